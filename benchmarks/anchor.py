@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 
 import mtcd
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
 
 Rng = np.random.Generator
 WIDTHS, PENALTIES = (0.3, 1.0, 3.0), (0.1, 10.0, 100.0)

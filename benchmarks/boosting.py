@@ -27,7 +27,7 @@ import numpy as np
 import mtcd
 from benchmarks.boosting_references import fused, lightgbm, linear, predicted, xgboost
 from benchmarks.boosting_tables import TABLES, Table
-from mtcd.families.ensemble import Ensemble
+from mtcd.models.trees.ensemble import Ensemble
 
 PARTIES = (2, 3, 8)
 NETWORKS = ("path", "complete")

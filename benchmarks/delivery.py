@@ -8,14 +8,14 @@ from pathlib import Path
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.delivery.codecs import decode_envelope, encode_envelope
-from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.token_parties import TokenClient
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.mtcd.server import TokenClient
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 

@@ -17,8 +17,8 @@ from scipy.optimize import minimize
 
 import mtcd
 from benchmarks.leak_attacks import Matrix, auc
-from mtcd.methods.private.settings import PrivateTours
-from mtcd.methods.sealed.settings import FEWEST_ROWS
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.settings import FEWEST_ROWS
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
@@ -43,7 +43,7 @@ def fitted(X: Matrix, y: Matrix) -> Matrix:
 def private(X: Matrix, y: Matrix, epsilon: float, seed: int, parties: int = PARTIES) -> Matrix:
     """The coefficients of the mode."""
     data = mtcd.split(X, y, clients=parties)
-    method = PrivateTours(scheme="clear", dp=mtcd.DP(epsilon=epsilon, delta=DELTA))
+    method = PrivateTours(scheme="clear", dp=mtcd.DP(epsilon=epsilon, delta=DELTA, insecure_seeded_noise=True))
     run = mtcd.train(data, mtcd.Glm("logistic", l2=L2), "complete", method, seed=seed, metrics=())
     return np.asarray(run.coefficients)
 

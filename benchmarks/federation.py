@@ -30,12 +30,12 @@ import zenoh
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.administrator import init_federation
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.keys import channel, message_key
-from mtcd.federation.kit import read_kit
 from mtcd.federation.processes import Processes, free_ports
-from mtcd.model.linear import Glm
-from mtcd.model.updates import LocalUpdates
+from mtcd.models.glm.model import Glm
+from mtcd.protocol.updates import LocalUpdates
 
 ROUNDS = 3
 SECONDS = 3.0  # of hops or pings that are counted

@@ -19,11 +19,11 @@ from torch.nn.functional import cross_entropy
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
+from mtcd.models.splitnet.lanes import Lanes
+from mtcd.models.splitnet.nets import linear, resnet18
+from mtcd.models.splitnet.problem import NetProblem
 from mtcd.network.topology import make_network
-from mtcd.splitnet.lanes import Lanes
-from mtcd.splitnet.nets import linear, resnet18
-from mtcd.splitnet.problem import NetProblem
+from mtcd.protocol.ledger.ledger import Ledger
 
 WIDTH, CLASSES, SIDE = 16, 10, 16
 HOPS, LOCAL_UPDATES = 2, 10

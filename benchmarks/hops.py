@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.roaming import plan_roaming
-from mtcd.model.linear import Glm, LinearProblem
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.roaming import plan_roaming
+from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.network.topology import Network, make_network
+from mtcd.protocol.ledger.ledger import Ledger
 
 
 class Endless:

@@ -27,11 +27,11 @@ from benchmarks.leak_attacks import (
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import STCD
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.methods.svfl import SVFL, Shared
-from mtcd.model.linear import Glm, LinearProblem
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.methods.svfl.svfl import SVFL, Shared
+from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.network.topology import make_network
+from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token

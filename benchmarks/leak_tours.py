@@ -15,9 +15,9 @@ from benchmarks.leak import HOLDER, A, Recording
 from benchmarks.leak_attacks import basis_of, overlap
 from benchmarks.sealed import from_file, stand_in
 from mtcd.data.splitting import split
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.privacy.sealed.settings import SealedTours
 
 TOURS = (1, 4, 8, 12, 14, 16, 20, 22)
 

@@ -24,7 +24,7 @@ Visit = Callable[[Any, Any], tuple[Any, int]]
 
 def lightgbm_visits(X: Any) -> Visit:
     """LightGBM: a Booster per visit on one Dataset."""
-    from mtcd.families.boosting import Learner
+    from mtcd.models.trees.boosting import Learner
 
     settings = {"learning_rate": 0.1, "max_depth": 4, "num_leaves": 15, "lambda_l2": 1.0}
     learner = Learner(X, (), 1, settings)

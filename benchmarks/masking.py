@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import process_time
 
 import numpy as np
 
-from mtcd.masking.double_masks import DoubleMasks, unmasked
-from mtcd.masking.fixed_point import WIDE
-from mtcd.masking.pair_masks import PairMasks, new_private_key, public_key, shared_keys
+from mtcd.privacy.masked.double_masks import DoubleMasks, unmasked
+from mtcd.privacy.masked.fixed_point import WIDE
+from mtcd.privacy.masked.pair_masks import PairMasks, new_private_key, public_key, shared_keys
 
 ROUNDS, REPEATS = 7, 100
+SIZES = ((3, 5000), (8, 5000), (8, 500), (32, 5000), (8, 100_000))
+"""Clients and samples of the table."""
 
 
 def cpu_seconds(work: Callable[[int], object]) -> float:
@@ -54,9 +56,9 @@ def double_masks(clients: int, samples: int) -> tuple[float, float, float]:
     )
 
 
-def main() -> None:
-    """A few sizes."""
-    for clients, samples in ((3, 5000), (8, 5000), (8, 500), (32, 5000), (8, 100_000)):
+def main(sizes: Sequence[tuple[int, int]] = SIZES) -> None:
+    """Print a line on single and one on double masks for each pair of clients and samples."""
+    for clients, samples in sizes:
         rounded, masked, keys = masks(clients, samples)
         print(
             f"K={clients:3} N={samples:7}: {masked * 1e3:7.3f} ms a sync and client, of which {rounded * 1e3:6.3f} ms "

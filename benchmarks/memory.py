@@ -17,7 +17,7 @@ def peak() -> float:
 def measure(kind: str, method: str) -> None:
     """Make the data, train, print sizes in MB."""
     import mtcd
-    from mtcd.training import train
+    from mtcd.training.train import train
 
     base = peak()
     data = mtcd.synthetic(kind, 10_000, 4000, 40)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from mtcd.splitnet.nets import mlp, mvcnn, resnet18
+from mtcd.models.splitnet.nets import mlp, mvcnn, resnet18
 
 WIDTH = 16
 CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {

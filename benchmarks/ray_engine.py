@@ -18,13 +18,13 @@ import numpy as np
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import BlockRecipe
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.model.linear import LinearProblem
+from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.engine import Engine
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.ray.engine import RayEngine
+from mtcd.training.recipes import BlockRecipe
 
 SEED = 0
 ROUNDS = 2

@@ -97,7 +97,7 @@ def products(blocks: Any, tour: Any) -> float:
 
 def searches(kind: str, K: int) -> dict[str, float]:
     """The time of what is looked for in a network: a spanning tree, clusters, tours of clusters."""
-    from mtcd.methods.mtcd import MTCD
+    from mtcd.methods.mtcd.mtcd import MTCD
     from mtcd.network.spanning import spanning_tree
     from mtcd.network.tours import closed_walk
 
@@ -162,7 +162,7 @@ def draw(hops: dict[tuple[str, int], tuple[float, float]], file: str) -> None:
     """The time of a hop, and of its bare products, against K."""
     from matplotlib.figure import Figure
 
-    from mtcd.report.styles import COLOURS
+    from mtcd.reporting.styles import COLOURS
 
     figure = Figure(figsize=(6.5, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import mtcd
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
 
 SAMPLES, COLUMNS = 3700, 57
 PARTIES = (2, 3, 8)

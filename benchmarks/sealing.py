@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.sealing.cipher import find
-from mtcd.sealing.fixed_point import TokenScale, fix_matrix
-from mtcd.sealing.parameters import choose_parameters
+from mtcd.privacy.sealed.bfv.cipher import find
+from mtcd.privacy.sealed.bfv.fixed_point import TokenScale, fix_matrix
+from mtcd.privacy.sealed.bfv.parameters import choose_parameters
 
 SAMPLES, COLUMNS = (1000, 3700, 5000, 20_000), (5, 28, 50, 200)
 ONCE = ("keys", "read keys", "encode")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import best_of, report
-from mtcd.federation.frame import Header, decode, encode
-from mtcd.methods.mtcd import STCD
+from mtcd.federation.delivery.frames import Header, decode, encode
+from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token

@@ -1,4 +1,4 @@
-"""The order of imports, from the contract that ``make lint`` checks."""
+"""The layers of the core and the features above it, as pyproject.toml declares them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def layer_list() -> str:
-    """The layers from above to below, as the import contract has them."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    layers = settings["contracts"][0]["layers"]
-    return "\n".join(["```text", *(layer.replace("mtcd.", "") for layer in layers), "```"])
+    """The features side by side, then the layers of the core from above to below."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["architecture"]
+    features = " | ".join(settings["features"]).replace("mtcd.", "")
+    layers = [layer.replace("mtcd.", "") for layer in settings["layers"]]
+    return "\n".join(["```text", features, "---", *layers, "```"])

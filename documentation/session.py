@@ -16,7 +16,7 @@ from documentation.blocks import ROOT, Block, blocks
 from documentation.printed import missing_lines
 from mtcd.config.read import read_config
 from mtcd.federation.file import read_federation
-from mtcd.reproduce.read import read_experiment
+from mtcd_experiments.read import read_experiment
 
 
 class Session:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message, Parties
 
 Pick = Callable[[int], int]

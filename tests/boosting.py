@@ -8,8 +8,8 @@ import lightgbm
 import numpy as np
 
 import mtcd
-from mtcd.families.problem import AdditiveProblem
-from mtcd.seeding import stream
+from mtcd.core.seeding import stream
+from mtcd.models.trees.problem import AdditiveProblem
 
 SETTINGS = {"learning_rate": 0.2, "depth": 4, "leaves": 8, "l2": 1.0, "min_samples": 5}
 THEIRS = {"learning_rate": 0.2, "max_depth": 4, "num_leaves": 8, "lambda_l2": 1.0, "min_data_in_leaf": 5}

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from hubs import Done, Hub, Passing, holds
-from mtcd.errors import MtcdError, WireError
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.delivery.codecs import decode_ack, decode_envelope
-from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.mail import NO, OK
+from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.node.rpc import NO, OK
 from mtcd.federation.node.training import DEFERRED
 from spoiling import spoilt_envelopes, spoilt_lines, spoilt_parts
 

@@ -29,8 +29,10 @@ def instructions() -> list[Instruction]:
     found = []
     for word, _, rest in (line.partition(" ") for line in lines):
         if word == "ARG":
-            name, _, value = rest.partition("=")
-            known[name] = value
+            name, equals, value = rest.partition("=")
+            if equals:
+                known[name] = value
+            rest = f"{name}={known[name]}"  # without a value, it is that of before the first stage
         elif word == "FROM":
             rest = re.sub(r"\$\{(\w+)\}", lambda match: known[match[1]], rest)
         found.append(Instruction(word, rest.strip()))

@@ -10,7 +10,7 @@ TICK = 50e-6  # about what a hop takes
 
 
 def use_clock(monkeypatch: pytest.MonkeyPatch, clock: Callable[[], float]) -> None:
-    for module in ("observing", *(f"planner.{name}" for name in CLOCKED)):
+    for module in ("training.observer", *(f"planner.{name}" for name in CLOCKED)):
         monkeypatch.setattr(f"mtcd.{module}.perf_counter", clock)
 
 

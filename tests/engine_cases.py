@@ -12,26 +12,26 @@ import numpy as np
 
 from any_order import reordered
 from live import Federated, engine_of, unobserved
-from mtcd.divergence import worst_end_of
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.engines.ray.cluster import Cluster
-from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import BlockRecipe
-from mtcd.engines.virtual_time import VirtualTime, VirtualTimeEngine
-from mtcd.federation.engine import FederationEngine
-from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.participant_table import settings_of
-from mtcd.ledger.ledger import Ledger
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.participant.node_table import settings_of
 from mtcd.methods.method import Method, resolve_stepsize
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.model.linear import Glm, LinearProblem
-from mtcd.observing import Observer
-from mtcd.pace import Growing
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import Glm, LinearProblem
+from mtcd.planner.virtual_time import VirtualTime, VirtualTimeEngine
+from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.engine import Engine
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.stop import Stop
-from mtcd.theory.stepsize import Smoothness
+from mtcd.ray.cluster import Cluster
+from mtcd.ray.engine import RayEngine
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.divergence import worst_end_of
+from mtcd.training.observer import Observer
+from mtcd.training.pace import Growing
+from mtcd.training.recipes import BlockRecipe
+from mtcd.training.stop import Stop
 from own_parts import kits, model_section
 from problems import make_data
 from simulated_links import UnevenLinks
@@ -92,7 +92,7 @@ class EngineCase:
         method, stop, _ = settings_of(self.config)
         if isinstance(method, SealedTours):
             method = replace(method, scheme="clear")
-        return resolve_stepsize(method, Smoothness(self.problem))[0], stop
+        return resolve_stepsize(method, BlockSmoothness(self.problem))[0], stop
 
     @cached_property
     def problem(self) -> LinearProblem:

@@ -1,8 +1,8 @@
 """One payload of each class, as the bytes of a frame and of a journal: recorded in ``golden.json`` with the versions.
 
-`python tests/golden.py` records them anew. Do that only after counting up PROTOCOL (``mtcd/version.py``), FORMAT
-(``federation/frame.py``) or MAGIC (``federation/delivery/journal.py``): parties of both versions would otherwise take
-each other's bytes for their own.
+`python tests/golden.py` records them anew. Do that only after counting up PROTOCOL (``mtcd/core/version.py``), FORMAT
+(``federation/delivery/frames.py``) or MAGIC (``federation/delivery/journal.py``): parties of both versions would
+otherwise take each other's bytes for their own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.federation.delivery import envelopes as control
+from mtcd.core.version import PROTOCOL
 from mtcd.federation.delivery.codecs import encode_ack, encode_envelope
+from mtcd.federation.delivery.frames import FORMAT, Header, encode
 from mtcd.federation.delivery.journal import MAGIC
-from mtcd.federation.delivery.records import pack
-from mtcd.federation.frame import FORMAT, Header, encode
-from mtcd.ledger.ledger import Ledger
-from mtcd.masking.payloads import (
+from mtcd.methods.dcpa.dcpa import Offer
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.svfl.svfl import Shared
+from mtcd.methods.tree_cg.tree_cg import Direction, Summand
+from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
+from mtcd.models.trees.gains import GainToken
+from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
     MaskedToken,
     MaskedUpload,
@@ -30,18 +34,14 @@ from mtcd.masking.payloads import (
     SignedKey,
     SignedKeys,
 )
-from mtcd.methods.dcpa import Offer
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
-from mtcd.methods.split_parties import SplitToken, UpdateFusion
-from mtcd.methods.svfl import Shared
-from mtcd.methods.tree_cg import Direction, Summand
-from mtcd.protocol.gain_token import GainToken
+from mtcd.privacy.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
+from mtcd.protocol.codec import envelopes as control
+from mtcd.protocol.codec.payloads import Payload
+from mtcd.protocol.codec.records import pack
 from mtcd.protocol.gathering import Fresh, Gathering
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message, Part, Progress
 from mtcd.protocol.token import Instruction, Tally, Token, Windows
-from mtcd.schema.payloads import Payload
-from mtcd.version import PROTOCOL
 
 FILE = Path(__file__).with_name("golden.json")
 Z = np.array([1.5, -2.0, 0.25])
@@ -49,6 +49,7 @@ WORDS = np.array([1, -(2**63), 2**63 - 1, 0], dtype="<i8")
 INSTRUCTION = Instruction(3, (0.5, 0.25, 0.25), 2, True, False, 0.125, True)
 TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
 BYTES = np.arange(11, dtype=np.uint8)
+UPLOADS = np.array([5, 4], dtype="<i8")
 PAYLOADS: tuple[Payload, ...] = (
     Begin(),
     Token(1, 2, 3, Z, 0.5),
@@ -73,22 +74,22 @@ PAYLOADS: tuple[Payload, ...] = (
     control.Prepare(5, 12, True),
     control.Promise(12, 4, 13, frozenset({1})),
     control.Release(12),
-    MaskedUpload(WORDS),
-    MaskedToken(1, 2, WORDS),
-    PublicKey(np.arange(4, dtype="<i8")),
-    PublicKeys(np.arange(8, dtype="<i8").reshape(2, 4)),
+    MaskedUpload(3, 1, WORDS),
+    MaskedToken(1, 2, 3, WORDS),
+    PublicKey(np.arange(4, dtype="<i8"), 5),
+    PublicKeys(np.arange(8, dtype="<i8").reshape(2, 4), UPLOADS, 3, 6),
     SealedKeys(1, 2, BYTES),
     SealedToken(1, 2, np.array([0.5]), 2.0, 64.0, BYTES),
     SealedRequest(2, 1, 2, BYTES),
     SealedAnswer(2, 1, 2, Z),
-    SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0, 0.5),
+    SealedEnd(1, BYTES, True, 7.0, 0.5),
     NextTour(2),
-    SignedKey(np.arange(4, dtype="<i8"), BYTES),
-    SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), BYTES),
+    SignedKey(np.arange(4, dtype="<i8"), 5, BYTES),
+    SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), UPLOADS, 3, 6, BYTES),
     GainToken(1, 2, 3, Z, 0.5, extra=3, gains=np.array([0.5, -1.0, 0.0])),
-    DoubleMaskedUpload(2, WORDS),
-    OpenMasks(2, (0, 1, 3), (3,), (0, 1), 2),
-    OpenedMasks(2, np.arange(8, dtype="<i8").reshape(4, 2), np.zeros((4, 2), "<i8")),
+    DoubleMaskedUpload(2, 1, WORDS),
+    OpenMasks(2, 1, (0, 1, 3), (3,), (0, 1), 2),
+    OpenedMasks(2, 1, np.arange(8, dtype="<i8").reshape(4, 2), np.zeros((4, 2), "<i8")),
 )
 
 

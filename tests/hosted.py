@@ -15,9 +15,9 @@ import polars as pl
 
 from federations import written
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.participant.block import read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.processes import Processes
+from mtcd.models.glm.party.block import read_block
 from namespaces import Hosts
 from waiting import PATIENCE, until
 

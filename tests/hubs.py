@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from live import make_kits, own_table_of
+from mtcd.core.errors import MtcdError
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import MtcdError
 from mtcd.federation import psi_process
-from mtcd.federation.delivery.records import pack
-from mtcd.federation.kit import Kit
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.link import Request
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.parcels import wrap
-from mtcd.federation.node.participant import LinearParticipant
-from mtcd.federation.node.role import Participant
+from mtcd.federation.participant.participant import Participant
+from mtcd.models.glm.party.participant import LinearParticipant
+from mtcd.protocol.codec.records import pack
 
 Done = Callable[[bytes | None], None]
 

@@ -7,9 +7,9 @@ import pytest
 from cryptography import x509
 
 from federations import written
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.processes import free_ports
 
 Config = dict[str, Any]

@@ -14,20 +14,20 @@ import numpy as np
 from federations import written
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.engine import FederationEngine
-from mtcd.federation.kit import Kit, read_kit
+from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import linear_participant
-from mtcd.federation.node.participant_table import settings_of
-from mtcd.federation.participant.block import PartyBlock, read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
-from mtcd.federation.participant.own_block import NPZ
-from mtcd.federation.participant.problem import glm_of
+from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports
-from mtcd.ledger.ledger import Ledger
-from mtcd.run import Run
-from mtcd.training import train
+from mtcd.models.glm.party.block import PartyBlock, read_block
+from mtcd.models.glm.party.own_block import NPZ
+from mtcd.models.glm.party.participant import linear_participant
+from mtcd.models.glm.party.problem import glm_of
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.run import Run
+from mtcd.training.train import train
 from waiting import PATIENCE
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.invariants import check_lone_token
-from mtcd.federation.simulate.world import Faults, World, make_with
-from mtcd.methods.mtcd import STCD
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.invariants import check_lone_token
+from mtcd.testing.simulator.world import Faults, World, make_with
 from problems import make_data
 
 MODEL = Glm("ridge", alpha=0.7)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.reproduce.results import CurveResult, Results, Trained
-from mtcd.reproduce.schema import Experiment
+from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.schema import Experiment
 
 ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
 EPOCHS, BYTES = {"x": "epochs"}, {"x": "bytes"}

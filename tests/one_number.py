@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.methods.split_parties import SplitToken
-from mtcd.methods.split_setup import SplitParties
+from mtcd.models.splitnet.parties import SplitToken
+from mtcd.models.splitnet.setup import SplitParties
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss, State, Visit
 from mtcd.protocol.party import Message
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from federations import changed
 from mtcd.data.vertical import VerticalData
+from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
 from mtcd.federation.file import check_keys
-from mtcd.federation.kit_schema import KitConfig, kit_config
-from mtcd.federation.participant.problem import OwnPart, own_part
 from mtcd.federation.participant.table import PartyTable
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.problem import OwnPart, own_part
 from mtcd.network.topology import make_network
 
 

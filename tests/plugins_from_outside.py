@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.methods.accelerations import Acceleration
-from mtcd.methods.combine import Combine
 from mtcd.methods.method import Method, Stepsize
-from mtcd.methods.svfl import SVFLClient, SVFLServer
+from mtcd.methods.mtcd.combine import Combine
+from mtcd.methods.svfl.svfl import SVFLClient, SVFLServer
+from mtcd.methods.tours.acceleration import Acceleration
+from mtcd.models.losses import Loss
 from mtcd.network.topology import Network
 from mtcd.network.walks import Walk
-from mtcd.objective.losses import Loss
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Instruction

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.model import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS

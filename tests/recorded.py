@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 import mtcd
 from live import federate
 from own_parts import model_section
+from torch_if_installed import nn, torch
 
 FILE = Path(__file__).with_name("recorded.json")
 Record = dict[str, Any]

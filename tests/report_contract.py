@@ -36,6 +36,9 @@ class Trace(Strict):
     tokens: Annotated[int, Field(ge=1)]
     total: Count
     windows: list[tuple[Count, Count]] | None
+    hops: list[Count] | None
+    all_hops: list[Count] | None
+    visits_before: list[list[Count]] | None
 
 
 class Client(Strict):
@@ -121,6 +124,11 @@ def _check(run: Run) -> None:
         if trace.windows is not None:
             assert [start for start, _ in trace.windows] == [0, *(end for _, end in trace.windows[:-1])]
             assert trace.windows[-1][1] == length < trace.total
+        assert trace.hops is None or len(trace.hops) == length
+        assert trace.all_hops is None or len(trace.all_hops) == trace.tokens
+        if trace.visits_before is not None:
+            assert trace.windows is not None
+            assert [len(visits) for visits in trace.visits_before] == [clients] * len(trace.windows)
     lengths = {len(column) for column in run.curves.columns.values()}
     assert len(lengths) <= 1
     assert {*run.curves.x, *run.curves.y} == run.curves.columns.keys()

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubs import Hub, linear
 from live import in_process
-from mtcd.federation.participant.block import read_block
+from mtcd.models.glm.party.block import read_block
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 2, 1, 1], seed=0)
@@ -18,6 +18,14 @@ CYCLE = {"links": [["c0", "c1"], ["c1", "c2"], ["c2", "c3"], ["c3", "c0"]]}
 METHODS: dict[str, dict[str, Any]] = {
     "stcd": {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}, "stop": {"iterations": 600}},
     "mtcd": {"method": {"kind": "mtcd", "hops": 4, "stepsize": 0.01}, "stop": {"iterations": 150}},
+    **{
+        kind: {
+            "method": {"kind": "svfl", "stepsize": 0.01},
+            "privacy": {"aggregation": kind},
+            "stop": {"iterations": 25},
+        }
+        for kind in ("masked", "double-masked")
+    },
 }
 
 

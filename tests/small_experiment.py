@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mtcd.reproduce.plan import FigurePlan, plan_figure
-from mtcd.reproduce.schema import Experiment
-from mtcd.workers import Backend, Job
-from mtcd.workers.job import outcome
+from mtcd.core.workers import Backend, Job
+from mtcd.core.workers.job import outcome
+from mtcd_experiments.plan import FigurePlan, plan_figure
+from mtcd_experiments.schema import Experiment
 
 SMALL = {
     "title": "Small",
@@ -66,7 +66,7 @@ class Inline:
     @classmethod
     def take_over(cls, monkeypatch: pytest.MonkeyPatch) -> type["Inline"]:
         """From now on, they do all trainings."""
-        monkeypatch.setattr("mtcd.reproduce.run.open_workers", cls)
+        monkeypatch.setattr("mtcd_experiments.run.open_workers", cls)
         cls.trained = 0
         return cls
 

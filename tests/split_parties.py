@@ -15,25 +15,25 @@ import torch
 
 import mtcd
 from federations import changed
-from mtcd.config.split import split_model
-from mtcd.federation.code import OwnCode
-from mtcd.federation.code_files import read_code
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
 from mtcd.federation.delivery.journal import Journal
-from mtcd.federation.delivery.records import pack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
-from mtcd.federation.kit_schema import KitConfig, kit_config
-from mtcd.federation.participant.networks import OwnNetwork, network_for, section_of, server_network
+from mtcd.federation.own_code import OwnCode
+from mtcd.federation.own_code_files import read_code
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
-from mtcd.methods.split_parties import SplitClient, SplitServer
+from mtcd.methods.mtcd.client import Share
+from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.own import OwnProblem
+from mtcd.models.splitnet.parties import SplitClient, SplitServer
+from mtcd.models.splitnet.party.networks import OwnNetwork, network_for, section_of, server_network
+from mtcd.models.splitnet.problem import NetProblem
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.envelopes import Envelope
+from mtcd.protocol.codec.records import pack
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Party
-from mtcd.splitnet.compute import Compute
-from mtcd.splitnet.own import OwnProblem
-from mtcd.splitnet.problem import NetProblem
+from mtcd.training.compute import Compute
 from split_problems import samples
 
 NETS = """

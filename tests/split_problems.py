@@ -16,11 +16,11 @@ from torch.nn import functional
 
 import mtcd
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.splitnet.problem import NetProblem
 from mtcd.network.topology import Network
 from mtcd.protocol.party import SERVER, Message
-from mtcd.splitnet.compute import Compute
-from mtcd.splitnet.problem import NetProblem
+from mtcd.training.compute import Compute
 from problems import networks
 
 CPU = Compute(device="cpu")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mtcd.core.errors import DataError
 from mtcd.data.tables import read_tables
-from mtcd.errors import DataError
 
 MAIN = "pid,age,bp,bmi,y\na,31,120,21.5,0\nb,42,130,22.5,1\nc,53,140,23.5,1\nd,64,150,24.5,0\n"
 

@@ -9,18 +9,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mtcd
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference_tours
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.accelerations.acceleration import Memory
-from mtcd.methods.accelerations.anderson import Anderson, best_weights
-from mtcd.methods.accelerations.momentum import next_momentum
-from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
+from mtcd.methods.tours.anderson import Anderson, best_weights
+from mtcd.methods.tours.momentum import next_momentum
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.losses.squared import Squared
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Parties, Progress
+from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.token import SURVEYED, Instruction, Token
+from mtcd.testing.references import tours as reference_tours
 from problems import MODELS, Case, cases, make_data
+from same_objects import differences
 
 KINDS = sorted(ACCELERATIONS)
 NOTHING = np.zeros(0)
@@ -202,6 +205,32 @@ def test_momentum_grows_as_in_fista(a: float) -> None:
     assert after > 0
     assert b * after == pytest.approx(a - 1.0)
     assert b <= next_momentum(after)[0] < 1.0
+
+
+@pytest.mark.parametrize("kind", ["anderson", "momentum"])
+def test_from_its_state_it_goes_on_as_the_old_one_also_if_tours_raise_the_objective(kind: str) -> None:
+    """Then it undoes what it has tried, and waits longer: both depend on what a training seldom shows."""
+    rng = np.random.default_rng(4)
+    z, fit = rng.standard_normal(6), LabelFit(Squared(), rng.standard_normal(6))
+
+    def made() -> Acceleration:
+        return ACCELERATIONS[kind](2, z, 0.0, fit, 0, 0.0)
+
+    old, undone, patience = made(), 0, set()
+    for tour in range(60):
+        again = made()
+        again.restore(restored(take(old.state())))
+        assert differences(old, again, {"fit"}) == []
+        end = z + rng.standard_normal(6)
+        other, objective = end.copy(), float(rng.uniform(1, 2)) - 0.01 * tour
+        order = old.end_tour(end, objective, 0.0, NOTHING)
+        assert order == again.end_tour(other, objective, 0.0, NOTHING)
+        np.testing.assert_array_equal(end, other)
+        undone += order.weights == (1.0, 0.0)
+        patience.add(getattr(old, "patience", 0))
+        z = end
+    assert undone > 3
+    assert len(patience) == {"anderson": 4, "momentum": 1}[kind]
 
 
 def test_a_tour_on_trial_is_no_progress_yet() -> None:

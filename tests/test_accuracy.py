@@ -11,10 +11,10 @@ import pytest
 
 from made_up_results import accuracies, learnt
 from mtcd.config.read import check_config
-from mtcd.errors import DataError
-from mtcd.history import History, Measurement
-from mtcd.reproduce import accuracy_checks as checks
-from mtcd.reproduce.accuracy import (
+from mtcd.core.errors import DataError
+from mtcd.training.history import History, Measurement
+from mtcd_experiments import accuracy_checks as checks
+from mtcd_experiments.accuracy import (
     accuracy_after,
     accuracy_at_end,
     best_of_all,
@@ -22,10 +22,10 @@ from mtcd.reproduce.accuracy import (
     quarters,
     share_of_baseline,
 )
-from mtcd.reproduce.reading import NotThereError, Reader
-from mtcd.reproduce.results import CurveResult, Results, Trained
-from mtcd.reproduce.store import Store
-from mtcd.reproduce.work import CurveJob
+from mtcd_experiments.reading import NotThereError, Reader
+from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.store import Store
+from mtcd_experiments.work import CurveJob
 
 CONFIG = {
     "data": {"synthetic": "logistic", "samples": 20, "features": 4, "clients": 2},
@@ -250,7 +250,7 @@ def test_a_history_is_written_and_read_with_and_without_epochs(tmp_path: Path) -
 def test_kept_trainings_of_before_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """New keys of a config, with defaults, change no file name: this one is of the first version."""
     monkeypatch.setattr("mtcd.config.identity.VERSION", "0.1.0")
-    monkeypatch.setattr("mtcd.reproduce.store.FORMAT", 1)
+    monkeypatch.setattr("mtcd_experiments.store.FORMAT", 1)
     config = check_config(
         {
             "data": {"synthetic": "ridge", "samples": 1000, "features": 2000, "clients": 80, "seed": 0},

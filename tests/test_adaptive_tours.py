@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference_tours
 from mtcd.methods.method import resolve_stepsize
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
-from mtcd.model.linear import LinearClient
-from mtcd.model.updates import LocalUpdates
-from mtcd.theory.stepsize import Smoothness
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.tours.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import LinearClient
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.updates import LocalUpdates
+from mtcd.testing.references import tours as reference_tours
 from problems import Case, cases
 from test_acceleration import at_sync, check_against_reference, check_invariant
 
@@ -30,7 +30,7 @@ FLAT = 1e-2  # where f is flat, rounding, which small steps enlarge, decides on 
 def settled(case: Case, method: MTCD) -> MTCD:
     problem = case.model.problem(case.data)
     assume(any(abs(block).sum() for block in problem.blocks))
-    found = resolve_stepsize(replace(method, stepsize="auto"), Smoothness(problem))[0]
+    found = resolve_stepsize(replace(method, stepsize="auto"), BlockSmoothness(problem))[0]
     assert isinstance(found, MTCD)
     assert found.adaptive
     return found
@@ -157,7 +157,7 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
     X, y = made(kind, 150, features)
     data = mtcd.split(X, y, clients=12)
     problem = RIDGE.problem(data)
-    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(problem))[0]
+    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(problem))[0]
     parties = method.parties(problem, mtcd.make_network("path", data.clients), 0)
     next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 44)  # the end of the second tour
     home = next(client.acceleration for client in parties.clients if client.acceleration is not None)

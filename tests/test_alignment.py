@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import DataError
+from mtcd.core.errors import DataError
 from mtcd.federation.alignment import announce, answerer, asker, check_ids, rows_of
 
 SECRET = bytes(range(32))
@@ -139,3 +139,18 @@ def test_bad_ids_are_told_by_row_never_by_value(ids: list[str], told: str) -> No
 def test_bad_announcements_are_refused(announced: bytes) -> None:
     with pytest.raises(DataError, match="announcement of common ids"):
         rows_of(announced, ["b", "a"])
+
+
+def test_a_psi_response_does_not_tell_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows may be in the order of a diagnosis: what is blinded is sorted by what nobody can read."""
+    psi = pytest.importorskip("mtcd.federation.psi")
+    monkeypatch.setattr(psi, "CHUNK", 7)  # the library sorts what it gets at once
+    asker = psi.PsiAsker(["a"])
+    for ids in ([f"id{i}" for i in range(40)], [f"id{i}" for i in reversed(range(40))]):
+        response = psi.PsiAnswerer(ids).respond(asker.request())
+        size = psi.LENGTH.unpack_from(response)[0]
+        setup = psi.library.ServerSetup()
+        setup.ParseFromString(response[psi.LENGTH.size : psi.LENGTH.size + size])
+        blinded = list(setup.raw.encrypted_elements)
+        assert len(blinded) == 40
+        assert blinded == sorted(blinded)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mtcd.config.build import build
+from mtcd.config.read import read_config
+from mtcd.core.errors import DataError
 from mtcd.data.tables import TableShare, read_tables
 from table_files import refused
 
@@ -37,6 +41,43 @@ def test_no_file_and_a_folder(put: Any) -> None:
     refused("There is no file nowhere.csv", "check the path", table=Path("nowhere.csv"))
     Path("folder.csv").mkdir()
     refused("folder.csv is a folder", "name a CSV or Parquet file", table=Path("folder.csv"))
+
+
+SUPPORTED = [".csv, .tsv, .parquet", "Copy it to this machine", "mtcd.split"]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("s3://bucket/folder/t.parquet", SUPPORTED),
+        ("gs://bucket/t.csv", SUPPORTED),
+        ("https://example.org:8443/t.csv?version=2", SUPPORTED),
+        ("abfss://box@account.dfs.core.windows.net/t.parquet", SUPPORTED),
+        ("file:///data/t.csv", ["by its path", "without 'file://'"]),
+    ],
+)
+def test_an_address_is_told_from_a_path_and_the_error_names_what_can_be_read(
+    put: Any, address: str, words: list[str]
+) -> None:
+    said = f"{address} is an address"
+    # a str and a Path, in which '//' is '/'
+    refused(said, *words, table=address)
+    refused(said, *words, table=Path(address))
+
+    # a table of one client alone
+    own = {"a": ["age"], "b": TableShare(Path(address), ["x"])}
+    with pytest.raises(DataError, match=re.escape(said)):
+        read_tables(Path("main.csv"), "y", own, id="pid")
+
+    # a config puts its folder in front
+    put("config.yaml", f"data: {{table: '{address}', label: y, clients: 2}}\nmodel: {{kind: logistic}}\n")
+    with pytest.raises(DataError, match=re.escape(said)):
+        build(read_config(Path("config.yaml").resolve()))
+
+
+def test_a_path_with_a_colon_is_no_address(put: Any) -> None:
+    refused("There is no file a:b/t.csv", "check the path", table=Path("a:b/t.csv"))
+    refused("There is no file C:/t.csv", "check the path", table=Path("C:/t.csv"))
 
 
 @pytest.mark.parametrize(

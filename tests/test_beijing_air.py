@@ -20,12 +20,12 @@ from sklearn.preprocessing import StandardScaler
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import read_config
-from mtcd.data.datasets import beijing_air
-from mtcd.data.datasets.air_forecast import forecast
-from mtcd.data.datasets.catalogue import is_present
-from mtcd.data.datasets.entry import RawSeries
-from mtcd.data.datasets.folder import find_all
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
+from mtcd_experiments.datasets import beijing_air
+from mtcd_experiments.datasets.air_forecast import forecast
+from mtcd_experiments.datasets.catalogue import is_present
+from mtcd_experiments.datasets.entry import RawSeries
+from mtcd_experiments.datasets.folder import find_all
 
 REAL = is_present("beijing-air")  # before the tests name folders of their own
 EXAMPLE = Path(__file__).parent.parent / "examples" / "beijing_air"
@@ -231,11 +231,13 @@ def test_a_federation_on_made_up_air_finds_the_closed_form() -> None:
     the_federation_finds_the_closed_form(samples=800)
 
 
+@pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="beijing-air is not in the folder that MTCD_DATA names")
 def test_a_federation_on_the_real_air_finds_the_closed_form() -> None:
     the_federation_finds_the_closed_form(samples=3000)
 
 
+@pytest.mark.real_data
 @pytest.mark.skipif(not REAL, reason="beijing-air is not in the folder that MTCD_DATA names")
 def test_the_real_air_has_the_sizes_that_its_makers_state() -> None:
     found = find_all("beijing_air", beijing_air.BEIJING_AIR.files)

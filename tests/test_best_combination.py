@@ -9,12 +9,12 @@ import pytest
 import scipy.optimize
 
 import mtcd
-from mtcd.methods.accelerations.anderson import best_weights as extrapolation
-from mtcd.methods.accelerations.conjugate import mixing_weights
-from mtcd.methods.optimal import Along, optimal_weights
+from mtcd.methods.optimal_sync.weights import Along, optimal_weights
 from mtcd.methods.subspace import best_weights
-from mtcd.methods.survey import Survey
-from mtcd.model.linear import LinearProblem
+from mtcd.methods.tours.anderson import best_weights as extrapolation
+from mtcd.methods.tours.conjugate import mixing_weights
+from mtcd.methods.tours.survey import Survey
+from mtcd.models.glm.model import LinearProblem
 
 N, D, L2 = 40, 5, 0.3
 RNG = np.random.default_rng(11)

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 import mtcd
+from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.vertical import Block
 from mtcd.engines.kinds import EngineSettings, MakeEngine
-from mtcd.engines.ray.engine import RayEngine
-from mtcd.errors import ConfigError, DataError
 from mtcd.protocol.engine import Recipe
+from mtcd.ray.engine import RayEngine
 from thread_cluster import ThreadCluster
 
 RNG = np.random.default_rng(4)
@@ -161,7 +161,8 @@ def test_it_resumes_from_a_checkpoint_and_refuses_other_blocks(tmp_path: Path) -
         (lambda path: mtcd.parquet_blocks(path, "z", 3), "no label column 'z'"),
         (lambda path: mtcd.parquet_blocks(path, "y", {"a": ["f1"], "b": ["f1"]}), "'f1' is given to several"),
         (lambda path: mtcd.parquet_blocks(path, "y", {"a": ["g1"]}), "'a' wants column 'g1': known: f0, f1"),
-        (lambda path: mtcd.parquet_blocks(path.with_name("none.parquet"), "y", 3), "cannot be read"),
+        (lambda path: mtcd.parquet_blocks(path.with_name("none.parquet"), "y", 3), "There is no file .*none.parquet"),
+        (lambda path: mtcd.parquet_blocks("s3://bucket/t.parquet", "y", 3), "s3://bucket/t.parquet is an address"),
         (lambda path: mtcd.parquet_blocks(path, "y", 13).read(), "must be numbers|too large|missing"),
     ],
 )

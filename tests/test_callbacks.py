@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import mtcd
 from commands import outcome
 from commands import run as command
-from mtcd.callbacks import CALLBACKS, Callback, Moment
-from mtcd.callbacks.calling import Calling
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
+from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment
+from mtcd.training.callbacks.calling import Calling
 from problems import MODELS, make_data
 
 LOGISTIC, RIDGE = MODELS[5], MODELS[0]

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
-from mtcd.methods import reference, reference_tours
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.core.errors import ConfigError
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tours.acceleration import ACCELERATIONS
 from mtcd.network.changes import absences, with_changes
 from mtcd.network.topology import Change, Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
+from mtcd.testing.references import mtcd as reference
+from mtcd.testing.references import tours as reference_tours
 from problems import ALL, Case, cases, mtcd_settings
 from test_acceleration import ends_of_tours
 from test_methods import assert_same, iterates

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from made_up_results import experiment, learnt
-from mtcd.reproduce import checks
-from mtcd.reproduce.claims import CLAIMS, check_claims
-from mtcd.reproduce.read import FIGURES, known_experiments, read_experiment
-from mtcd.reproduce.reading import Amount, Reader, helps, less, number, opposite, verdict
-from mtcd.reproduce.results import CurveResult, Results, Trained
+from mtcd_experiments import checks
+from mtcd_experiments.claims import CLAIMS, check_claims
+from mtcd_experiments.read import FIGURES, known_experiments, read_experiment
+from mtcd_experiments.reading import Amount, Reader, helps, less, number, opposite, verdict
+from mtcd_experiments.results import CurveResult, Results, Trained
 
 TARGET = 1e-4
 SPENT = 1000.0  # by a curve that never gets there

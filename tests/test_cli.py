@@ -107,12 +107,68 @@ def test_runs_are_not_overwritten_unless_named(folder, capsys) -> None:
 
 def test_a_run_goes_into_a_folder_of_runs_and_nothing_else_is_lost(folder, capsys) -> None:
     assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
-    assert run("train", "config.yaml", "--out", "mine", "--quiet", "--set", "method.stepsize=9") == 1
+    assert run("train", "config.yaml", "--out", "mine", "--quiet", "--set", "method.stepsize=9", "--force") == 1
     assert not (folder / "mine" / "parameters.npz").exists(), "nothing of the run before is left"
     (folder / "mine" / "notes.txt").write_text("precious")
     assert run("train", "config.yaml", "--out", "mine") == 2
     assert "notes.txt" in capsys.readouterr().err
     assert (folder / "mine" / "notes.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (["--set", "method.hops=4"], "method.hops"),
+        (["--seed", "7"], "seed"),
+        (["--set", "data.table=patients.parquet"], "data.table"),
+        (["--set", "stop.iterations=10"], "stop.iterations"),
+        (["--set", "data.standardise=true", "--set", "metrics=[rmse]"], "data.standardise, metrics"),
+    ],
+)
+def test_a_finished_run_of_another_config_is_replaced_only_by_force(folder, capsys, change, key) -> None:
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
+    before = {path.name: path.read_bytes() for path in (folder / "mine").iterdir()}
+
+    assert run("train", "config.yaml", "--out", "mine", "--quiet", *change) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"mine holds a run of another config (it differs in {key})" in said
+    assert "--force" in said
+    assert {path.name: path.read_bytes() for path in (folder / "mine").iterdir()} == before
+
+    assert run("train", "config.yaml", "--out", "mine", "--quiet", *change, "--force") == 0
+    assert (folder / "mine" / "config.yaml").read_bytes() != before["config.yaml"]
+
+
+def test_a_run_of_the_same_config_is_replaced_however_the_config_is_written(folder) -> None:
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
+    assert run("train", "mine/config.yaml", "--out", "mine", "--quiet") == 0, "with all defaults filled in"
+
+
+def test_a_run_saved_from_python_is_replaced_only_by_force(folder, capsys) -> None:
+    assert run("train", "config.yaml", "--out", "first", "--quiet") == 0
+    mtcd.Run.load(folder / "first").save(folder / "mine")
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 2
+    assert "has no config.yaml" in " ".join(capsys.readouterr().err.split())
+    assert run("train", "config.yaml", "--out", "mine", "--quiet", "--force") == 0
+
+
+def test_force_and_resume_exclude_each_other(folder, capsys) -> None:
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
+    assert run("train", "config.yaml", "--out", "mine", "--resume", "--force") == 2
+    assert "give one of them" in capsys.readouterr().err
+
+
+def test_the_demo_runs_twice_and_spares_other_runs(folder, capsys, monkeypatch) -> None:
+    small = {"method": {"kind": "svfl", "stepsize": 1e-7}, "iterations": 3}
+    monkeypatch.setattr("mtcd.cli.demo.METHODS", {"svfl": small})
+    for _ in range(2):
+        assert run("demo", "--out", "shown") == 0
+    assert run("train", "config.yaml", "--out", "own/svfl", "--quiet") == 0
+    assert run("demo", "--out", "own") == 2
+    assert "own/svfl holds a run of another config" in " ".join(capsys.readouterr().err.split())
+    assert mtcd.Run.load(folder / "own" / "svfl").method.startswith("MTCD")
+    assert run("demo", "--out", "own", "--force") == 0
 
 
 def test_a_run_may_go_into_the_current_folder_or_through_a_link(folder, monkeypatch) -> None:

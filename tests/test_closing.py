@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import zenoh
 
+from mtcd.federation.node.context import Station
 from mtcd.federation.node.link import Link
-from mtcd.federation.node.station import Station
 
 
 def raising(error: Exception) -> SimpleNamespace:

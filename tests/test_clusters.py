@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import ArpackError
 
-from mtcd.errors import NetworkError
+from mtcd.core.errors import NetworkError
 from mtcd.network import clusters as clusters_module
 from mtcd.network.clusters import Cluster, check_clusters, find_clusters
 from mtcd.network.edges import network_from_edges

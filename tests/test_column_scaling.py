@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from mtcd.splitnet.nets.scaling import Standardise, scaling_of  # noqa: E402
+from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of  # noqa: E402
 
 
 def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -> None:

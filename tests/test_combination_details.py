@@ -10,14 +10,15 @@ import pytest
 import scipy.optimize
 
 import mtcd
-from mtcd.methods import optimal, subspace
-from mtcd.methods.accelerations import conjugate
-from mtcd.methods.accelerations.conjugate import mixing_weights
-from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.survey import Survey
-from mtcd.model.fit import LabelFit
-from mtcd.model.linear import LinearProblem
-from mtcd.objective.losses import LOSSES
+from mtcd.methods import subspace
+from mtcd.methods.optimal_sync import weights as optimal
+from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.tours import conjugate
+from mtcd.methods.tours.conjugate import mixing_weights
+from mtcd.methods.tours.survey import Survey
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.losses import LOSSES
 from problems import make_data
 
 SHAPES = [mtcd.Glm("ridge", l2=0.4), mtcd.Glm("logistic", l2=0.4), mtcd.Glm("multinomial", l2=0.4)]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-from mtcd.errors import ConfigError
-from mtcd.splitnet.compute import PRECISIONS, Compute
+from mtcd.core.errors import ConfigError
+from mtcd.training.compute import PRECISIONS, Compute
 
 
 @pytest.mark.parametrize(

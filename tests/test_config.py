@@ -9,8 +9,8 @@ import mtcd
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config, read_config
 from mtcd.config.schema import Config
-from mtcd.errors import ConfigError
-from mtcd.plateau import Plateau
+from mtcd.core.errors import ConfigError
+from mtcd.training.plateau import Plateau
 
 BASE = """
 data: {synthetic: ridge, samples: 30, features: 8, clients: 4}
@@ -65,7 +65,10 @@ def test_the_resolved_config_says_what_was_left_open(tmp_path) -> None:
     text = "data: {synthetic: ridge, samples: 30, features: 8, clients: 4}\n"
     resolved = yaml.safe_load(resolved_yaml(read_config(written(tmp_path, text))))
     assert resolved["model"]["alpha"] == 1.0
-    assert resolved["method"]["combine"] == "average"
+    assert resolved["method"]["acceleration"] == "conjugate"
+    with_method = yaml.safe_load(resolved_yaml(read_config(written(tmp_path, text + "method: {hops: 8}\n"))))
+    assert with_method["method"]["kind"] == "mtcd"
+    assert with_method["method"]["combine"] == "average"
     assert resolved["stop"]["iterations"] == 10_000
 
 

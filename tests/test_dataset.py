@@ -4,13 +4,14 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
 
 torch = pytest.importorskip("torch")
 LABELS = [0, 1, 1, 0]
@@ -81,7 +82,7 @@ def test_a_table_becomes_dense_single_precision() -> None:
         np.testing.assert_array_equal(data.features["a"], X[:, [1, 0]].astype(np.float32))
         np.testing.assert_array_equal(data.features["b"], X[:, [2]].astype(np.float32))
         assert data.labels.tolist() == LABELS
-    with pytest.raises(DataError, match="client 'client_0' is missing, infinite or too large in sample 1"):
+    with pytest.raises(DataError, match="client 'client_0' are missing.* in 1 row.*: 2; by column: 'x0' "):
         mtcd.VerticalDataset.from_table(mtcd.split([[1.0], [1e90], [0], [0]], LABELS, 1))
 
 
@@ -114,10 +115,11 @@ def spoilt(value: float, dtype: Any = float) -> Any:
         ({"a": [["x"]] * 4}, LABELS, "'a' are of type <U1"),
         ({"a": FINE * 1j}, LABELS, "'a' are of type complex"),
         ({"a": np.ma.masked_less(FINE, 0)}, LABELS, "'a' are of type"),
-        ({"b": FINE, "a": spoilt(np.nan)}, LABELS, "client 'a' is missing.*in sample 2"),
-        ({"a": spoilt(-np.inf, np.float16)}, LABELS, "client 'a' .* in sample 2"),
-        ({"a": spoilt(1e39)}, LABELS, "client 'a' .* in sample 2"),
-        ({"a": torch.from_numpy(spoilt(np.nan))}, LABELS, "client 'a' .* in sample 2"),
+        ({"b": FINE, "a": spoilt(np.nan)}, LABELS, r"client 'a' are missing.* in 1 row\(s\): 3\. "),
+        ({"a": pd.DataFrame({"u": FINE[:, 0], "v": [1, 2, np.nan, 4]})}, LABELS, r"row\(s\): 3; by column: 'v' \(1\)"),
+        ({"a": spoilt(-np.inf, np.float16)}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
+        ({"a": spoilt(1e39)}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
+        ({"a": torch.from_numpy(spoilt(np.nan))}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
         ({"a": FINE}, [0, 1, None, 1], "label of row 3 is missing"),
         ({"a": FINE}, [0, 1, np.nan, 1], "label of row 3 is missing"),
         ({"a": FINE}, np.array([0, 1, np.inf, 1], dtype=np.float32), "label of row 3 is infinite"),

@@ -17,10 +17,10 @@ from sklearn.linear_model import LogisticRegression
 import mtcd
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config
-from mtcd.data.datasets import basehock, gisette, gisette_like, mnist
-from mtcd.data.datasets.catalogue import DATASETS, first_present, is_present
-from mtcd.data.datasets.folder import find_all
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
+from mtcd_experiments.datasets import basehock, gisette, gisette_like, mnist
+from mtcd_experiments.datasets.catalogue import DATASETS, first_present, is_present
+from mtcd_experiments.datasets.folder import find_all
 
 ROWS = "0 999 5 0 \n10 0 0 7 \n0 3 0 0 \n1 2 3 4 \n"
 SIGNS = "1\n-1\n-1\n1\n"
@@ -344,6 +344,7 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not is_present(name), reason=f"{name} is not in the folder that MTCD_DATA names")
 
 
+@pytest.mark.real_data
 @needs("gisette-like")
 def test_the_stand_in_looks_and_behaves_like_gisette() -> None:
     made = gisette_like.make(*mnist.read_mnist(find_all("mnist", mnist.FILES)), seed=0)
@@ -356,6 +357,7 @@ def test_the_stand_in_looks_and_behaves_like_gisette() -> None:
         assert least < sparse.score(X[4500:, columns], y[4500:]) < most
 
 
+@pytest.mark.real_data
 @needs("gisette")
 def test_gisette_has_the_sizes_that_its_makers_state() -> None:
     data = mtcd.load_dataset("gisette", clients=40)
@@ -364,6 +366,7 @@ def test_gisette_has_the_sizes_that_its_makers_state() -> None:
     assert max(block.max() for block in data.blocks) == 1.0
 
 
+@pytest.mark.real_data
 @needs("basehock")
 def test_basehock_has_the_sizes_that_its_makers_state() -> None:
     data = mtcd.load_dataset("basehock", clients=40)

@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any_order import check_any_order
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.ledger.costs import Costs
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.reference_dcpa import dcpa
-from mtcd.methods.tree_cg import TreeCG
-from mtcd.model.linear import Glm
+from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.models.glm.model import Glm
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import make_network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.stop import Stop
-from mtcd.training import train
+from mtcd.testing.references.dcpa import dcpa
+from mtcd.training.stop import Stop
+from mtcd.training.train import train
 from problems import MODELS, Case, cases, make_data, networks
 
 ONE_OUTPUT = [model for model in MODELS if model.kind != "multinomial"]

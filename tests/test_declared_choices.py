@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import yaml
 
+from mtcd.core.errors import ConfigError
 from mtcd.data.synthetic import synthetic
-from mtcd.errors import ConfigError
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.network.spectrum import algebraic_connectivity
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
-from mtcd.reproduce.read import FIGURES
+from mtcd_experiments.read import FIGURES
 
 ROOT = Path(__file__).parent.parent
 

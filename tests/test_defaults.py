@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from mtcd.ledger.costs import Costs
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.schedule import Schedule
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.protocol.ledger.costs import Costs
 
 CONFIG = (Path(__file__).parents[1] / "docs" / "config.md").read_text(encoding="utf-8")
 METHODS = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
@@ -70,7 +70,7 @@ def test_models_and_costs_have_the_documented_defaults() -> None:
 )
 def test_networks_have_the_documented_defaults(row: str, name: str, needed: dict[str, Any]) -> None:
     """A network that is made without settings prints as the one with the settings that the row states."""
-    nets = pytest.importorskip("mtcd.splitnet.nets")
+    nets = pytest.importorskip("mtcd.models.splitnet.nets")
     (cell,) = re.findall(rf"^\| `{row}` \|(.*)\|$", CONFIG, flags=re.MULTILINE)
     settings = re.search(rf"`{name}`: ((?:`\w+` \([^)]*\)(?:, )?)+)", cell)
     assert settings is not None

@@ -9,16 +9,16 @@ import pytest
 from mtcd.engines.local import LocalEngine
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.simulate.invariants import check_server
-from mtcd.federation.simulate.world import Crash, Faults, World
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
-from mtcd.objective.optimum import optimum
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Parties
+from mtcd.testing.simulator.invariants import check_server
+from mtcd.testing.simulator.world import Crash, Faults, World
 from problems import make_data
 from recovering import iteration_party, waiting_party
 

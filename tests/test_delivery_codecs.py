@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import WireError
-from mtcd.federation.delivery import codecs, envelopes
+from mtcd.core.errors import WireError
+from mtcd.federation.delivery import codecs
 from mtcd.federation.delivery.codecs import (
     MOST_TERMS,
     decode_ack,
@@ -20,7 +20,11 @@ from mtcd.federation.delivery.codecs import (
     largest_envelope,
     with_control,
 )
-from mtcd.federation.delivery.envelopes import (
+from mtcd.federation.delivery.frames import Header, encode_parts, largest
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.network.topology import make_network
+from mtcd.protocol.codec import envelopes
+from mtcd.protocol.codec.envelopes import (
     Ack,
     Cancelled,
     End,
@@ -32,17 +36,14 @@ from mtcd.federation.delivery.envelopes import (
     ResendTokens,
     Undeliverable,
 )
-from mtcd.federation.delivery.records import pack
-from mtcd.federation.delivery.status import Status
-from mtcd.federation.frame import Header, encode_parts, largest
-from mtcd.federation.simulate.world import Faults, World
-from mtcd.methods.mtcd import MTCD
-from mtcd.network.topology import make_network
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.payloads import SCHEMAS
+from mtcd.protocol.codec.reading import OUT_OF_RANGE, WORD, Reader
+from mtcd.protocol.codec.records import pack
+from mtcd.protocol.codec.status import Status
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.schema.bounds import Bounds
-from mtcd.schema.payloads import SCHEMAS
-from mtcd.schema.reading import OUT_OF_RANGE, WORD, Reader
+from mtcd.testing.simulator.world import Faults, World
 from test_delivery import DATA, METHODS, making_parties
 from test_delivery_end import recovering
 from test_wire_fuzz import WORDS, check, tells_numbers

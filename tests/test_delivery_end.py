@@ -10,20 +10,20 @@ import pytest
 from mtcd.engines.choose import engine_for
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.federation.delivery.envelopes import End
 from mtcd.federation.delivery.journal import Journal, MemoryJournal
-from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.federation.simulate.world import Crash, Faults, World
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import DCPA
-from mtcd.methods.mtcd import MTCD
+from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import End
+from mtcd.protocol.codec.records import pack, unpack
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Part, Parties
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Crash, Faults, World
 from recovering import iteration_party, waiting_party
 from test_delivery import DATA, EVERYTHING, METHODS, MODEL, making_parties
 from test_recovery_methods import CASES, CROSSING

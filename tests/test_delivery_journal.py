@@ -9,17 +9,17 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
+from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery import journal as journals
 from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
-from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.party import SERVER
-from mtcd.version import JOURNAL_FORMAT
 from problems import make_data
 
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope
 from mtcd.protocol.party import MONITOR, SERVER, Begin, Message, Part, Progress
+from mtcd.training.divergence import DIVERGED
 from problems import make_data
 
 MODEL = Glm("ridge")

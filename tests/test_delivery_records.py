@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.core.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal
-from mtcd.federation.delivery.records import Writer, pack, unpack
-from mtcd.methods.hosting import Done
+from mtcd.methods.mtcd.client import Done
+from mtcd.protocol.codec.envelopes import Envelope
+from mtcd.protocol.codec.records import Writer, pack, unpack
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token, Windows
 

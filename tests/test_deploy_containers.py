@@ -5,13 +5,14 @@
 
 import fnmatch
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from command_lines import parsed
-from containers import DEPLOY, ROOT, Service, compose, health_command, services, stages
+from containers import DEPLOY, ROOT, Service, compose, health_command, instructions, services, stages
 
 FEDERATION = yaml.safe_load((DEPLOY / "demo" / "federation.yaml").read_text())
 PLACES = {**FEDERATION["parties"], "server": FEDERATION["server"]}
@@ -108,3 +109,17 @@ def test_the_command_on_the_page_fits_the_image() -> None:
     (exposed,) = [set(one.text.split()) for one in stages()[""] if one.word == "EXPOSE"]
     assert published == exposed
     assert [one.text for one in stages()[""] if one.word == "VOLUME"] == [str(given["kit"])]
+
+
+def test_the_extras_of_the_image_are_a_build_argument() -> None:
+    lines = [one for one in instructions() if one.word == "ARG" and one.text.startswith("EXTRAS")]
+    ((name, _, default),) = {tuple(one.text.partition("=")) for one in lines}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert name == "EXTRAS"
+    assert {"federation", "metrics"} <= set(default.split(",")) <= set(known)
+    (install,) = [one.text for one in stages()["build"] if one.word == "RUN" and "--constraint" in one.text]
+    assert install.endswith('[$EXTRAS]"')
+    for stage in ("base", "build"):  # an argument is unknown in a stage that does not name it
+        assert any(one.word == "ARG" and one.text.startswith("EXTRAS") for one in stages()[stage])
+    for service in SERVICES.values():
+        assert service.settings["build"]["args"] == {"EXTRAS": f"${{EXTRAS:-{default}}}"}

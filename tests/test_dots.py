@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from made_up_results import curve, experiment, results
-from mtcd.report.dots import draw_dots
-from mtcd.report.figures import draw, write_figure
-from mtcd.report.numbers import entries
-from mtcd.report.tables import cells, headings
-from mtcd.reproduce import checks
-from mtcd.reproduce.reading import Reader
-from mtcd.reproduce.results import Results
+from mtcd_experiments import checks
+from mtcd_experiments.dots import draw_dots
+from mtcd_experiments.figures import draw, write_figure
+from mtcd_experiments.numbers import entries
+from mtcd_experiments.reading import Reader
+from mtcd_experiments.results import Results
+from mtcd_experiments.tables import cells, headings
 from test_claims import reaches, reader, two
 
 DOTS = {"layout": "dots", "messages": True, "further_targets": [1e-6]}

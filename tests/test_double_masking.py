@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.errors import ConfigError, WireError
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.iterations import is_over
-from mtcd.masking.double_client import fewest
-from mtcd.masking.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
-from mtcd.masking.pair_masks import new_private_key, public_key
-from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, PublicKeys
 from mtcd.methods.method import Method, with_privacy
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL, Shared
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL, Shared
+from mtcd.privacy.masked.double_client import fewest
+from mtcd.privacy.masked.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
+from mtcd.privacy.masked.pair_masks import new_private_key, public_key
+from mtcd.privacy.masked.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, PublicKeys
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER, Begin, Message
 from test_masking import DATA, METHODS, MODEL, delivered, p_value, train_with
 from wired import Signs
@@ -264,21 +264,29 @@ def test_in_a_federation_keys_are_exchanged_once(asked: Any) -> None:
     """New ones would let a client upload its representation again, instead of its change."""
     client, _ = asked
     client.identity = Signs()
-    for again in (Begin(), PublicKeys(client.public)):
-        with pytest.raises(WireError, match="exchanged before"):
-            client.receive(Message(SERVER, 2, again))
+    with pytest.raises(WireError, match="exchanged before"):
+        client.receive(Message(SERVER, 2, Begin()))
+    assert client.receive(Message(SERVER, 2, PublicKeys(client.public, np.zeros(5, "<i8"), 0, 0))) == []
 
 
 def test_the_key_of_another_client_is_refused_and_would_be_of_no_use() -> None:
-    """Client 5 gives the public key of client 0: the seeds that it shares with others stay its own."""
+    """Client ``thief`` gives the public key of ``victim``: the seeds that it shares with others stay its own.
+
+    The keys of a pair are in the order of the numbers: where both are above the other client, or both below it, only
+    the numbers tell the two pairs apart.
+    """
+    for victim, thief, third in ((0, 5, 3), (4, 5, 3), (5, 4, 0), (0, 1, 3), (2, 0, 5)):
+        public = PUBLIC.copy()
+        public[thief] = public[victim]
+        other = DoubleMasks(third, PRIVATE[third], public)
+        theirs = {row.tobytes() for row in other._seeds(victim, 1)}
+        assert not theirs & {row.tobytes() for row in other._seeds(thief, 1)}
     public = PUBLIC.copy()
     public[5] = public[0]
-    other = DoubleMasks(3, PRIVATE[3], public)
-    assert not {row.tobytes() for row in other._seeds(0, 1)} & {row.tobytes() for row in other._seeds(5, 1)}
     method = doubly(UPLOADING["svfl"])
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
     with pytest.raises(WireError, match="the same of two clients"):
-        parties.clients[1].receive(Message(SERVER, 1, PublicKeys(public[[0, 1, 2, 3, 5]])))
+        parties.clients[1].receive(Message(SERVER, 1, PublicKeys(public[[0, 1, 2, 3, 5]], np.zeros(5, "<i8"), 0, 0)))
 
 
 @pytest.mark.parametrize(
@@ -334,8 +342,9 @@ def test_a_client_that_is_left_out_opens_nothing(asked: Any) -> None:
 def test_messages_about_masks_are_never_stale() -> None:
     """They do not depend on tokens: an iteration that restarts must not take them back."""
     seeds = np.ones((4, 2), "<i8")
-    about_masks = (DoubleMaskedUpload(2, seeds[0]), OpenMasks(2, (), (), (), 0), OpenedMasks(2, seeds, seeds))
-    for payload in (*about_masks, Begin(), PublicKey(seeds[0]), PublicKeys(seeds)):
+    about_masks = (DoubleMaskedUpload(2, 0, seeds[0]), OpenMasks(2, 0, (), (), (), 0), OpenedMasks(2, 0, seeds, seeds))
+    keys = PublicKey(seeds[0], 0), PublicKeys(seeds, seeds[:, 0], 0, 0)
+    for payload in (*about_masks, Begin(), *keys):
         envelope = Envelope(0, SERVER, 0, 2, 0, {}, Message(0, SERVER, payload))
         assert not is_over(envelope, 5, 4096)
 

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.world import Crash, Faults, World, make_with
-from mtcd.masking.double_client import DoubleMaskingClient
-from mtcd.masking.payloads import OpenedMasks
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
-from mtcd.objective.optimum import optimum
+from mtcd.privacy.masked.double_client import DoubleMaskingClient
+from mtcd.privacy.masked.payloads import OpenedMasks
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Message
+from mtcd.testing.simulator.world import Crash, Faults, World, make_with
 from problems import make_data
 
 MODEL = Glm("ridge", alpha=3.0)
@@ -31,7 +31,7 @@ PROBLEM = MODEL.problem(DATA)
 NETWORK = make_network("complete", DATA.clients)
 CLIENTS = range(len(DATA.clients))
 BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
-EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
+EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.004, cut=0.02, hang=0.02)
 METHODS: dict[str, Method] = {
     "rounds": SVFL(stepsize=0.02, local_updates=2),
     "rounds, mini-batches": SVFL(stepsize=0.005, batch=6),
@@ -260,14 +260,17 @@ def test_two_that_are_down_after_their_uploads_are_waited_for() -> None:
     world = world_of("rounds", 5, Faults())
     world.run(6)
     server = until_one_has_opened(world)
-    slow = [k for k in CLIENTS if k not in server.opened][:2]
+    batch, slow = server.batch, [k for k in CLIENTS if k not in server.opened][:2]
     for k in slow:
         world.crash(k)
         world.believe(k, gone=True)
     assert stuck(world) == set(slow)
-    world.start(slow[0])
-    world.believe(slow[0], gone=False)
+    for k, still in ((slow[0], {slow[1]}), (slow[1], set())):
+        world.start(k)
+        world.believe(k, gone=False)
+        assert still == set() or stuck(world) == still
     world.run(5)
+    assert (batch, tuple(CLIENTS)) in world.sums
     assert world.revealed() == []
 
 

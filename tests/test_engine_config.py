@@ -11,10 +11,10 @@ import pytest
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.engines.ray.cluster import Cluster
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.extras import find
-from mtcd.workers import ray_connection
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.optional import find
+from mtcd.ray import connection as ray_connection
+from mtcd.ray.cluster import Cluster
 
 DATA = {"synthetic": "ridge", "samples": 20, "features": 6, "clients": 3}
 

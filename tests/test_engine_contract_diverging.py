@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from engine_cases import EngineCase
-from mtcd.divergence import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from problems import MODELS
 
 MODEL = MODELS[0]

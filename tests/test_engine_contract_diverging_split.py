@@ -9,10 +9,12 @@ pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
 from live import run_all
-from mtcd.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
-from mtcd.federation.node import leaving, networks, verdict
+from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import leaving
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
+from mtcd.models.splitnet.party import participant as networks
+from mtcd.training.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
 from test_engine_contract_split import (
     Participant,
     assert_same_networks,

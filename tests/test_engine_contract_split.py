@@ -11,19 +11,19 @@ pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
 from live import Federated, make_kits, unobserved
-from mtcd.config.split import split_model
+from mtcd.core.errors import MtcdError
 from mtcd.data.dataset import VerticalDataset
-from mtcd.errors import MtcdError
-from mtcd.federation.engine import FederationEngine
-from mtcd.federation.kit import Kit
-from mtcd.federation.node.networks import SplitParticipant
-from mtcd.federation.node.participant_table import settings_of
-from mtcd.federation.node.role import Role
-from mtcd.federation.participant.network_block import read_network_block
-from mtcd.federation.participant.networks import section_of
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.participant.node_table import settings_of
+from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
-from mtcd.run import Run
-from mtcd.training import train
+from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.party.block import read_network_block
+from mtcd.models.splitnet.party.networks import section_of
+from mtcd.models.splitnet.party.participant import SplitParticipant
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.run import Run
+from mtcd.training.train import train
 from split_problems import assert_same_modules, samples
 
 MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}

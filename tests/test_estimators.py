@@ -1,5 +1,7 @@
 """MTCDRegressor and MTCDClassifier: scikit-learn's own checks, and agreement with its estimators."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,6 +24,7 @@ X_TWO, Y_TWO = make_classification(200, 12, n_informative=6, random_state=0)
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # weights of 1000 and 0.0001
 @pytest.mark.parametrize("estimator", [MTCDRegressor(), MTCDClassifier()], ids=repr)
 def test_scikit_learns_checks_pass(estimator) -> None:
     check_estimator(estimator, on_skip=None)
@@ -73,6 +76,7 @@ def test_more_than_two_classes_by_name() -> None:
     assert ours.run_.score(X, names) == ours.score(X, names)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_over_l2_and_local_updates() -> None:
     grid = {"l2": [0.1, 100.0], "method__local_updates": [1, 5]}
     method = mtcd.MTCD(tokens=2, hops=8)
@@ -125,6 +129,7 @@ def test_columns_that_no_client_holds_have_the_coefficient_zero() -> None:
     np.testing.assert_allclose(ours.predict(X_ILL), theirs.predict(X_ILL[:, [0, 1, 2, 7]]), rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_clones_have_the_same_parameters_and_no_result() -> None:
     fitted = MTCDRegressor(l2=2.0, method=mtcd.SVFL(local_updates=3), blocks=2, max_iter=20).fit(X_ILL, Y_ILL)
     copy = clone(fitted)
@@ -133,9 +138,36 @@ def test_clones_have_the_same_parameters_and_no_result() -> None:
     assert not hasattr(copy, "run_")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_same_seed_gives_the_same_model() -> None:
     runs = [MTCDClassifier(method=mtcd.STCD(), max_iter=50, random_state=3).fit(X_TWO, Y_TWO).coef_ for _ in range(2)]
     assert np.array_equal(*runs)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [0, 3, np.int64(8)])
+def test_the_seed_is_that_of_the_training(seed: int) -> None:
+    """The walk depends on it: another seed is another model."""
+    given = {"method": mtcd.STCD(stepsize=1e-3), "max_iter": 50, "tol": 0.0, "fit_intercept": False}
+    ours = MTCDRegressor(random_state=seed, l2=1.0, blocks=3, **given).fit(X_ILL, Y_ILL)
+    data = mtcd.split(X_ILL, Y_ILL, clients=3)
+    limit = mtcd.Stop(iterations=50)
+    model = mtcd.Glm("ridge", alpha=1.0)
+    theirs = [mtcd.train(data, model, "complete", given["method"], limit, seed=one) for one in (seed, seed + 1)]
+    np.testing.assert_array_equal(ours.coef_, theirs[0].coefficients)
+    assert not np.array_equal(ours.coef_, theirs[1].coefficients)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_random_state_is_drawn_from_and_none_is_new_every_time() -> None:
+    def coefficients(state: Any) -> Any:
+        return MTCDClassifier(method=mtcd.STCD(), max_iter=20, random_state=state).fit(X_TWO, Y_TWO).coef_.tolist()
+
+    one, same = np.random.RandomState(4), np.random.RandomState(4)
+    first, second = coefficients(one), coefficients(one)
+    assert [coefficients(same), coefficients(same)] == [first, second]
+    assert first != second
+    assert coefficients(None) != coefficients(None)
 
 
 def test_nothing_is_printed_unless_asked(capsys) -> None:
@@ -152,7 +184,7 @@ def test_nothing_is_printed_unless_asked(capsys) -> None:
         (MTCDClassifier(blocks=13), "13 clients cannot share 12 columns"),
         (MTCDClassifier(blocks={"a": ["age"]}), "age"),
         (MTCDClassifier(network="ring"), "ring"),
-        (MTCDClassifier(method="stcd"), "train needs a method"),
+        (MTCDClassifier(method="stcd"), "method must be MTCD.*but is 'stcd'"),
         (MTCDClassifier(l2=-1.0), "model.l2"),
         (MTCDClassifier(class_weight={"ill": 2.0}), "names the class 'ill'"),
         (MTCDClassifier(class_weight="even"), "class_weight"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mtcd import extras
-from mtcd.errors import NotInstalledError
+from mtcd.core import optional as extras
+from mtcd.core.errors import NotInstalledError
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -19,7 +19,6 @@ DISTRIBUTIONS = {  # where a package is not called as what is installed
     "sklearn": "scikit-learn",
     "PIL": "matplotlib",  # pillow, which it depends on
     "zenoh": "eclipse-zenoh",
-    "dp_accounting": "dp-accounting",
     "private_set_intersection": "openmined-psi",
     "mlflow": "mlflow-skinny",
     "google": "openmined-psi",  # protobuf, which it depends on
@@ -43,7 +42,7 @@ def imported() -> set[str]:
                 found.add(str(node.module))
             elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "find":
                 found |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
-    return {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"mtcd"}
+    return {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"mtcd", "mtcd_experiments"}
 
 
 def test_every_package_that_is_imported_comes_with_the_core_or_with_a_known_extra() -> None:

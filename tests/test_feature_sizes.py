@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.errors import DataError
-from mtcd.methods.accelerations.conjugate import Conjugate
-from mtcd.model.linear import LinearProblem
+from mtcd.core.errors import DataError
+from mtcd.methods.tours.conjugate import Conjugate
+from mtcd.models.glm.model import LinearProblem
 from mtcd.theory.stepsize import positive
 
 

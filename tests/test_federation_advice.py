@@ -9,7 +9,7 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
 from live import make_kits
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.link import Link

@@ -11,9 +11,9 @@ pytest.importorskip("zenoh")
 
 from kits_on_disk import found
 from mtcd.cli.app import main
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.backup import back_up, restore
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.node.folder import RunFolder
 from restarting import Restarting
 

@@ -87,7 +87,7 @@ def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
 def test_missing_psi_is_told_when_ids_are_aligned() -> None:
     script = (
         "import sys; sys.modules['private_set_intersection'] = sys.modules['google'] = None\n"
-        "from mtcd.errors import NotInstalledError; from mtcd.federation.alignment import asker\n"
+        "from mtcd.core.errors import NotInstalledError; from mtcd.federation.alignment import asker\n"
         "try: asker('psi', ['a'])\nexcept NotInstalledError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -110,7 +110,7 @@ def test_status_imports_neither_methods_nor_tables(tmp_path: Path) -> None:
         "import sys; from mtcd.cli.app import main\n"
         f"try: main(['federation', 'status', {str(found(tmp_path))!r}])\n"
         "except SystemExit as end: print(end.code)\n"
-        "heavy = ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'mtcd.methods', 'mtcd.config.schema')\n"
+        "heavy = ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'mtcd.methods.method', 'mtcd.config.schema')\n"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
 from live import engine_of, unobserved
-from mtcd.errors import DataError, WireError
+from mtcd.core.errors import DataError, WireError
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.node.counters import REASONS, Durations, reason_of
 from problems import MODELS, make_data

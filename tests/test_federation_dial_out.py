@@ -9,7 +9,7 @@ pytest.importorskip("cryptography")
 from federations import written
 from kits_on_disk import EVERYBODY, certificate, settings
 from mtcd.federation.administrator import init_federation, move
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
 
 
 def test_its_kit_has_no_address_and_all_its_connections_go_out(tmp_path: Path) -> None:

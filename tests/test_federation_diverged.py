@@ -9,8 +9,8 @@ pytest.importorskip("zenoh")
 
 from live import make_kits, own_table_of, run_all
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant
 from mtcd.federation.participant.keeping import read_summary
+from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
 

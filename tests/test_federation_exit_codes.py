@@ -13,9 +13,9 @@ from typer.main import get_command
 
 from kits_on_disk import found
 from mtcd.cli.app import app
-from mtcd.cli.exit_codes import EXIT_CODES
-from mtcd.errors import MtcdError
-from mtcd.federation.credentials import read_credentials
+from mtcd.core.errors import MtcdError
+from mtcd.core.terminal.exit_codes import EXIT_CODES
+from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import operator
 from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit
 from test_federation_command import run
@@ -83,7 +83,7 @@ def test_logs_tell_who_is_missing(
     ended, out, err = run(capsys, "logs", kits)
     assert ended == code
     assert [line.split()[1] for line in out.splitlines()] == [f"{name}:" for name in reached]
-    assert ("Not reached: a, c, server." in err) == (code == 3)
+    assert ("Reached 1 of 4: b. Not reached within 5 s: a, c, server." in err) == (code == 3)
     assert ("log.jsonl" in err) == (code == 1)
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federations import written
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.file import network_of, read_federation
 from mtcd.federation.names import LONGEST_CHARACTERS, parse_address, usable_name
-from mtcd.objective.losses import LOSSES
+from mtcd.models.losses import LOSSES
 
 
 def test_a_good_file_says_who_talks_to_whom(tmp_path: Path) -> None:
@@ -220,3 +220,17 @@ def test_an_address_with_a_scheme_or_a_path_is_told_its_form(text: str, tmp_path
     assert "host:port" in str(told.value)
     assert "without https://" in str(told.value)
     assert "IPv6" not in str(told.value)
+
+
+@pytest.mark.parametrize("key", ["parties", "server"])
+def test_ipv6_numbers_are_refused_where_others_connect_and_taken_to_listen_at(key: str, tmp_path: Path) -> None:
+    """Zenoh connects to none with TLS."""
+    place = "[2001:db8::1]:7447"
+    changes: dict[str, Any] = {"server": place}
+    if key == "parties":
+        changes = {"parties": {"a": place, "b": "b.example.org:7447"}, "labels__held_by": "a", "network": None}
+    with pytest.raises(MtcdError, match="give the name of the host.*listen: '\\[2001:db8::1\\]:7447'"):
+        read_federation(written(tmp_path, **changes))
+    both = {"address": "a.example.org:7447", "listen": place}
+    named = {"parties": {"a": both, "b": "b.example.org:7447"}, "labels__held_by": "a", "network": None}
+    assert read_federation(written(tmp_path, **named))[0].parties["a"].listen == place

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
+from mtcd.core.errors import DataError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.draws import drawn_holdout
-from mtcd.errors import DataError
 from split_problems import samples
 from test_engine_contract_split import CASES, assert_same_networks, federate, in_process
 

@@ -15,14 +15,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from federations import written
 from kits_on_disk import EVERYBODY, certificate, refused
-from mtcd.errors import MtcdError
-from mtcd.federation import private_files
+from mtcd.core.errors import MtcdError
+from mtcd.core.version import PROTOCOL
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.authority import Authority
-from mtcd.federation.certificates import common_name, issue, make_authority
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials import private_files
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.certificates import common_name, issue, make_authority
 from mtcd.federation.names import parse_address
-from mtcd.version import PROTOCOL
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ pytest.importorskip("zenoh")
 
 import mtcd
 from live import make_kits, own_table_of
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import linear_participant
+from mtcd.models.glm.party.participant import linear_participant
 
 
 def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("cryptography")
 
 from federations import written
-from mtcd.errors import WireError
+from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation, revoke
-from mtcd.federation.kit import read_kit
-from mtcd.federation.sealed import Seal
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.relay_encryption import Seal
 
 BODY = b"a sum of many" * 50
 

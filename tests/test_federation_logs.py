@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.federation.node import log_handlers
 from mtcd.federation.node.log import LEVELS, LOGGER, TAIL, Log
 from mtcd.federation.node.log_handlers import KEPT_FILES, JsonLines
@@ -50,7 +50,7 @@ def test_every_event_is_a_line_of_json_with_its_level(tmp_path: Path) -> None:
     assert abs((datetime.fromisoformat(str(events[0]["time"])) - before).total_seconds()) < 60
     assert [line[9:] for line in shown] == [
         "a: 9 iterations, 50%s done.",
-        "a: Refused a envelope from b: hop: is negative",
+        "a: Refused an envelope from b: hop: is negative",
         "a: Failed.",
     ]
 

@@ -12,7 +12,7 @@ pytest.importorskip("zenoh")
 from live import Federated, federate, in_process
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.participant.keeping import keep_metrics, keep_run, read_metrics, read_summary
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
 from problems import make_data
 
 METHODS: dict[str, dict[str, Any]] = {

@@ -11,15 +11,16 @@ import pytest
 pytest.importorskip("zenoh")
 
 from live import in_process, make_kits, own_table_of, run_all
-from mtcd.divergence import DIVERGED
-from mtcd.errors import MtcdError, WireError
-from mtcd.federation.kit import Kit
-from mtcd.federation.node import leaving, verdict
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import leaving
+from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant
-from mtcd.federation.node.verdict import Outcome
 from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.models.glm.party.participant import LinearParticipant
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 from waiting import PATIENCE

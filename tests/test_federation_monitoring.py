@@ -24,18 +24,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kits_on_disk import certificate, found
 from live import engine_of, make_kits
-from mtcd.cli.party import PartyOptions, run_party
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
+from mtcd.core.version import PROTOCOL, VERSION
+from mtcd.federation.commands.party import PartyOptions, run_party
 from mtcd.federation.delivery.journal import FIELDS
-from mtcd.federation.engine import FederationEngine
 from mtcd.federation.node.counters import REASONS
 from mtcd.federation.node.metrics import COMMITS, METRICS
 from mtcd.federation.node.monitoring import LIVE_SECONDS, Monitoring
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.federation.processes import free_ports
-from mtcd.version import PROTOCOL, VERSION
+from mtcd.models.glm.party.participant import LinearParticipant
+from mtcd.testing.federation_engine import FederationEngine
 from problems import MODELS, make_data
 from promql import SCRAPED, TARGET_LABELS, selectors
 from waiting import until
@@ -197,6 +197,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 def test_an_address_in_use_is_refused_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    monkeypatch.setattr("mtcd.federation.node.refusal.ALONE_SECONDS", 0.1)  # nobody is there to be told
     kit = found(tmp_path) / "server"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -10,11 +10,11 @@ from cryptography import x509
 
 from federations import written
 from kits_on_disk import EVERYBODY, certificate, settings
-from mtcd.errors import MtcdError
-from mtcd.federation import private_files
+from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation, move, renew, revoke, standings
-from mtcd.federation.authority import Authority
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials import private_files
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import read_kit
 
 
 @pytest.fixture

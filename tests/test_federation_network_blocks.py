@@ -16,24 +16,19 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from mtcd.config.schema import ComputeSection
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.core.files import WEIGHTS
+from mtcd.data.prepare import read_recipe
+from mtcd.data.prepare.preparation import fit_columns
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import MtcdError, WireError
-from mtcd.federation.participant.network_block import (
-    NetworkBlock,
-    fusion_from_bytes,
-    fusion_to_bytes,
-    read_network_block,
-)
-from mtcd.federation.participant.networks import network_for, own_network
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.participant.table import PartyTable
-from mtcd.federation.private_files import write_files
-from mtcd.files import WEIGHTS
-from mtcd.ledger.ledger import Ledger
-from mtcd.prepare import read_recipe
-from mtcd.prepare.preparation import fit_columns
+from mtcd.models.splitnet.own import OwnProblem
+from mtcd.models.splitnet.party.block import NetworkBlock, fusion_from_bytes, fusion_to_bytes, read_network_block
+from mtcd.models.splitnet.party.networks import network_for, own_network
+from mtcd.models.splitnet.training import assemble
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
-from mtcd.split_training import assemble
-from mtcd.splitnet.own import OwnProblem
 from split_parties import Clinics, one_thread
 
 assert one_thread  # a fixture for all tests here

@@ -9,14 +9,14 @@ import pytest
 pytest.importorskip("torch")
 
 from mtcd.engines.local import LocalEngine
-from mtcd.federation.participant.network_objective import (
+from mtcd.models.splitnet.party.objective import (
     fits_into_message,
     objective,
     part_of,
     represented,
     represented_at_start,
 )
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
 from split_parties import CASES, Clinics, one_thread
 

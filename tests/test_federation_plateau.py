@@ -14,20 +14,20 @@ from federations import written
 from live import in_process
 from lone_worlds import PROBLEM as LONE
 from lone_worlds import assert_kept, lone_world
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.engine import FederationEngine
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.windows import PlateauWatch
 from mtcd.federation.recovery.search import Search
-from mtcd.federation.simulate.world import Faults, World
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.plateau import Plateau
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.stop import Stop
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.testing.simulator.world import Faults, World
+from mtcd.training.plateau import Plateau
+from mtcd.training.stop import Stop
 from problems import MODELS
 from test_delivery import DATA, EVERYTHING, METHODS, PROBLEM, making_parties
 from test_delivery_end import ends, recovering, run_to_the_end, summed
@@ -195,8 +195,14 @@ def test_what_no_party_can_evaluate_is_refused(tmp_path: Path) -> None:
         ({**alone, "method": {"kind": "dcpa"}}, "with dcpa no party"),
         ({**AT_SERVER, "method": {"kind": "svfl", "batch": 5}}, "with mini-batches no party"),
         ({**alone, "stop": {"plateau": {"on": "train_auc"}}}, "only the objective.*'train_auc'"),
-        ({**AT_SERVER, "model": {"kind": "split", "client": "mlp"}}, "split network"),
     ]
     for changes, sentence in refused:
         with pytest.raises(ConfigError, match=rf"stop\.plateau.*{sentence}"):
             read_federation(written(tmp_path, **{"stop": {"plateau": 1e-3}, **changes}))
+
+
+def test_nor_a_party_of_a_split_network(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    split = {"kind": "split", "client": "mlp"}
+    with pytest.raises(ConfigError, match=r"stop\.plateau.*split network"):
+        read_federation(written(tmp_path, stop={"plateau": 1e-3}, model=split, **AT_SERVER))

@@ -1,8 +1,10 @@
 """Predictions in a federation: as by one model, and only for whom they are."""
 
 import csv
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,15 @@ import pytest
 pytest.importorskip("zenoh")
 
 from live import federate, in_process
+from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, MtcdError, WireError
-from mtcd.federation.kit import Kit
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.new_samples import LinearNew, new_samples, run_number, server_decides, writer
-from mtcd.federation.node.parcels import wrap
-from mtcd.federation.node.passing import from_sums, order_of, read_sums, to_sums
+from mtcd.federation.node.passing import SumContributor, SumReceiver, from_sums, order_of, read_sums, to_sums
 from mtcd.federation.node.predicting import Predictor
 from mtcd.federation.participant.table import PartyTable
-from mtcd.model.predicted import class_name
+from mtcd.models.predicted import class_name
 from own_parts import model_section
 from problems import MODELS, make_data
 from waiting import PATIENCE
@@ -135,6 +137,95 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     for one in (*made.values(),):
         one.station.mail.link.close()
     assert seer.finished is False
+
+
+NAMES = ("a", "b", "c", "d")
+GRAPHS = {
+    "path": [("a", "b"), ("b", "c"), ("c", "d")],
+    "star": [("b", "a"), ("b", "c"), ("b", "d")],
+    "cycle": [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")],
+}
+
+
+class Sealed:
+    """In the place of encryption: sums pass as they are."""
+
+    def lock(self, to: str, certificate: bytes, content: bytes) -> bytes:
+        return content
+
+    def unlock(self, content: bytes) -> bytes:
+        return content
+
+
+class Stubs:
+    """Mail and questions of one party in a pass, without links: what it asks of others is kept."""
+
+    def __init__(self, name: str, links: list[tuple[str, str]], seen_by: str) -> None:
+        self.seal, self.handlers, self.asked = Sealed(), {}, []
+        self.config: Any = SimpleNamespace(name=name, links=links, parties=list(NAMES), seen_by=seen_by)
+
+    def on(self, kind: str, handler: Any) -> None:
+        self.handlers[kind] = handler
+
+    def ask(self, kind: str, bodies: dict[str, bytes]) -> None:
+        self.asked.append((kind, bodies))
+
+    def head(self, number: str = "p1") -> dict[str, Any]:
+        certificates = {name: b64encode(name.encode()).decode() for name in NAMES}
+        return {"pass": number, "order": order_of(self.config), "certificates": certificates}
+
+
+@pytest.mark.parametrize("links", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("seen_by", ["a", "c", "server"])
+def test_a_party_adds_its_part_for_its_predecessor_alone(links: Any, seen_by: str) -> None:
+    """Anybody else could send a sum that it knows, and find the part in what the party passes on."""
+    order = order_of(Stubs("a", links, seen_by).config)
+    for place, name in enumerate(order):
+        before = seen_by if place == 0 else order[place - 1]
+        stubs, answers = Stubs(name, links, seen_by), []
+        asked_for: list[str] = []
+
+        def own(name: str = name, asked_for: list[str] = asked_for) -> Any:
+            asked_for.append(name)
+            return np.array([7, 9], dtype=np.uint64)
+
+        SumContributor(stubs, stubs, stubs.config, own)  # type: ignore[arg-type]
+        body = wrap(stubs.head(), np.array([1, 2], dtype=np.uint64).tobytes())
+
+        for other in {*NAMES, "server"} - {before}:
+            with pytest.raises(WireError, match="not the predecessor"):
+                stubs.handlers["add"](FakeAsked(other, body, answers))
+        assert (asked_for, stubs.asked, answers) == ([], [], [])
+
+        stubs.handlers["add"](FakeAsked(before, body, answers))
+        stubs.handlers["add"](FakeAsked(before, body, answers))  # sent again: answered, and not added twice
+        assert asked_for == [name]
+        assert answers == ["answered"] * 2
+        [(kind, sent)] = stubs.asked
+        last = place == len(order) - 1
+        assert (kind, list(sent)) == (("sum", [seen_by]) if last else ("add", [order[place + 1]]))
+        [passed_on] = sent.values()
+        assert passed_on.endswith(np.array([8, 11], dtype="<u8").tobytes())
+
+
+@pytest.mark.parametrize("links", GRAPHS.values(), ids=GRAPHS)
+def test_the_receiver_takes_the_sum_of_the_last_party_alone(links: Any) -> None:
+    """A sum of another one would be of some parts only."""
+    stubs, found, answers = Stubs("a", links, "a"), [], []
+    receiver = SumReceiver(stubs, stubs, stubs.config)  # type: ignore[arg-type]
+    receiver.begin((2,), stubs.head()["certificates"], found.append)
+    total = receiver._mask + np.array([8, 11], dtype=np.uint64)
+    body = wrap(stubs.head(receiver._number), total.tobytes())
+    *others, last = receiver.order
+    for other in others:
+        with pytest.raises(WireError, match="not the last"):
+            stubs.handlers["sum"](FakeAsked(other, body, answers))
+    stale = wrap(stubs.head("another"), total.tobytes())
+    stubs.handlers["sum"](FakeAsked(last, stale, answers))
+    assert found == []
+    stubs.handlers["sum"](FakeAsked(last, body, answers))
+    assert [one.tolist() for one in found] == [[8, 11]]
+    assert answers == ["answered"] * 2
 
 
 def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:

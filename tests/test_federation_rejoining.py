@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from hubs import Passing
-from mtcd.errors import JournalError
+from mtcd.core.errors import JournalError
 from mtcd.federation.node.rejoining import Counts, lacking
 from restarting import METHODS, Restarting
 

@@ -8,11 +8,11 @@ pytest.importorskip("cryptography")
 
 from federations import written
 from kits_on_disk import EVERYBODY, certificate, refused
-from mtcd.errors import MtcdError
-from mtcd.federation import private_files
+from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation, renew, revoke, standings
-from mtcd.federation.certificates import common_name
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials import private_files
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.certificates import common_name
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ pytest.importorskip("cryptography")
 
 from kits_on_disk import found, settings
 from mtcd.federation.administrator import revoke
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
 
 
 @pytest.fixture

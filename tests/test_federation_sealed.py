@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federations import written
-from mtcd.errors import MtcdError, WireError
+from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.administrator import init_federation, renew, revoke
-from mtcd.federation.authority import Authority
-from mtcd.federation.certificates import Issued, issue
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.certificates import Issued, issue
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.names import Address
-from mtcd.federation.private_files import write_files
-from mtcd.federation.sealed import NONCE_BYTES, Seal, Sealed
+from mtcd.federation.relay_encryption import NONCE_BYTES, Seal, Sealed
 
 BODY = b"outcome 1, outcome 0"
 

@@ -9,15 +9,15 @@ pytest.importorskip("torch")
 
 import torch
 
+from mtcd.core.errors import MtcdError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal, Journal
-from mtcd.federation.delivery.records import pack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.world import Faults, World
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.codec.records import pack
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Parties
+from mtcd.testing.simulator.world import Faults, World
 from split_parties import CASES, Clinics, everything, one_thread, party_of, watched
 from test_delivery_end import run_to_the_end, summed
 from wired import told

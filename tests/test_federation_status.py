@@ -1,6 +1,7 @@
 """What the operator is told, also of parties that are busy, that have ended, or that lie."""
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,15 +10,16 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
-from mtcd.cli.federation_watch import log_lines
 from mtcd.config.schema import CostsSection
-from mtcd.errors import DataError
+from mtcd.core.errors import DataError
+from mtcd.federation.commands.watch import log_lines, stop_all
 from mtcd.federation.node.aligning import AlignmentFollower
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.overview import summarise
+from mtcd.federation.node.overview import in_words, is_dead, summarise
+from mtcd.federation.node.watched import Watched
 from mtcd.federation.psi_process import Progress
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
 
 CONFIG = SimpleNamespace(
@@ -158,3 +160,96 @@ def test_logs_of_liars_cannot_steer_the_terminal() -> None:
     assert len(lines) == 2
     assert "\x1b" not in "".join(lines)
     assert "\u202e" not in "".join(lines)
+
+
+OPENING = {"name": "a", "phase": "opening", "connected": [], "waiting_for": ["b"]}
+
+
+def test_since_when_a_party_is_not_reached_is_known_from_the_others_and_from_its_last_answer() -> None:
+    told = summarise(CONFIG, {"a": OPENING | {"lost": {"b": 1_700_000_000}}})["parties"]["b"]
+    assert told == {"phase": "not reached", "since": "2023-11-14T22:13:20+00:00"}
+    assert in_words(told) == "not reached since 2023-11-14 22:13:20 UTC"
+    assert is_dead(told)
+
+    answered = {"b": {"phase": "training", "answered": "2023-11-14T23:00:00+00:00"}}
+    later = summarise(CONFIG, {}, answered)["parties"]["b"]
+    assert later["since"] == "2023-11-14T23:00:00+00:00"
+    assert summarise(CONFIG, {}, {"b": later})["parties"]["b"] == later  # it stays
+
+
+def test_a_party_to_which_others_are_connected_is_said_to_be_so() -> None:
+    peers = {"a": SimpleNamespace(address="h:1"), "b": SimpleNamespace(address=None)}
+    config: Any = SimpleNamespace(**{**vars(CONFIG), "peers": peers})
+    told = summarise(config, {"a": OPENING | {"connected": ["b"]}})["parties"]["b"]
+    assert in_words(told) == "not reached from here, but connected to a"
+    assert not is_dead(told)  # it dials out only, so nobody can reach it from here
+    peers["b"].address = "h:2"
+    assert is_dead(summarise(config, {"a": OPENING | {"connected": ["b"]}})["parties"]["b"])
+
+
+@pytest.mark.parametrize("bad", [{"b": -1}, {"b": 10**30}, {"b": "x"}, [], 3])
+def test_a_moment_that_is_none_makes_an_answer_unreadable(bad: Any) -> None:
+    assert summarise(CONFIG, {"a": OPENING | {"lost": bad}})["parties"]["a"] == {"phase": "not readable"}
+
+
+def test_an_operator_that_watches_is_waited_for_and_one_that_asked_once_is_not() -> None:
+    now = [0.0]
+    loop = Loop(lambda: now[0])
+    left: list[str] = []
+    once = Watched(loop)
+    once.asked()
+    once.leave(lambda: left.append("once"))
+    assert left == ["once"]
+
+    watched = Watched(loop)
+    for moment in (0.0, 1.0, 2.0):
+        now[0] = moment
+        watched.asked()
+    now[0] = 2.5
+    watched.leave(lambda: left.append("watched"))
+    assert left == ["once"]
+    assert 0 < watched.patience < 10
+
+    watched.asked()  # it learns of the end
+    now[0] = 3.5
+    loop.call(loop.stop)
+    loop.run()
+    loop._stopped = False
+    loop.later(0.0, loop.stop)
+    loop.run()
+    assert left == ["once", "watched"]
+
+
+class Answering:
+    """An operator to whom some parties answer."""
+
+    def __init__(self, answers: dict[str, dict[str, Any]]) -> None:
+        self.answers = answers
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def ask(self, kind: str, patience: object) -> dict[str, Any]:
+        return self.answers.get(kind, {})
+
+
+def test_stop_says_whom_it_reached_and_what_then_happens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peers = dict.fromkeys("abcde")
+    kit = SimpleNamespace(config=SimpleNamespace(peers=peers))
+    here = dict.fromkeys("abd", OPENING)
+    monkeypatch.setattr("mtcd.federation.node.operator.operator_kit", lambda folder, read: kit)
+    monkeypatch.setattr(
+        "mtcd.federation.node.operator.Operator",
+        lambda kit: Answering({"status": here, "stop": {name: {} for name in "abd"}}),
+    )
+    monkeypatch.setattr("mtcd.federation.commands.watch.known_words", lambda kit, answers: {})
+    assert stop_all(Path("kits"), 7.0) == 3
+    told = capsys.readouterr().out
+    assert "Reached 3 of 5: a, b, d. Not stopped, after 7 s: c, e." in told
+    assert "learns of the end from the others" in told
+    assert "--timeout" in told

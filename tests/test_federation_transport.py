@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,12 +14,12 @@ pytest.importorskip("cryptography")
 
 from kits_on_disk import Config, found, settings
 from mtcd.federation.administrator import renew, revoke
-from mtcd.federation.authority import Authority
-from mtcd.federation.certificates import issue
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.certificates import issue
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.keys import alive_key, channel, control_channel, control_key, message_key
-from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
-from mtcd.federation.private_files import write_files
 from waiting import until
 
 Open = Callable[[Config], Any]
@@ -91,6 +92,48 @@ def test_a_party_that_comes_back_is_connected_again(who: str, kits: Path, opened
         assert until(lambda: len(b.info.peers_zid()) == 1)
         other.close()
         assert until(lambda: b.info.peers_zid() == [])
+
+
+def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> None:
+    """Otherwise whoever waits for one would wait for ever, also when the peer has come back."""
+    pytest.importorskip("zenoh")
+    from mtcd.federation.node.counters import Counters
+    from mtcd.federation.node.link import Link
+    from mtcd.federation.node.loop import Loop
+
+    loops = {name: Loop() for name in ("a", "b")}
+    at_b: list[Any] = []
+    seen_by_a: list[Any] = []
+    for loop in loops.values():
+        Thread(target=loop.run, daemon=True).start()
+
+    def link(name: str, on_request: Any, on_change: Any) -> Any:
+        kit = read_kit(kits / name)
+        return Link(kit, loops[name], on_request, on_change, Counters(kit.config.peers))
+
+    a = link("a", lambda request: None, lambda peer, up: seen_by_a.append((peer, up)))
+    b = link("b", at_b.append, lambda peer, up: None)
+    try:
+        assert until(lambda: seen_by_a == [("b", True)])
+        for number in range(3):
+            loops["a"].call(
+                lambda number=number: a.post("b", "x", b"hello", lambda body: seen_by_a.append((number, body)))
+            )
+        assert until(lambda: len(at_b) == 3)
+        loops["b"].call(lambda: at_b[1].answer(b"here"))
+        assert until(lambda: (1, b"here") in seen_by_a)
+        assert len(seen_by_a) == 2, "the others are not answered yet"
+
+        b.close()
+        assert until(lambda: ("b", False) in seen_by_a)
+        assert seen_by_a[2:] == [(0, None), (2, None), ("b", False)], "each once, before the loss is told"
+        loops["a"].call(lambda: a.post("b", "x", b"hello", lambda body: seen_by_a.append((3, body))))
+        assert until(lambda: (3, None) in seen_by_a)
+    finally:
+        for one in (a, b):
+            one.close()
+        for loop in loops.values():
+            loop.stop()
 
 
 def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(kits: Path, opened: Open) -> None:

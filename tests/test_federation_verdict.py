@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("zenoh")
 
 from federations import changed
+from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
 from mtcd.federation.file import check_keys, network_of
-from mtcd.federation.kit_schema import KitConfig, kit_config
+from mtcd.federation.node.final_check import farthest_first
 from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.presence import HAS_ENDED
-from mtcd.federation.node.verdict import farthest_first
 
 
 def kit(network: Any, server: str | None, method: dict[str, Any]) -> KitConfig:

@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
+from mtcd.core.version import JOURNAL_FORMAT, PROTOCOL, VERSION
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.opening import Agreed
-from mtcd.version import JOURNAL_FORMAT, PROTOCOL, VERSION
+from mtcd.federation.node.refusal import UnableError
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1], seed=0)
@@ -55,7 +56,7 @@ def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(protocol: in
 
 def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """c1 has another version, which is patched in while it writes and reads a hello."""
-    from mtcd.federation.node import greeting
+    from mtcd.federation.node import handshake as greeting
 
     with hub(tmp_path) as parties:
         mine = parties.nodes["c1"].station._greeting
@@ -73,9 +74,8 @@ def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.Mon
         parties.begin()
         for name, other in (("c0", "c1"), ("c1", "c0")):
             parties.nodes[name].station._greeting.greet(other)
-        for _ in range(50):
-            if not parties.act() and not parties.deliver():
-                parties.wait()
+        with pytest.raises(UnableError, match="c1 cannot take part.* speaks protocol"):
+            parties.run()
         assert all(node.trainer is None for node in parties.nodes.values())
         for name, other in (("c0", "c1"), ("c1", "c0")):
             said = [line for line in parties.shown if f" {name}: {other} speaks protocol" in line]

@@ -5,12 +5,12 @@ import pytest
 
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.watch import Watch
-from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.network.topology import make_network
+from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.token import Token
-from mtcd.stop import Stop
+from mtcd.training.stop import Stop
 
 
 @pytest.mark.parametrize(

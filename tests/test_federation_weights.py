@@ -12,13 +12,13 @@ pytest.importorskip("zenoh")
 from cheats import Cheats
 from hubs import Hub, Passing, linear
 from live import Federated, federate, in_process
+from mtcd.core.errors import WireError
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import WireError
-from mtcd.federation.node.parcels import unwrap
-from mtcd.federation.participant.block import read_block
+from mtcd.federation.node.chunks import unwrap
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.block import read_block
 from problems import make_data
 
 ALONE: dict[str, Any] = {"method": {"kind": "stcd", "stepsize": "auto"}, "server": None, "network": {"kind": "path"}}

@@ -34,16 +34,16 @@ from made_up_results import (
     three_costs,
     trained,
 )
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.report.figures import draw, write_figure
-from mtcd.report.numbers import POINTS, lines_csv
-from mtcd.report.page import write_page
-from mtcd.report.paper import Paper, parse_style
-from mtcd.report.styles import curve_styles
-from mtcd.report.tables import results_table, table_csv
-from mtcd.reproduce.accuracy import accuracy_at_end
-from mtcd.reproduce.claims import Claim
-from mtcd.reproduce.results import CurveResult, Results, Trained
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.reporting.paper import Paper, parse_style
+from mtcd.reporting.styles import curve_styles
+from mtcd_experiments.accuracy import accuracy_at_end
+from mtcd_experiments.claims import Claim
+from mtcd_experiments.figures import draw, write_figure
+from mtcd_experiments.numbers import POINTS, lines_csv
+from mtcd_experiments.page import write_page
+from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.tables import results_table, table_csv
 
 SHAPES = (
     one_panel,

@@ -10,12 +10,12 @@ import pytest
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
-from mtcd.methods.mtcd import STCD
-from mtcd.model.linear import LinearProblem
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.models.glm.model import LinearProblem
 from mtcd.network.walks import NOWHERE
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.token import Token
+from mtcd.testing.references import mtcd as reference
 from problems import make_data
 
 MODEL = mtcd.Glm("ridge", l2=0.5)

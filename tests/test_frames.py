@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import mtcd
-from mtcd.errors import DataError
+from mtcd.core.errors import DataError
 
 RNG = np.random.default_rng(0)
 NAMES = ["age", "dose", "stay", "score", "weight"]

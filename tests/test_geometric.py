@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.config.read import check_config
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.methods.mtcd import MTCD
+from mtcd.core.errors import ConfigError, NetworkError
+from mtcd.core.seeding import stream
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network import geometric
 from mtcd.network.geometric import random_geometric
 from mtcd.network.topology import make_network
 from mtcd.network.tours import closed_walk, ring
 from mtcd.network.walks.facts import inside
-from mtcd.seeding import stream
 
 
 def names(K: int) -> list[str]:

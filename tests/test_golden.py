@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("msgpack")
 
 from golden import FILE, PAYLOADS, current, versions
-from mtcd.federation.delivery.records import pack, unpack
-from mtcd.schema.payloads import SCHEMAS, STORED, Payload, payload
+from mtcd.protocol.codec.payloads import SCHEMAS, STORED, Payload, payload
+from mtcd.protocol.codec.records import pack, unpack
 
 RECORDED = json.loads(FILE.read_text())
 COUNT_UP = "count up PROTOCOL, FORMAT or MAGIC, then run python tests/golden.py"

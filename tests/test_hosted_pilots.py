@@ -12,12 +12,13 @@ import pytest
 import mtcd
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
-from mtcd.planner import hosted_pilots, plan
+from mtcd.core.workers import Backend, Failed, Job, Workers
+from mtcd.core.workers.job import outcome
+from mtcd.planner import hosted_pilots
 from mtcd.planner.halving import race, ranked
 from mtcd.planner.hosted_pilots import Hosts, Kept, TaskSettings
 from mtcd.planner.pilots import Pilot, Task
-from mtcd.workers import Backend, Failed, Job, Workers
-from mtcd.workers.job import outcome
+from mtcd.planner.planning import plan
 
 COST = 8.0
 METHODS = [mtcd.STCD(5, walk="tour"), mtcd.MTCD(2, 8, 5), mtcd.MTCD(3, 4, 2), mtcd.SVFL(), mtcd.STCD(2)]

@@ -21,22 +21,22 @@ pytest.importorskip("zenoh")
 import zenoh
 
 from live import in_process, make_kits, own_table_of, run_all
+from mtcd.core.errors import WireError
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import WireError
 from mtcd.federation.administrator import renew, revoke
-from mtcd.federation.authority import Authority
-from mtcd.federation.certificates import issue
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.certificates import issue
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.delivery.codecs import decode_envelope
 from mtcd.federation.keys import alive_key, channel, control_key, message_key
-from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.link import ANSWER, NUMBER
-from mtcd.federation.node.mail import OK
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant
-from mtcd.federation.participant.block import read_block
-from mtcd.federation.private_files import write_files
+from mtcd.federation.node.rpc import OK
 from mtcd.federation.transport import zenoh_config
+from mtcd.models.glm.party.block import read_block
+from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes

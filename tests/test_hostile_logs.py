@@ -12,8 +12,8 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
 from mtcd.federation.node.log import KINDS, Log
-from mtcd.federation.node.mail import OK
-from mtcd.federation.participant.block import read_block
+from mtcd.federation.node.rpc import OK
+from mtcd.models.glm.party.block import read_block
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes, spoilt_lines, spoilt_parts

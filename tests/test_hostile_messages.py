@@ -17,9 +17,9 @@ pytest.importorskip("zenoh")
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds, linear
 from live import in_process
-from mtcd.divergence import DIVERGED
-from mtcd.federation.node.mail import NO, OK
-from mtcd.federation.participant.block import read_block
+from mtcd.federation.node.rpc import NO, OK
+from mtcd.models.glm.party.block import read_block
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes

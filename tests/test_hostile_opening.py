@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("zenoh")
 
 from hubs import Hub, linear
-from mtcd.errors import DataError
-from mtcd.federation.node.asking import Questions
+from mtcd.core.errors import DataError
+from mtcd.federation.node.rpc_client import Questions
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -20,7 +20,7 @@ WRONG = [b"", b"\0" * 40, b"x", b"[]", b"11", b"-1", b"NaN", b"9" * 5000, b"[" *
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed", "psi"])
-@pytest.mark.parametrize("kind", ["align", "prepare"])
+@pytest.mark.parametrize("kind", ["check", "align", "prepare"])
 def test_who_answers_nonsense_is_named(
     kind: str, alignment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,7 +29,7 @@ def test_who_answers_nonsense_is_named(
     changes = {"model": model_section(RIDGE), "method": method, "stop": {"iterations": 9}, "alignment": alignment}
     lies, honestly = 0, Questions.ask
 
-    def ask(self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, each: Any = _nothing) -> None:
+    def ask(self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, *more: Any) -> None:
         def answered(answers: dict[str, bytes]) -> None:
             nonlocal lies
             for wrong in WRONG if asked == kind else ():
@@ -40,14 +40,10 @@ def test_who_answers_nonsense_is_named(
                     lies += 1
             then(answers)
 
-        honestly(self, asked, bodies, answered, each)
+        honestly(self, asked, bodies, answered, *more)
 
     monkeypatch.setattr(Questions, "ask", ask)
     with Hub(tmp_path, data.clients, linear(data), **changes) as hub:
         hub.begin()
         hub.run()
     assert lies >= len(WRONG) - 1
-
-
-def _nothing(name: str) -> None:
-    pass

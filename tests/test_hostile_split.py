@@ -12,15 +12,15 @@ pytest.importorskip("torch")
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds
 from live import make_kits
-from mtcd.errors import WireError
-from mtcd.federation.kit import Kit
+from mtcd.core.errors import WireError
+from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.node.ending import FINAL_MODULE
-from mtcd.federation.node.mail import OK
-from mtcd.federation.node.networks import SplitParticipant
 from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.rpc import OK
 from mtcd.federation.participant.labels import labels_to_bytes
-from mtcd.federation.participant.network_block import read_network_block
 from mtcd.federation.participant.table import PartyTable
+from mtcd.models.splitnet.party.block import read_network_block
+from mtcd.models.splitnet.party.participant import SplitParticipant
 from split_problems import samples
 
 CLIENTS = ("a", "b", "c")

@@ -12,18 +12,19 @@ pytest.importorskip("cryptography")
 
 from kits_on_disk import found
 from live import make_kits, own_table_of
-from mtcd.errors import MtcdError, WireError
+from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.administrator import revoke
-from mtcd.federation.credentials import read_credentials
-from mtcd.federation.kit import read_kit
-from mtcd.federation.last_words import FILE, FINISHED, RUNNING, LastWord, LastWords, Signed, Signer
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.credentials import read_credentials
+from mtcd.federation.node import refusal
+from mtcd.federation.node.exit_status import FILE, FINISHED, RUNNING, LastWord, LastWords, Signed, Signer
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.operator import ask_everybody, operator_kit
 from mtcd.federation.node.overview import learn_words, summarise
-from mtcd.federation.node.participant import LinearParticipant
+from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
-from waiting import until
+from waiting import PATIENCE, until
 
 DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
 NAMES = [*DATA.clients, "server"]
@@ -167,26 +168,25 @@ def test_without_a_server_words_are_passed_on(tmp_path: Path) -> None:
     assert {one.outcome for one in nodes["c0"].farewell.known.words.values()} == {FINISHED}
 
 
-def test_a_failure_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
+def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
     nodes = nodes_of(tmp_path)
-    failing = nodes.pop("c2")
-    kits = {name: node.kit for name, node in [*nodes.items(), ("c2", failing)]}
+    leaving = nodes.pop("c2")
+    kits = {name: node.kit for name, node in [*nodes.items(), ("c2", leaving)]}
 
-    def fail() -> None:
-        raise MtcdError("no")
+    def interrupt() -> None:
+        raise KeyboardInterrupt
 
     with ThreadPoolExecutor(len(kits)) as pool:
         running = [pool.submit(node.run) for node in nodes.values()]
-        broken = pool.submit(failing.run)
+        left = pool.submit(leaving.run)
         try:
-            assert until(lambda: "c1" in failing.mail.link.up)
-            failing.loop.call(fail)
-            with pytest.raises(MtcdError, match="no"):
-                broken.result()
+            assert until(lambda: "c1" in leaving.mail.link.up)
+            leaving.loop.call(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                left.result()
             heard = nodes["c1"].farewell.known
             assert until(lambda: heard.words.get("c2") is not None)
-            assert heard.words["c2"].outcome == "failed"
-            assert heard.words["c2"].status == "MtcdError"
+            assert heard.words["c2"].outcome == "interrupted"
             participant = LinearParticipant(kits["c2"], own_table_of(DATA, kits["c2"]))
             back = Node(kits["c2"], tmp_path / "runs" / "c2", participant, None)
             nodes["c2"] = back
@@ -196,3 +196,27 @@ def test_a_failure_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
             for node in nodes.values():
                 node.loop.stop()
     assert LastWords(kits["c1"], tmp_path / "runs" / "c1" / FILE).words["c2"].outcome == FINISHED
+
+
+def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusal, "OWN_SECONDS", 2.0)  # c0, without which no run begins, is never told
+    nodes = nodes_of(tmp_path)
+    nodes.pop("c0").close()
+
+    def fail() -> None:
+        raise MtcdError("a secret of c2")
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        running = {name: pool.submit(node.run) for name, node in nodes.items()}
+        assert until(lambda: "c1" in nodes["c2"].mail.link.up)
+        nodes["c2"].loop.call(fail)
+        errors = {name: one.exception(PATIENCE) for name, one in running.items()}
+    assert str(errors.pop("c2")) == "a secret of c2"
+    for error in errors.values():
+        assert "c2 cannot take part" in str(error)
+        assert "MtcdError" in str(error)
+        assert "secret" not in str(error)
+    word = LastWords(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words["c2"]
+    assert (word.outcome, word.status) == ("failed", "MtcdError")

@@ -6,17 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs, Sizes
-from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
-from mtcd.methods.hosting import Done
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.client import Done
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
-from mtcd.protocol.accounting import record
+from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import Token
 from problems import MODELS, make_data
@@ -197,7 +198,8 @@ def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Metho
 def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None) -> None:
     """Trees that are grown where they gain most: with a server, the change of the combined model comes on top."""
     network = make_network("cycle", [f"c{k}" for k in range(K)])
-    method = MTCD(1 if hops is None else 2, hops, stepsize=1e-4, combine=hops and "visitors", compares_gains=True)
+    gains = (ComparedGains(K),)
+    method = MTCD(1 if hops is None else 2, hops, stepsize=1e-4, combine=hops and "visitors", features=gains)
     aggregate = 2 * N
     uplink = aggregate if hops is None else 2 * aggregate
     assert method.sizes(N, 2, network, 3) == Sizes(uplink + K, aggregate + K, uplink + K)

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.errors import ConfigError
-from mtcd.objective.losses.logistic import Logistic
+from mtcd.core.errors import ConfigError
+from mtcd.models.losses.logistic import Logistic
 
 DATA = mtcd.synthetic("logistic", samples=120, features=15, clients=5)
 METHODS = {

@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from mtcd.errors import ConfigError, DataError
-from mtcd.objective.losses import Loss
-from mtcd.objective.losses.huber import Huber
-from mtcd.objective.losses.logistic import Logistic
-from mtcd.objective.losses.multinomial import Multinomial
-from mtcd.objective.losses.poisson import Poisson
-from mtcd.objective.losses.quantile import Quantile
-from mtcd.objective.losses.squared import Squared
-from mtcd.objective.losses.squared_hinge import SquaredHinge
-from mtcd.objective.penalty import Penalty
-from mtcd.objective.shifted import Shifted
-from mtcd.objective.weighted import Weighted
+import mtcd
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.penalty import Penalty
+from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.losses import Loss
+from mtcd.models.losses.huber import Huber
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.models.losses.poisson import Poisson
+from mtcd.models.losses.quantile import Quantile
+from mtcd.models.losses.shifted import Shifted
+from mtcd.models.losses.squared import Squared
+from mtcd.models.losses.squared_hinge import SquaredHinge
 
 LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial(), Quantile(0.3), Poisson()]
 STEP = 1e-5
@@ -134,6 +136,37 @@ def test_two_classes_refuse_other_labels_and_say_which(loss: Loss, labels: list[
         loss.encode(np.array(labels))
 
 
+RNG = np.random.default_rng(5)
+CONTINUOUS = {
+    "each once": RNG.standard_normal(120),
+    "a dozen": RNG.standard_normal(12),
+    "rounded": RNG.uniform(0, 6, 500).round(1),
+    "prices": RNG.permutation(1000)[:120].astype(float),
+    "whole numbers": RNG.permutation(1000)[:120],
+    "names": np.array([f"patient {i}" for i in range(60)]),
+}
+
+
+@pytest.mark.parametrize("kind", CONTINUOUS)
+@pytest.mark.parametrize("model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"])
+def test_multinomial_refuses_labels_that_are_no_classes(model: Any, kind: str) -> None:
+    labels = CONTINUOUS[kind]
+    with pytest.raises(DataError, match=rf"{len(np.unique(labels))} different .* in {len(labels)} samples .* ridge"):
+        model.weighted(labels)
+
+
+@pytest.mark.parametrize(
+    ("classes", "samples", "noted"),
+    [(np.arange(26), 2000, False), (np.arange(70), 500, True), (np.array([1.0, 1.5, 2.0, 2.5]), 6, False)],
+)
+@pytest.mark.parametrize("model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"])
+def test_many_classes_with_few_samples_are_noted(model: Any, classes: Any, samples: int, noted: bool) -> None:
+    labels = np.resize(classes, samples)
+    data = mtcd.split(RNG.standard_normal((samples, 2)), labels, 2)
+    run = mtcd.train(data, model, "path", mtcd.STCD(), mtcd.Stop(iterations=1), metrics=())
+    assert any(f"{len(classes)} classes in {samples} samples" in note for note in run.notes) == noted
+
+
 @pytest.mark.parametrize("loss", [Squared(), Huber()])
 def test_regression_refuses_words(loss: Loss) -> None:
     with pytest.raises(DataError, match="not numbers"):
@@ -178,6 +211,26 @@ def test_a_shifted_loss_is_the_loss_at_z_plus_the_shift() -> None:
 def test_a_quantile_outside_0_and_1_is_refused(level: float) -> None:
     with pytest.raises(ConfigError, match="quantile"):
         Quantile(level)
+
+
+@pytest.mark.parametrize("count", [0.0, 1.0, 3.0, 1e-9, 1e6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_start_of_constant_counts_predicts_them(count: float, weighted: bool) -> None:
+    """Of counts that are all 0 the mean is 0, whose logarithm is none: the start is finite, and predicts almost 0."""
+    y, weights = np.full(40, count), np.linspace(0.5, 2, 40) if weighted else None
+    shift = Poisson().best_shift(np.zeros(40), y, weights)
+    assert np.isfinite(shift)
+    np.testing.assert_allclose(Poisson().predict(shift), count, rtol=1e-9, atol=1e-12)
+
+
+def test_trees_predict_the_count_of_all_samples_with_weight() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    weights = np.array([0.0] + [1.0] * 39)
+    for count in (0.0, 3.0):
+        y = np.array([7.0] + [count] * 39)
+        data = mtcd.split(X, y, 2, weights=weights)
+        run = mtcd.train(data, mtcd.Trees(loss="poisson"), "path", mtcd.STCD(), mtcd.Stop(iterations=4), metrics=())
+        np.testing.assert_allclose(run.predict(X), count, rtol=1e-9, atol=1e-9)
 
 
 def test_negative_counts_are_refused() -> None:

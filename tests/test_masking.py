@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import mtcd
-from mtcd.errors import ConfigError, DataError, WireError
-from mtcd.federation.frame import Header, encode
-from mtcd.masking.fixed_point import NARROW, WIDE
-from mtcd.masking.pair_masks import PairMasks, new_private_key, public_key, shared_keys
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
+from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.federation.delivery.frames import Header, encode
 from mtcd.methods.method import Method, with_privacy
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
+from mtcd.privacy.masked.fixed_point import NARROW, WIDE
+from mtcd.privacy.masked.pair_masks import PairMasks, new_private_key, public_key, shared_keys
+from mtcd.privacy.masked.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties
 from mtcd.protocol.token import Token
@@ -141,10 +141,10 @@ def test_masks_of_two_syncs_differ_and_words_do_not_depend_on_the_table() -> Non
 def test_a_warm_start_does_not_use_a_mask_twice() -> None:
     """The uploads before the first token and the tokens of iteration 0 have different masks."""
     first = mtcd.train(DATA, MODEL, "cycle", METHODS["svfl"], mtcd.Stop(iterations=5))
-    from mtcd.model.starts import starting_at
+    from mtcd.models.glm.starts import starting_at
 
     method = MTCD(tokens=5, hops=1, stepsize=1e-9, start=[0, 1, 2, 3, 4]).masked()
-    problem = starting_at(first.linear(), MODEL, DATA, MODEL.problem(DATA), None)
+    problem = starting_at(first.trained(), MODEL, DATA, MODEL.problem(DATA), None)
     parties = method.parties(problem, mtcd.make_network("complete", DATA.clients), 3)
     by_number = {**dict(enumerate(parties.clients)), SERVER: parties.server}
     words, waiting = [], deque(parties.opening)
@@ -157,13 +157,13 @@ def test_a_warm_start_does_not_use_a_mask_twice() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_messages_are_no_larger_than_plain_ones(name: str) -> None:
+def test_messages_are_larger_than_plain_ones_by_two_numbers_at_most(name: str) -> None:
     def sizes(method: Method, kinds: tuple[type, ...]) -> list[int]:
         messages = [one for one in delivered(method, 40)[0] if isinstance(one.payload, kinds)]
         return [len(encode(one, Header("run", one.sender, SERVER, 0, 0))) for one in messages[:10]]
 
     plain, masked = sizes(METHODS[name], (Fresh, Token)), sizes(METHODS[name].masked(), (MaskedUpload, MaskedToken))
-    assert all(b <= a for a, b in zip(plain, masked, strict=True))
+    assert all(b <= a + 16 for a, b in zip(plain, masked, strict=True))
 
 
 def test_no_message_holds_a_private_key() -> None:
@@ -205,7 +205,7 @@ def test_a_training_that_leaves_the_range_has_diverged(method: Method) -> None:
     assert any("2.1e+08 per client" in note for note in run.notes)
     words = np.zeros(0, "<i8")
     with pytest.raises(WireError, match="not finite"):  # as a party of a federation notices it
-        encode(Message(0, SERVER, MaskedUpload(words)), Header("run", 0, SERVER, 0, 0))
+        encode(Message(0, SERVER, MaskedUpload(0, 0, words)), Header("run", 0, SERVER, 0, 0))
 
 
 # Masks

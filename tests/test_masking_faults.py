@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.world import FOREVER, Faults, World, make_with
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER
+from mtcd.testing.simulator.world import FOREVER, Faults, World, make_with
 from problems import make_data
 
 MODEL = Glm("ridge", alpha=0.7)

@@ -1,6 +1,7 @@
 """Public keys of masks are signed by their owners: a server that forwards keys of its own is refused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,16 @@ import pytest
 pytest.importorskip("cryptography")
 
 from federations import written
-from mtcd.errors import WireError
+from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.node.identity import CertifiedIdentity, certify
-from mtcd.federation.sealed import Seal
-from mtcd.masking.pair_masks import new_private_key, public_key
-from mtcd.masking.payloads import PublicKeys, SignedKey, SignedKeys, joined, separated
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.federation.relay_encryption import Seal
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.pair_masks import new_private_key, public_key
+from mtcd.privacy.masked.payloads import PublicKeys, SignedKey, SignedKeys, joined, separated
 from mtcd.protocol.party import SERVER, Begin, Message, Parties
 from problems import make_data
 
@@ -93,23 +94,23 @@ def test_keys_that_their_owners_have_signed_are_used(kits: Path) -> None:
 
 
 def unsigned(keys: SignedKeys) -> Any:
-    return PublicKeys(keys.keys)
+    return PublicKeys(keys.keys, keys.uploads, 0, 0)
 
 
 def exchanged(keys: SignedKeys) -> Any:
     """The server in the middle: a key of its own in the place of that of b."""
     changed = keys.keys.copy()
     changed[1] = public_key(new_private_key())
-    return SignedKeys(changed, keys.signatures)
+    return replace(keys, keys=changed)
 
 
 def swapped(keys: SignedKeys) -> Any:
     parts = [np.frombuffer(one, np.uint8) for one in separated(keys.signatures, 3)]
-    return SignedKeys(keys.keys[[1, 0, 2]], joined([parts[1], parts[0], parts[2]]))
+    return replace(keys, keys=keys.keys[[1, 0, 2]], signatures=joined([parts[1], parts[0], parts[2]]))
 
 
 def cut(keys: SignedKeys) -> Any:
-    return SignedKeys(keys.keys, keys.signatures[:-40])
+    return replace(keys, signatures=keys.signatures[:-40])
 
 
 @pytest.mark.parametrize("false", [unsigned, exchanged, swapped, cut])

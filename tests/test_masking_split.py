@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("cryptography")
 
 import mtcd
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
 from split_problems import model, samples
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.roaming import Roaming
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.roaming import Roaming
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks import WALKS
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, Message
 from problems import MODELS, Case, make_data
 from test_methods import assert_same, iterates

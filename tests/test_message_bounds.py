@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.masking.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
-from mtcd.methods.hosting import Done, Share
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.split_parties import SplitToken, UpdateFusion
-from mtcd.methods.svfl import SVFL, Shared
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL, Shared
+from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
+from mtcd.models.trees.gains import ComparedGains, GainToken
 from mtcd.network.topology import make_network
-from mtcd.protocol.gain_token import GainToken
+from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
+from mtcd.protocol.codec.limits import MOST, SplitShapes
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Message, Progress
 from mtcd.protocol.token import Token
-from mtcd.schema.bounds import MOST, SplitShapes
 from problems import make_data
 from wired import LINEAR, RIDGE, Wire, _pair, followed, linear, split, wired
 
@@ -79,13 +79,14 @@ def test_of_linear_models(name: str) -> None:
     elif seen.tokens:
         assert bounds.products == seen.most("products")
     assert bounds.past == (6 if "optimal" in name or name == "gains" else 0)  # the number of clients
-    assert bounds.gains == (6 if name == "gains" else 0)
+    assert bounds.limits.get("gains", 0) == (6 if name == "gains" else 0)
     if seen.tokens:
         assert bounds.hops == (3 if name.endswith("batches") else MOST - 1)
 
 
 @pytest.mark.parametrize("name", ["clusters", "clusters, batches", "stcd", "svfl"])
 def test_of_split_networks(name: str) -> None:
+    pytest.importorskip("torch")
     _, ours, wire, *_ = split(name)
     bounds = wire.bounds
     check(ours, bounds, 4, ["snapshots", "products", "past"])
@@ -96,10 +97,10 @@ def test_of_split_networks(name: str) -> None:
 
 def test_of_a_lone_token_that_carries_gains() -> None:
     data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
-    method = replace(STCD(stepsize=1e-2), compares_gains=True)
+    method = replace(STCD(stepsize=1e-2), features=(ComparedGains(3),))
     _, ours, wire = _pair(RIDGE.problem(data), make_network("path", data.clients), method)
     check(ours, wire.bounds)
-    assert wire.bounds.gains == 3
+    assert wire.bounds.limits == {"gains": 3}
 
 
 CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
@@ -149,8 +150,8 @@ def test_the_payloads_of_split_networks(method: Any, kinds: set[type], tokens: i
 
 def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
     for hops, kinds in ((None, {GainToken}), (3, {GainToken, Progress})):
-        bounds = MTCD(1, hops, stepsize=0.1, compares_gains=True).bounds("a run", CYCLE, 0, 12, 1)
-        assert (bounds.kinds, bounds.gains) == (kinds, 5)
+        bounds = MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),)).bounds("a run", CYCLE, 0, 12, 1)
+        assert (bounds.kinds, bounds.limits) == (kinds, {"gains": 5})
 
 
 @pytest.mark.parametrize(("method", "outputs", "shape"), [(SVFL(), 1, (12,)), (SVFL(batch=5), 3, (5, 3))])

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs, Sizes
-from mtcd.methods.accelerations.conjugate import Conjugate
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method, resolve_stepsize
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tours.conjugate import Conjugate
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
-from mtcd.theory.stepsize import Smoothness, descent_limit, theorem_limit
+from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.theory.stepsize import descent_limit, theorem_limit
 from problems import MODELS, make_data
 
 CLIENTS = [f"c{k}" for k in range(5)]
@@ -71,7 +73,7 @@ def test_a_step_size_that_is_no_number_yet() -> None:
 
 
 def test_auto_is_replaced_by_a_number_and_a_note() -> None:
-    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     assert resolve_stepsize(SVFL(stepsize=0.3), smoothness) == (SVFL(stepsize=0.3), ())
     limit = theorem_limit(smoothness, 1, 2)
     assert SVFL(2).stepsize_limit(smoothness) == limit
@@ -81,7 +83,7 @@ def test_auto_is_replaced_by_a_number_and_a_note() -> None:
 
 
 def test_limits_of_step_sizes() -> None:
-    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     descent = descent_limit(smoothness)
     for method in (STCD(3), MTCD(2, 4, combine="optimal")):
         assert method.stepsize_limit(smoothness) == descent
@@ -131,7 +133,7 @@ def test_accelerations_that_adapt_choose_steps_unless_a_step_size_is_given(
     assert (method.chooses_steps, method.most_starts) == (chooses, most)
     resolved = method.with_resolved_stepsize(0.1)
     assert (resolved.stepsize, resolved.adaptive, resolved.chooses_steps) == (0.1, chooses, chooses)
-    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     expected = Conjugate.first_stepsize(smoothness) if chooses else descent_limit(smoothness)
     assert method.auto_stepsize(smoothness) == expected
 
@@ -144,7 +146,7 @@ def test_a_plan_has_the_settings_of_its_method() -> None:
     assert plan(1, 3, combine="optimal").combine.server_chooses
     assert [plan(2, 3).tokens, plan(None, 3).tokens, plan(None, 3, clusters=[[0, 1], [2, 3, 4]]).tokens] == [2, 1, 2]
     assert [plan(2, 3).majorises, plan(2, 3, local_solver="majorise").majorises] == [False, True]
-    assert [plan(2, 3).gains, plan(2, 3, compares_gains=True).gains] == [0, 5]
+    assert [plan(2, 3).feature_floats, plan(2, 3, features=(ComparedGains(5),)).feature_floats] == [0, 5]
     assert plan(1, None, walk="tour", acceleration="conjugate", start="c3").roaming.first(0, 0) == 3
 
 

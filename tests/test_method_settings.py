@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.masking.double_server import DoubleMaskingServer
-from mtcd.masking.parties import MaskingServer
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.methods.method import Method, with_privacy
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.private.settings import PrivateTours
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
-from mtcd.privacy import DP
+from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.parties import MaskingServer
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.settings import DP
 from problems import MODELS, make_data
 
 CLIENTS = [f"c{k}" for k in range(5)]
@@ -91,7 +91,7 @@ def test_settings_that_go_together(make: Callable[[], Method]) -> None:
 
 
 def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("method", "mtcd"):
+    for module in ("method", "mtcd.mtcd"):
         monkeypatch.setattr(f"mtcd.methods.{module}.MOST_PLACES", 4)
     problem, path = MODELS[0].problem(make_data(MODELS[0], 8, [1] * 3, seed=0)), make_network("path", CLIENTS[:3])
     MTCD(4, 3, stepsize=0.1).masked().parties(problem, path, 0)
@@ -204,7 +204,7 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
 
 @pytest.mark.parametrize(
     ("method", "named"),
-    [(MTCD, ["compares_gains", "transport", "local_solver", "aggregation"]), (SVFL, ["transport", "aggregation"])],
+    [(MTCD, ["features", "transport", "local_solver", "aggregation"]), (SVFL, ["transport", "aggregation"])],
 )
 def test_settings_that_came_later_are_given_by_name(method: type[Method], named: list[str]) -> None:
     parameters = signature(method).parameters.values()
@@ -215,7 +215,7 @@ def test_settings_that_no_config_has_are_not_shown_at_their_defaults() -> None:
     shown = repr(MTCD())
     assert "fusion_client=None, adaptive=False, transport='float64', local_solver='gradient'" in shown
     assert "first_pass" not in shown
-    assert "compares_gains" not in shown
+    assert "features" not in shown
 
 
 @pytest.mark.parametrize("method", [SVFL(stepsize=0.1), MTCD(2, 3, stepsize=0.1, batch=2)])

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import WALKS
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.testing.references import mtcd as reference
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from mtcd.errors import ConfigError, DataError
-from mtcd.metrics import METRICS, Metric, Outputs, all_metrics, chosen_metrics, class_numbers, find_metrics
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.metrics import METRICS, Metric, Outputs, all_metrics, chosen_metrics, class_numbers, find_metrics
 
 NAMES = ["accuracy", "auc", "average_precision", "balanced_accuracy", "brier", "f1", "ks", "log_loss"]
 NAMES += ["mae", "r2", "rmse"]

@@ -10,8 +10,8 @@ import pytest
 
 import mtcd
 from boosting import SETTINGS, samples, trained
-from mtcd.errors import ConfigError, DataError
-from mtcd.families.problem import AdditiveProblem
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.trees.problem import AdditiveProblem
 
 pytest.importorskip("torch")
 

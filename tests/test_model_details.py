@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import mtcd
-from mtcd.errors import DataError
-from mtcd.model.updates import LocalUpdates
+from mtcd.core.errors import DataError
+from mtcd.protocol.updates import LocalUpdates
 
 X = np.random.default_rng(5).standard_normal((15, 4)) * [1.0, 3.0, 0.2, 1.0]
 LABELS = np.arange(15) % 2

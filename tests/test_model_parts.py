@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 
 import mtcd
-from mtcd.data.scaling import Scaling
-from mtcd.errors import DataError
-from mtcd.metrics import find_metrics
-from mtcd.model.coefficients import coefficient_row, shift_of, unscaled
-from mtcd.model.evaluation import Evaluation, TestSet, known_labels, linear_outputs
-from mtcd.model.linear import Glm
-from mtcd.model.predicted import class_name, true_labels
-from mtcd.model.trained import linear_columns
+from mtcd.core.errors import DataError
+from mtcd.data.standardise import Scaling
+from mtcd.models.glm.coefficients import coefficient_row, shift_of, unscaled
+from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels, linear_outputs
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.trained import linear_columns
+from mtcd.models.metrics import find_metrics
+from mtcd.models.predicted import class_name, true_labels
 from untrained import CLASSES, CLIENTS, LABELS, MODELS, PLACES, SCALING, X, data_of, decision_of, trained
 
 

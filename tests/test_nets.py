@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 
 torch = pytest.importorskip("torch")
 
-from mtcd.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
-from mtcd.splitnet.nets.resnet import Block  # noqa: E402
+from mtcd.models.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
+from mtcd.models.splitnet.nets.resnet import Block  # noqa: E402
 
 SHAPES = {"resnet18": (3, 16, 16), "mvcnn": (1, 32, 32), "mlp": (7,)}
 

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mtcd.errors import ConfigError, NetworkError
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.network.changes import absences, describe_changes, in_pieces, with_changes
 from mtcd.network.complete import Others
 from mtcd.network.edges import network_from_edges

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import mtcd
-from mtcd.errors import DataError
-from mtcd.model.inputs import check_unambiguous, prepared_blocks
-from mtcd.model.predicted import predicted_columns
+from mtcd.core.errors import DataError
+from mtcd.models.inputs import check_unambiguous, prepared_blocks
+from mtcd.models.predicted import predicted_columns
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))

@@ -11,18 +11,19 @@ import onnx
 import onnxruntime
 import polars as pl
 import pytest
-import torch
-from torch import Tensor, nn
 
-import mtcd
-from commands import run as command
-from mtcd.model.linear import Glm
-from mtcd.splitnet.aggregation import make_aggregation
-from mtcd.splitnet.onnx_files import _file_names, _Fused
-from mtcd.splitnet.outputs import class_probabilities
-from mtcd.splitnet.trained import TrainedSplit
-from patients import CLIENTS, patients
-from problems import MODELS, make_data
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn  # noqa: E402
+
+import mtcd  # noqa: E402
+from commands import run as command  # noqa: E402
+from mtcd.models.glm.model import Glm  # noqa: E402
+from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
+from mtcd.models.splitnet.onnx_files import _file_names, _Fused  # noqa: E402
+from mtcd.models.splitnet.outputs import class_probabilities  # noqa: E402
+from mtcd.models.splitnet.trained import TrainedSplit  # noqa: E402
+from patients import CLIENTS, patients  # noqa: E402
+from problems import MODELS, make_data  # noqa: E402
 
 RNG = np.random.default_rng(2)
 

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import mtcd
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.optimal_parties import OptimalServer
-from mtcd.model.linear import LinearProblem
-from mtcd.model.updates import LocalUpdates
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.optimal_sync.parties import OptimalServer
+from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import LinearProblem
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Tally, Token
-from mtcd.theory.stepsize import Smoothness
+from mtcd.protocol.updates import LocalUpdates
+from mtcd.testing.references import mtcd as reference
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 
 SMOOTH = [model for model in MODELS if not model.l1 and model.l2_weight]
@@ -67,7 +67,7 @@ def test_with_l1_they_are_the_best_of_the_bound(model: mtcd.Glm) -> None:
         w = chosen(problem, start, ends)
         assert w.min() >= 0
         assert w.max() <= 0.5
-        smooth = [mtcd.objective.penalty.Penalty(0.0, r.l2, r.free) for r in problem.penalties]
+        smooth = [mtcd.models.glm.penalty.Penalty(0.0, r.l2, r.free) for r in problem.penalties]
         kinks = [sum(r.kink(t) for r, t in zip(problem.penalties, theta, strict=True)) for theta in (start, *ends)]
 
         def bound(w, problem=problem, start=start, ends=ends, smooth=smooth, kinks=kinks) -> float:
@@ -186,7 +186,7 @@ def test_weights_at_their_bounds_are_the_best_also_of_tokens_that_went_the_same_
         assert along.value(w) <= best.fun * (1 + 1e-8)
         return w
 
-    monkeypatch.setattr("mtcd.methods.optimal_parties.optimal_weights", compared)
+    monkeypatch.setattr("mtcd.methods.optimal_sync.parties.optimal_weights", compared)
     model = mtcd.Glm("logistic", l2=0.2)
     problem = model.problem(make_data(model, 13, [5, 1, 1, 5, 1, 2], seed))
     network = mtcd.make_network("complete", [f"c{k}" for k in range(6)])
@@ -212,7 +212,7 @@ def test_where_the_tokens_do_not_tell_f_it_is_refused(settings: dict) -> None:
 def test_what_is_reported_is_f_of_the_model_whatever_the_step_size(times: float, walk: str) -> None:
     data, model = mtcd.synthetic("ridge", samples=60, features=40, clients=10), mtcd.Glm("ridge")
     problem = model.problem(data)
-    step = times / float(Smoothness(problem).blocks.max())
+    step = times / float(BlockSmoothness(problem).blocks.max())
     for seed in range(3):
         method = MTCD(4, 20, 10, step, combine="optimal", walk=walk)
         run = mtcd.train(data, model, "path", method, mtcd.Stop(gap=1e-4, iterations=600), seed=seed)

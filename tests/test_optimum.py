@@ -15,18 +15,18 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.objective import optimum as optimum_module
-from mtcd.objective import solver_newton, solver_steps
-from mtcd.objective.cache import cached_optimum
-from mtcd.objective.losses import Loss
-from mtcd.objective.losses.huber import Huber
-from mtcd.objective.losses.logistic import Logistic
-from mtcd.objective.losses.multinomial import Multinomial
-from mtcd.objective.losses.squared import Squared
-from mtcd.objective.losses.squared_hinge import SquaredHinge
-from mtcd.objective.optimum import Optimum, optimum
-from mtcd.objective.penalty import Penalty
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.models.glm.optimum import optimum as optimum_module
+from mtcd.models.glm.optimum import solver_newton, solver_steps
+from mtcd.models.glm.optimum.cache import cached_optimum
+from mtcd.models.glm.optimum.optimum import Optimum, optimum
+from mtcd.models.glm.penalty import Penalty
+from mtcd.models.losses import Loss
+from mtcd.models.losses.huber import Huber
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.models.losses.squared import Squared
+from mtcd.models.losses.squared_hinge import SquaredHinge
 
 
 def standardised(X: Any) -> Any:

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 import mtcd
+from mtcd.core.errors import DataError, MtcdError
+from mtcd.core.files import COEFFICIENTS
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, MtcdError
-from mtcd.federation.participant.block import CSV, PartyBlock, read_block
 from mtcd.federation.participant.keeping import SUMMARY, Summary, keep_block, read_summary
-from mtcd.federation.participant.own_block import NPZ
 from mtcd.federation.participant.table import PartyTable
-from mtcd.files import COEFFICIENTS
-from mtcd.ledger.ledger import Ledger
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.block import CSV, PartyBlock, read_block
+from mtcd.models.glm.party.own_block import NPZ
+from mtcd.protocol.ledger.ledger import Ledger
 from own_parts import own_parts
 from problems import MODELS, make_data
 

@@ -17,15 +17,15 @@ pytest.importorskip("torch")
 import yaml
 
 from federations import written
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.code import OwnCode, Source
-from mtcd.federation.code_files import read_code
+from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.file import read_federation
-from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.participant import make_participant
+from mtcd.federation.own_code import OwnCode, Source
+from mtcd.federation.own_code_files import read_code
+from mtcd.models.glm.party.participant import make_participant
 
 SPLIT = {
     "labels__shared_with": ["parties", "server"],

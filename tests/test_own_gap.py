@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mtcd.model.linear import Glm
-from mtcd.objective.optimum import optimum
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.optimum.optimum import optimum
 from own_parts import own_parts
 from problems import MODELS, make_data
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.data.scaling import standardise
+from mtcd.core.errors import DataError, MtcdError, WireError
+from mtcd.data.standardise import standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import DataError, MtcdError, WireError
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.participant.problem import own_part, server_problem
 from mtcd.federation.participant.table import PartyTable
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.problem import own_part, server_problem
 from mtcd.network.topology import Network, make_network
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 from own_parts import kits, model_section, own_parts
 from problems import MODELS, make_data

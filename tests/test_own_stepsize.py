@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.errors import DataError, WireError
-from mtcd.federation.participant.stepsize import Curvature, ReportedSmoothness, own_curvature, resolve_from_reports
-from mtcd.methods.dcpa import DCPA
+from mtcd.core.errors import DataError, WireError
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import resolve_stepsize
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
-from mtcd.objective.weighted import Weighted
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.stepsize import Curvature, ReportedSmoothness, own_curvature, resolve_from_reports
+from mtcd.models.glm.sample_weights import Weighted
 from mtcd.theory.stepsize import Smoothness
 from own_parts import own_parts
 from problems import MODELS, make_data
@@ -29,7 +30,7 @@ def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ReportedSmoothness]:
     parts = own_parts(data, model)
     weighted = model.class_weight is not None
     reported = [Curvature.from_bytes(own_curvature(part).to_bytes(), weighted) for part in parts]
-    return Smoothness(model.problem(data)), ReportedSmoothness(parts[1].problem, tuple(reported))
+    return BlockSmoothness(model.problem(data)), ReportedSmoothness(parts[1].problem, tuple(reported))
 
 
 @pytest.mark.parametrize("method", [STCD(), MTCD(tokens=1, hops=4), MTCD(tokens=3), DCPA()], ids=str)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from federations import changed
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.federation.participant.table import PartyTable, own_table, read_party_table
 from own_parts import kits

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federations import written
-from mtcd.errors import ConfigError, DataError, WireError
+from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.participant import LinearParticipant
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.table import PartyTable, own_table
+from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import kits
 
 NUMBERS = st.floats(0, 1e99)
@@ -173,15 +173,18 @@ def test_files_with_weights(tmp_path: Path) -> None:
         ({"labels__weights": "patient"}, "labels.weights: 'patient' is the label or the id"),
         ({"model": {"kind": "ridge", "class_weight": {"no": 1}}}, "class_weight is for classes"),
         ({"labels__weight": "w"}, "weights"),
-        (
-            {
-                "labels": {"held_by": "b", "weights": "w", "shared_with": ["parties", "server"]},
-                "model": {"kind": "split", "client": "mlp"},
-                "method": {"kind": "mtcd", "tokens": 1, "hops": 4, "stepsize": 0.1},
-            },
-            "labels.weights: split networks do not take weights of samples",
-        ),
     ]
     for changes, said in refused:
         with pytest.raises(ConfigError, match=said):
             read_federation(written(tmp_path, **changes))
+
+
+def test_files_of_split_networks_with_weights(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    changes: dict[str, Any] = {
+        "labels": {"held_by": "b", "weights": "w", "shared_with": ["parties", "server"]},
+        "model": {"kind": "split", "client": "mlp"},
+        "method": {"kind": "mtcd", "tokens": 1, "hops": 4, "stepsize": 0.1},
+    }
+    with pytest.raises(ConfigError, match=r"labels\.weights: split networks do not take weights of samples"):
+        read_federation(written(tmp_path, **changes))

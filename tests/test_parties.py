@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from problems import MODELS, make_data

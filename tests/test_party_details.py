@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError, WireError
-from mtcd.federation.delivery.status import LONGEST_STATUS, Status
+from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.token_history import live_terms
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.methods.optimal import _without_negative
-from mtcd.methods.tree_cg import Direction, Summand
+from mtcd.methods.optimal_sync.weights import _without_negative
+from mtcd.methods.tree_cg.tree_cg import Direction, Summand
+from mtcd.models.trees.gains import UNKNOWN, GainToken
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
-from mtcd.protocol.gain_token import UNKNOWN, GainToken
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.status import LONGEST_STATUS, Status
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.tracer import MOST_WINDOWS, WINDOW, TraceLog, Tracer
-from mtcd.schema.bounds import Bounds
+from mtcd.reporting.trace.tracer import MOST_WINDOWS, WINDOW, TraceLog, Tracer
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
@@ -237,7 +237,7 @@ def test_a_block_without_curvature_keeps_its_parameters() -> None:
 
 
 def test_gains_on_a_token_are_known_or_not_but_never_negative() -> None:
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, gains=3)
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, limits={"gains": 3})
 
     def carrying(*gains: float) -> GainToken:
         return GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.array(gains))

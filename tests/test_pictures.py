@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.data.datasets import cifar10
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
+from mtcd_experiments.datasets import cifar10
 
 BATCH = 20
 

@@ -9,15 +9,15 @@ import pytest
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
-from mtcd.methods.dcpa import DCPA
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.reference_dcpa import dcpa
-from mtcd.methods.reference_tours import accelerated_mtcd, accelerated_stcd
-from mtcd.model.linear import Glm, LinearProblem
+from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.testing.references import mtcd as reference
+from mtcd.testing.references.dcpa import dcpa
+from mtcd.testing.references.tours import accelerated_mtcd, accelerated_stcd
 from problems import Case, make_data
 from test_acceleration import check_against_reference
 from test_methods import assert_same, iterates

@@ -12,8 +12,8 @@ import pytest
 from boosting import samples
 from mtcd.config.build import build
 from mtcd.config.read import read_config
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.planner import additive
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.models.trees import plan as additive
 
 CONFIG = """
 data: {table: t.csv, label: y, clients: {a: [c0], b: [c1], c: [c2], d: [c3, c4, c5]}, holdout: 0.3}

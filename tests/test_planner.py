@@ -13,12 +13,12 @@ from counted_time import use_clock
 from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Stop
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
-from mtcd.planner import Plan, plan
 from mtcd.planner.candidates import longest_tour
 from mtcd.planner.pilots import Task
-from mtcd.report.regions import RATIOS, family_costs, regions_png, winners
+from mtcd.planner.planning import Plan, plan
+from mtcd.planner.regions import RATIOS, family_costs, regions_png, winners
 
 TARGET = 1e-4
 MODELS = {
@@ -138,7 +138,7 @@ def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
     for name, rows in {"near": "*,*,0.01,1e6\nserver,*,900,1\n", "far": "*,*,900,1\nserver,*,0.01,1e6\n"}.items():
         file = tmp_path / f"{name}.csv"
         file.write_text("from,to,latency_ms,bandwidth_mbps\n" + rows)
-        links = mtcd.planner.read_links(file, setup.network)
+        links = mtcd.planner.links.read_links(file, setup.network)
         chosen[name] = plan(setup, target=TARGET, budget=6.0, links=links)
     # one message over a slow link takes 0.9 s, so hardly any may go there
     assert chosen["near"].chosen.method.kind in ("stcd", "dcpa", "tree-cg")
@@ -204,6 +204,6 @@ def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_pat
     setup = setup_of({"kind": "path", "changes": changes}, method={"kind": "stcd"})
     file = tmp_path / "links.csv"
     file.write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,1,100\n")
-    planned = plan(setup, target=TARGET, budget=2.0, links=mtcd.planner.read_links(file, setup.network))
+    planned = plan(setup, target=TARGET, budget=2.0, links=mtcd.planner.links.read_links(file, setup.network))
     assert any(proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals)
     assert trained(planned).status == "converged"

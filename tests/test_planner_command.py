@@ -53,6 +53,29 @@ def test_the_command_shows_a_table_and_says_what_to_use(folder, capsys) -> None:
     assert (folder / "c.planned.png").exists()
 
 
+def test_only_an_earlier_plan_of_the_same_config_is_replaced(folder, capsys) -> None:
+    plan = ("plan", "configs/c.yaml", "--budget", "1s", "--json")
+    for _ in range(2):
+        assert run(*plan, "--out", "p.yaml") == 0
+
+    Path("configs/other.yaml").write_text(Path("configs/c.yaml").read_text())
+    Path("mine.yaml").write_text("data: {}\n")
+    Path("photo.png").write_text("a picture")
+    capsys.readouterr()
+    refused = [
+        (("plan", "configs/other.yaml", "--out", "p.yaml"), "p.yaml is not an earlier plan of other.yaml"),
+        ((*plan, "--out", "mine.yaml"), "mine.yaml is not an earlier plan of c.yaml"),
+        ((*plan, "--out", "photo.yaml"), "photo.png is not an earlier plan of c.yaml"),
+    ]
+    for command, said in refused:
+        assert run(*command) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+    assert Path("mine.yaml").read_text() == "data: {}\n"
+    assert Path("photo.png").read_text() == "a picture"
+    assert run(*plan, "--out", "mine.yaml", "--force") == 0
+    assert read_config(Path("mine.yaml")).model.alpha == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

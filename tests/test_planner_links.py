@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mtcd import DCPA, MTCD, STCD, SVFL, TreeCG, make_network
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.planner import Links, parse_budget, read_links
+from mtcd.core.errors import ConfigError, NetworkError
+from mtcd.planner.links import Links, parse_budget, read_links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.timing import travel
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, TreeCG, make_network
+from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.planner.candidates import Space, further, longest_tour, neighbours
 from mtcd.planner.forecast import FURTHEST, Forecast, forecast
 from mtcd.planner.halving import race, survivors
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
-from mtcd.theory.stepsize import Smoothness
 from problems import make_data
 
 
@@ -230,7 +230,7 @@ def test_further_is_two_steps_away() -> None:
 
 def test_screening_prefers_tours_to_lazy_walks_and_long_visits_to_short_ones() -> None:
     task = make_task()
-    eta = 1 / float(Smoothness(task.problem).blocks.max())
+    eta = 1 / float(BlockSmoothness(task.problem).blocks.max())
     assert score(task, STCD(20, eta, walk="tour")) > score(task, STCD(20, eta))
     assert score(task, STCD(20, eta)) > score(task, STCD(1, eta))
     assert score(task, MTCD(2, 10, 20, eta, clusters="auto", walk="tour")) > score(task, SVFL(20, eta / 20))

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 import mtcd
-from mtcd import plateau as plateau_module
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config
-from mtcd.errors import ConfigError
-from mtcd.pace import Growing
+from mtcd.core.errors import ConfigError
+from mtcd.training import plateau as plateau_module
+from mtcd.training.pace import Growing
 from problems import MODELS, make_data
 
 LOGISTIC = MODELS[5]

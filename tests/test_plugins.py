@@ -19,17 +19,17 @@ import mtcd
 import plugins_from_outside as outside
 from commands import run
 from mtcd.config.build import build, resolved_yaml
+from mtcd.config.default_method import method_section
 from mtcd.config.read import check_config
-from mtcd.config.settings import method_section
-from mtcd.errors import ConfigError
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.combine import RULES
+from mtcd.core.errors import ConfigError
+from mtcd.core.registry import Registry
 from mtcd.methods.method import METHODS
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.tours.acceleration import ACCELERATIONS
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.losses import LOSSES
 from mtcd.network.walks import WALKS
-from mtcd.objective.losses import LOSSES
 from mtcd.planner.candidates import Space
-from mtcd.registry import Registry
-from mtcd.theory.stepsize import Smoothness
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "mtcd.walks": WALKS,
@@ -150,7 +150,7 @@ def test_the_planner_tries_what_says_that_it_is_planned() -> None:
     setup = build(check_config(BASE))
     data, model = setup.linear()
     problem = model.problem(data)
-    space = Space(setup.network, Smoothness(problem), setup.method.with_stepsize(1e-3), 1, 0)
+    space = Space(setup.network, BlockSmoothness(problem), setup.method.with_stepsize(1e-3), 1, 0)
     tried = list(space.candidates())
     assert {"sleepy", "bolder", "heavy-ball"} <= {
         getattr(m, key, None) for m in tried for key in ("walk", "combine", "acceleration")
@@ -219,7 +219,7 @@ def test_bad_registrations_are_refused(name: str, made: Any, message: str) -> No
 
 def test_a_name_of_ours_is_refused_before_ours_is_imported() -> None:
     script = (
-        "import sys\nfrom mtcd.errors import ConfigError\nfrom mtcd.network.walks import WALKS, Walk\n"
+        "import sys\nfrom mtcd.core.errors import ConfigError\nfrom mtcd.network.walks import WALKS, Walk\n"
         "assert 'mtcd.network.walks.lazy' not in sys.modules\n"
         "class Own(Walk):\n    def next(self, *way): return 0\n"
         "try: WALKS.register('lazy', Own)\nexcept ConfigError as error: print(error)\n"

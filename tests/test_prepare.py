@@ -1,6 +1,7 @@
 """Transformers, one by one, against those of scikit-learn; their state as JSON."""
 
 import json
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from mtcd.errors import ConfigError, DataError
-from mtcd.prepare import TRANSFORMERS, ColumnPreparation, read_recipe
-from mtcd.prepare.automatic import automatic_steps
-from mtcd.prepare.preparation import fit_columns
-from mtcd.prepare.transformer import make_transformer, name_of, state_from_json, state_to_json
-from mtcd.prepare.values import as_column
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.data.prepare import TRANSFORMERS, ColumnPreparation, read_recipe
+from mtcd.data.prepare.automatic import automatic
+from mtcd.data.prepare.preparation import fit_columns
+from mtcd.data.prepare.transformer import make_transformer, name_of, state_from_json, state_to_json
+from mtcd.data.prepare.transformers.impute import Impute
+from mtcd.data.prepare.values import as_column
 
 rng = np.random.default_rng(0)
 NUMBERS = np.where(rng.random(60) < 0.2, np.nan, rng.gamma(2.0, 3.0, 60))
@@ -74,6 +76,42 @@ def test_bins_are_those_of_scikit_learn(encode: str, bins: int) -> None:
     if (encode, bins) == ("one-hot", 2):
         middle = f"{np.median(known):.6g}"
         assert ours.outputs == (f"x < {middle}", f"x >= {middle}")
+
+
+@pytest.mark.parametrize("encode", ["one-hot", "ordinal"])
+def test_a_value_at_an_edge_is_in_the_bin_above_it(encode: str) -> None:
+    """As the names of the columns say, and as scikit-learn has it."""
+    known = np.repeat(np.arange(9.0), 2)  # quantiles of such values are among them
+    theirs = KBinsDiscretizer(
+        4,
+        encode={"one-hot": "onehot-dense", "ordinal": "ordinal"}[encode],
+        strategy="quantile",
+        quantile_method="linear",
+        subsample=None,
+    )
+    expected = theirs.fit_transform(known[:, None])
+    edges = theirs.bin_edges_[0][1:-1]
+    assert set(edges) <= set(known)
+    ours, block, _ = fitted(known, {"bin": {"bins": 4, "encode": encode}})
+    np.testing.assert_array_equal(block, expected)
+    near = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
+    np.testing.assert_array_equal(applied(ours, near), theirs.transform(near[:, None]))
+    if encode == "ordinal":
+        assert applied(ours, edges)[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0, 1.0, 2.0] * 20, ["pear", "apple", "fig"] * 20, [*range(50, 0, -1)] * 2], ids=str
+)
+def test_of_values_that_are_as_frequent_the_least_is_filled_in(values: list[Any]) -> None:
+    """In whatever order they come: all parties of a federation, and all reruns, fill in the same."""
+    least = min(values)
+    if not isinstance(least, str):
+        theirs = SimpleImputer(strategy="most_frequent").fit(np.array(values, float)[:, None])
+        assert theirs.statistics_.tolist() == [least]
+    for order in (values, values[::-1]):
+        state = Impute(strategy="most-frequent").fit(as_column(pl.Series("x", [*order, None], strict=False)))
+        assert state.fill == least
 
 
 @pytest.mark.parametrize("min_count", [1, 6, 16])
@@ -175,7 +213,7 @@ AUTOMATIC = {
 def test_the_automatic_choice(case: str) -> None:
     values, names = AUTOMATIC[case]
     column = as_column(pl.Series("x", values))
-    assert [name_of(step.fitted) for step in automatic_steps(column)] == names
+    assert [name_of(step.fitted) for step in automatic(column).steps] == names
     _, block, _ = fit_columns("k", pl.DataFrame([column]), read_recipe("auto"))
     assert np.isfinite(block).all()
 
@@ -200,13 +238,16 @@ def test_mixed_types_are_texts_and_texts_among_numbers_are_missing() -> None:
 
 @pytest.mark.parametrize("name", list(TRANSFORMERS))
 def test_new_values_that_the_first_step_cannot_read_are_noted(name: str) -> None:
-    values = {"dates": ["2024-01-01", "2024-01-02"]}.get(name, ["1", "0"])
+    values = {"dates": ["2024-01-01", "2024-01-02"], "clock": ["14:30", "2:30 PM"]}.get(name, ["1", "0"])
     ours, _, _ = fitted(values, name)
     noted = ours.notes(pl.DataFrame({"x": [*values, "soon", None]}))
     odd = {"dates": "no dates", "boolean": "neither yes nor no", "ordinal": "not in its order"}
-    what = {**odd, "categories": "of no category in the training rows"}.get(name, "no numbers")
-    said = f"1 value(s) of column 'x' that are {what}, such as 'soon', count as missing."
-    assert noted == ([] if name in ("one-hot", "hash") else [said])
+    odd |= {"clock": "no times of day"} | dict.fromkeys(
+        ("categories", "one-hot", "hash"), "of no category in the training rows"
+    )
+    instead = {"one-hot": "count as other", "hash": "take the columns of others"}.get(name, "count as missing")
+    what = odd.get(name, "no numbers")
+    assert noted == [f"1 value(s) of column 'x' that are {what}, such as 'soon', {instead}."]
 
 
 def test_values_of_many_columns_that_cannot_be_read_are_told_in_one_note() -> None:
@@ -372,3 +413,24 @@ def test_a_spoilt_state_is_refused(step: str, spoilt: dict[str, Any]) -> None:
     state = state_to_json(make_transformer(step, {}).fit(pl.Series("x", ["2024-01-01", "2024-01-02"])))
     with pytest.raises((ValueError, KeyError)):
         state_from_json(state | spoilt)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"on_unseen": "warn"}, "prepare.on_unseen must be 'ignore' or 'error', but is 'warn'"),
+        ({"missing": "drop"}, "prepare.missing must be 'impute' or 'keep', but is 'drop'"),
+        ({"columns": {"x": {"categories": {"order": ["a", "b", "a"]}}}}, "a category is in order twice"),
+        ({"columns": {"x": {"ordinal": {"order": ["a", "b", "a"]}}}}, "a category is in order twice"),
+        ({"columns": {"x": {"dates": {"parts": ["year", "year"]}}}}, "name each part once"),
+        ({"columns": {"x": {"dates": {"parts": []}}}}, "name each part once"),
+        ({"columns": {"x": {"dates": {"origin": "2000-01-01T00:00+02:00"}}}}, "without a time zone"),
+        ({"columns": {"x": {"bin": {"bins": 1}}}}, "bins must be 2 or more"),
+        ({"columns": {"x": {"impute": {"strategy": "constant"}}}}, "needs a value"),
+        ({"columns": {"x": {"impute": {"strategy": "mean", "value": 3.0}}}}, "needs a value"),
+        ({"default": {"auto": {"decimal": ";"}}}, "auto: decimal must be"),
+    ],
+)
+def test_settings_of_preparations_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        read_recipe(given)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
+
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,12 +15,14 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import kstest
 
-pytest.importorskip("dp_accounting")
+from mtcd.core.errors import ConfigError
+from mtcd.privacy.sealed.dp.budget import Budget, plan_budget, shared_precisions
+from mtcd.privacy.sealed.dp.gaussian import epsilon_of, log_delta, mu_of
+from mtcd.privacy.sealed.dp.noise import draw_secret, gaussian_noise, insecure_secret
+from mtcd.privacy.settings import DP
 
-from mtcd.errors import ConfigError
-from mtcd.privacy import DP
-from mtcd.privacy.budget import Budget, plan_budget, shared_precisions
-from mtcd.privacy.noise import draw_secret, gaussian_noise, secret_of_seed
+LIBRARY = json.loads((Path(__file__).parent / "accounting.json").read_text())
+"""What dp-accounting says: ``accounting_reference.py`` has recorded it."""
 
 
 def closed_form(sensitivity: float, delta: float) -> float:
@@ -26,6 +33,54 @@ def closed_form(sensitivity: float, delta: float) -> float:
         return float(ndtr(half - rest) - np.exp(epsilon + log_ndtr(-half - rest)) - delta)
 
     return float(brentq(excess, 0.0, 1000.0)) if excess(0.0) > 0 else 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-12, 3), st.floats(-12, 1.7))
+def test_delta_is_exact_also_where_nothing_of_it_is_left(log_epsilon: float, log_mu: float) -> None:
+    """Against the formula with 200 digits: tiny deltas, tiny and large epsilons."""
+    epsilon, mu = 10**log_epsilon, 10**log_mu
+    if epsilon / mu > 60:  # delta is then below 10^-780, whose logarithm is of no use to anybody
+        return
+    with mpmath.workdps(200):
+        e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+        exact = mpmath.log(mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m))
+        assert log_delta(epsilon, mu) == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-6, 2), st.floats(-300, -0.01))
+def test_the_largest_mu_and_the_least_epsilon_are_inverse(log_epsilon: float, log_of_delta: float) -> None:
+    epsilon, delta = 10**log_epsilon, 10**log_of_delta
+    mu = mu_of(epsilon, delta)
+    assert log_delta(epsilon, mu) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
+    assert log_delta(epsilon_of(mu, delta), mu) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
+
+
+def test_what_hides_a_row_without_any_epsilon() -> None:
+    """At epsilon 0, delta is the total variation 2 Phi(mu/2) - 1."""
+    for mu in (1e-12, 1e-3, 0.5, 3.0):
+        total_variation = math.erf(mu / math.sqrt(8))
+        assert log_delta(0.0, mu) == pytest.approx(math.log(total_variation), rel=1e-12)
+        assert epsilon_of(mu, min(total_variation * 1.001, 0.9999)) == 0.0
+        assert epsilon_of(mu, total_variation * 0.999) > 0.0
+    assert epsilon_of(0.0, 1e-300) == 0.0
+
+
+def test_noise_and_delta_are_those_of_dp_accounting() -> None:
+    assert LIBRARY["library"] == "dp-accounting 0.6.0"
+    for epsilon, delta, tours, noise in LIBRARY["noise"]:
+        assert math.sqrt(tours) / mu_of(epsilon, delta) == pytest.approx(noise, rel=1e-5)
+    for epsilon, mu, delta in LIBRARY["delta"]:
+        assert math.exp(log_delta(epsilon, mu)) == pytest.approx(delta, rel=1e-9, abs=1e-300)
+
+
+def test_trainings_compose_as_dp_accounting_says() -> None:
+    """Its distribution of the privacy loss is rounded up, by little."""
+    for mus, delta, epsilon in LIBRARY["composed"]:
+        ours = epsilon_of(math.sqrt(sum(mu**2 for mu in mus)), delta)
+        assert ours <= epsilon
+        assert ours == pytest.approx(epsilon, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
@@ -99,7 +154,7 @@ def test_a_small_budget_of_one_party_makes_all_gradients_noisier_and_its_own_mos
 
 @pytest.mark.parametrize("deviation", [3.0, 1e9])
 def test_noise_is_gaussian(deviation: float) -> None:
-    for secret in (draw_secret(), secret_of_seed(0)):
+    for secret in (draw_secret(), insecure_secret(0, "", [])):
         noise = gaussian_noise(deviation, 40_000, secret, 1, 2)
         assert noise.dtype == np.int64
         wanted = np.sqrt(deviation**2 + 1 / 12)  # with the rounding
@@ -110,7 +165,7 @@ def test_noise_is_gaussian(deviation: float) -> None:
 
 
 def test_noise_is_a_function_of_the_secret_the_client_and_the_tour() -> None:
-    secrets = (draw_secret(), draw_secret(), secret_of_seed(0), secret_of_seed(1))
+    secrets = (draw_secret(), draw_secret(), insecure_secret(0, "", []), insecure_secret(1, "", []))
     places = [(secret, client, tour) for secret in secrets for client in (0, 1, 11) for tour in (1, 11)]
     drawn = {tuple(gaussian_noise(1e6, 8, *place)) for place in places}
     assert len(drawn) == len(places)

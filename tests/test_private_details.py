@@ -10,27 +10,25 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-pytest.importorskip("dp_accounting")
-
 import mtcd
+from mtcd.core.errors import ConfigError, WireError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, WireError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.private.block import PrivateBlock, clip_rows, clipping_length
-from mtcd.methods.private.plan import PrivatePlan, PrivateSteering
-from mtcd.methods.private.scales import PrivateScales
-from mtcd.methods.private.settings import PrivateTours, by_party
-from mtcd.methods.sealed.client import SealedClient
-from mtcd.methods.sealed.holder import SealedServer
-from mtcd.methods.sealed.payloads import SealedEnd
-from mtcd.objective.penalty import Penalty
-from mtcd.privacy.noise import gaussian_noise, secret_of_seed
-from mtcd.sealing.parameters import Parameters, choose_parameters
+from mtcd.models.glm.penalty import Penalty
+from mtcd.privacy.sealed.bfv.parameters import Parameters, choose_parameters
+from mtcd.privacy.sealed.client import SealedClient
+from mtcd.privacy.sealed.dp.block import PrivateBlock, clip_rows, clipping_length
+from mtcd.privacy.sealed.dp.noise import gaussian_noise
+from mtcd.privacy.sealed.dp.plan import PrivatePlan, PrivateSteering
+from mtcd.privacy.sealed.dp.scales import PrivateScales
+from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
+from mtcd.privacy.sealed.holder import SealedServer
+from mtcd.privacy.sealed.payloads import SealedEnd
+from mtcd.protocol.ledger.ledger import Ledger
 from problems import make_data
 
 N, VISITS = 30, 4
 MODEL = mtcd.Glm("logistic", l2=1.0)
-DP = mtcd.DP(epsilon=8.0, tours=6, parties={"p1": 2.0})
+DP = mtcd.DP(epsilon=8.0, tours=6, parties={"p1": 2.0}, insecure_seeded_noise=True)
 CLEAR = PrivateTours(scheme="clear", dp=DP)
 NETWORK = mtcd.make_network("path", ["p0", "p1", "p2"])
 
@@ -177,7 +175,7 @@ def test_an_answer_is_the_gradient_with_the_noise_of_its_client_modulo_t() -> No
     p, steering = plan.parameters(), PrivateSteering(plan)
     for client in range(3):
         deviation = plan.budget.multipliers[client] * plan.scales(p).sensitivity
-        noise = gaussian_noise(deviation, 4, secret_of_seed(5), client, 6)
+        noise = gaussian_noise(deviation, 4, steering.secret, client, 6)
         wanted = np.array([p.half, -p.half, 0, 17])
         given = (wanted - noise + p.half) % p.plain_modulus - p.half
         np.testing.assert_array_equal(steering.released(given, client, 6), wanted)
@@ -185,12 +183,59 @@ def test_an_answer_is_the_gradient_with_the_noise_of_its_client_modulo_t() -> No
         steering.released(given, 0, 7)
 
 
-def test_noise_is_that_of_the_seed_unless_it_is_secret() -> None:
-    assert (PrivateSteering(plan_of()).secret == secret_of_seed(5)).all()
-    secrets = [PrivateSteering(plan_of(CLEAR.in_federation(1))).secret for _ in range(2)]
-    assert (secrets[0] != secrets[1]).any()
-    assert CLEAR.in_federation(1) == replace(CLEAR, holder=1, secret=True)
-    assert not CLEAR.secret
+def test_noise_is_of_the_operating_system_unless_it_is_asked_for_by_its_name() -> None:
+    assert not mtcd.DP(epsilon=1.0).insecure_seeded_noise
+    secure = PrivateTours(scheme="clear", dp=replace(DP, insecure_seeded_noise=False))
+    secrets = [PrivateSteering(plan_of(secure)).secret.tobytes() for _ in range(3)]
+    assert len(set(secrets)) == 3
+    assert secure.in_federation(1) == replace(secure, holder=1)
+    with pytest.raises(ConfigError, match="every party could take the noise off"):
+        CLEAR.in_federation(1)
+
+
+def test_seeded_noise_is_bound_to_the_data_and_all_settings() -> None:
+    """Two trainings with the same noise would cancel it."""
+    problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
+
+    def secret(problem: Any = problem, seed: int = 5, clients: Any = NETWORK, **changed: Any) -> bytes:
+        method = replace(CLEAR, dp=replace(DP, **changed))
+        plan = method.plan(problem, clients, seed, None)
+        assert isinstance(plan, PrivatePlan)
+        return PrivateSteering(plan).secret.tobytes()
+
+    row, label = np.array(problem.blocks[2]), np.array(problem.labels)
+    row[17, 3] += 1e-9
+    label[4] = 1 - label[4]
+    other_model: Any = mtcd.Glm("logistic", l2=2.0).problem(make_data(MODEL, N, [3, 7, 5], seed=1))
+    found = [
+        secret(),
+        secret(seed=6),
+        secret(epsilon=8.0001),
+        secret(delta=2e-5),
+        secret(tours=7),
+        secret(clip=2.0),
+        secret(stepsize=0.5),
+        secret(parties={"p1": 3.0}),
+        secret(replace(problem, blocks=(*problem.blocks[:2], row))),
+        secret(replace(problem, labels=label)),
+        secret(replace(problem, blocks=(problem.blocks[1], problem.blocks[0], problem.blocks[2]))),
+        secret(other_model),
+        secret(clients=mtcd.make_network("path", ["p0", "p1", "other"])),
+    ]
+    assert len(set(found)) == len(found)
+    assert found[0] == secret()
+
+
+def test_the_secret_is_forgotten_after_the_last_tour() -> None:
+    steering, change = PrivateSteering(plan_of()), np.zeros(N)
+    for _ in range(5):
+        steering.end_tour(change, np.zeros(0), 0.0, 0.0)
+    assert steering.secret.size
+    steering.released(np.zeros(4, np.int64), 0, 6)
+    steering.end_tour(change, np.zeros(0), 0.0, 0.0)
+    assert not steering.state()["secret"].size
+    with pytest.raises(WireError, match="the budget is for 6"):
+        steering.released(np.zeros(4, np.int64), 0, 6)
 
 
 def test_a_tour_adds_its_change_to_the_scores_and_mixes_nothing() -> None:
@@ -215,7 +260,10 @@ def test_two_tours_move_the_scores_by_what_the_parameters_change() -> None:
     scores = sum(X @ (one.block.theta + one.block.change) for X, one in zip(problem.blocks, clients, strict=True))
     np.testing.assert_allclose(holding.steering.scores, scores, atol=2 * 3 / holding.scales.sums)
     assert np.abs(scores).max() > 0
-    assert [(end.t, end.labels.size, end.constant) for end in ends] == [(1, 0, 0.0), (2, 0, 0.0)]
+    assert [(end.t, end.told, end.label_sum, end.constant) for end in ends] == [
+        (1, False, 0.0, 0.0),
+        (2, False, 0.0, 0.0),
+    ]
     assert holding.answered == [0, 1, 2]
 
 
@@ -237,10 +285,8 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
     assert "6 tours, with a noisy gradient for each of 3 parties, 18 releases in all" in notes[1]
     assert f"Noise in clipping lengths: {noise}. Spends epsilon" in notes[1]
     assert "2 (p1)" in notes[1]
-    assert [("follows from the seed" in one.notes(NETWORK)[-1]) for one in (CLEAR, CLEAR.in_federation(0))] == [
-        True,
-        False,
-    ]
+    secure = replace(CLEAR, dp=replace(DP, insecure_seeded_noise=False))
+    assert [("protects nobody" in " ".join(one.notes(NETWORK))) for one in (CLEAR, secure)] == [True, False]
     [part], [whole], [over] = (CLEAR.end_notes(NETWORK, tours) for tours in (5, 6, 7))
     assert part.startswith("Spent so far: ")
     assert part.endswith("after 5 of 6 tours.")
@@ -252,7 +298,7 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
 
 def test_private_tours_are_as_many_as_the_budget_is_for() -> None:
     problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
-    assert CLEAR.most_iterations(problem) == CLEAR.most_tours(CLEAR.sizes_of(problem)) == plan_of().most_tours == 6
+    assert CLEAR.most_iterations(problem) == CLEAR.most_tours((2, 2, 2)) == plan_of().most_tours == 6
     assert CLEAR.noisy
     assert CLEAR.describe() == "Private tours, T=6, key at the server"
     with pytest.raises(ConfigError, match="gives the key to the label holder"):

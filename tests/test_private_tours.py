@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,26 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("dp_accounting")
-
 import mtcd
 from commands import run
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError, MtcdError, WireError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, MtcdError, WireError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.private.block import PrivateBlock, clip_rows, clipping_length
-from mtcd.methods.private.plan import PrivatePlan, PrivateSteering
-from mtcd.methods.private.settings import PrivateTours
-from mtcd.methods.sealed.holder import SealedServer
-from mtcd.methods.sealed.payloads import SealedToken
-from mtcd.model.linear import LinearProblem
-from mtcd.privacy.budget import plan_budget
-from mtcd.privacy.noise import gaussian_noise, secret_of_seed
+from mtcd.models.glm.model import LinearProblem
+from mtcd.privacy.sealed.dp.block import PrivateBlock, clip_rows, clipping_length
+from mtcd.privacy.sealed.dp.budget import plan_budget
+from mtcd.privacy.sealed.dp.noise import gaussian_noise
+from mtcd.privacy.sealed.dp.plan import PrivatePlan, PrivateSteering
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.holder import SealedServer
+from mtcd.privacy.sealed.payloads import SealedToken
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message
 
 MODEL = mtcd.Glm("logistic", l2=1.0)
-DP = mtcd.DP(epsilon=8.0, tours=6)
+DP = mtcd.DP(epsilon=8.0, tours=6, insecure_seeded_noise=True)
 CLEAR = PrivateTours(scheme="clear", dp=DP)
 SEALED = mtcd.Privacy(mode="sealed", dp=DP)
 
@@ -168,6 +168,7 @@ def _scales() -> Any:
 def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
     """Descent in floating-point numbers, with the same noise: rows are clipped in gradients; mean of the later half."""
     dp, scales = plan.dp, plan.scales(plan.parameters())
+    assert plan.insecure_secret is not None
     X = [
         clip_rows(np.asarray(block), p.free, dp.clip)
         for block, p in zip(problem.blocks, problem.penalties, strict=True)
@@ -180,7 +181,7 @@ def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
         for k, x in enumerate(X):
             free, length = problem.penalties[k].free, clipping_length(x.shape[1], problem.penalties[k].free, dp.clip)
             deviation = plan.budget.multipliers[k] * scales.sensitivity
-            drawn = gaussian_noise(deviation, x.shape[1], secret_of_seed(plan.seed), k, t)
+            drawn = gaussian_noise(deviation, x.shape[1], plan.insecure_secret, k, t)
             penalty = problem.penalties[k].l2 * np.where(np.arange(x.shape[1]) < x.shape[1] - free, theta[k], 0)
             gradient = x.T @ g + penalty + drawn * length / scales.sensitivity
             theta[k] = theta[k] - dp.stepsize / (len(g) + problem.penalties[k].l2) * gradient
@@ -224,7 +225,7 @@ def test_gradients_have_the_noise_of_their_party(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(PrivateSteering, "released", kept)
     dp = mtcd.DP(epsilon=3.0, tours=60, parties={"p1": 1.0})
-    plan = tours(MODEL.problem(table(60, 3)), replace(CLEAR, dp=dp, secret=True))
+    plan = tours(MODEL.problem(table(60, 3)), replace(CLEAR, dp=dp))
     for k, multiplier in enumerate(plan.budget.multipliers):
         noise = np.concatenate(found[k]) / plan.scales(plan.parameters()).sensitivity
         assert len(noise) == 60 * 5
@@ -253,7 +254,7 @@ def test_a_training_ends_when_the_budget_is_spent_and_says_what_was_spent() -> N
     [note] = [note for note in part.notes if note.startswith("Spent so far")]
     assert f"{spent[2]:.3g} (client_2)" in note
     assert part.status != "diverged"
-    assert any("noise follows from the seed" in note for note in whole.notes)
+    assert any("protects nobody" in note for note in whole.notes)
 
 
 def test_the_key_holder_answers_no_request_beyond_the_budget() -> None:
@@ -280,6 +281,85 @@ def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
     for changed in ({"epsilon": 9.0}, {"delta": 1e-4}, {"tours": 50}, {"parties": {"client_0": 1.0}}):
         with pytest.raises(MtcdError, match="is of another training"):
             train(9, "a", resume=True, **changed)
+
+
+def test_two_trainings_do_not_share_their_noise() -> None:
+    """By default, and with the seed: with other budgets, or on a table with one other row, differences have noise."""
+    data = table()
+    row = np.array(data.blocks[0])
+    row[3] = -row[3]
+    neighbour = replace(data, blocks=(row, *data.blocks[1:]))
+    for seeded in (False, True):
+        dp = replace(DP, insecure_seeded_noise=seeded, tours=1)
+        released: list[Array] = []
+
+        def kept(self: PrivateSteering, values: Any, client: int, t: int) -> Any:
+            deviation = self.plan.budget.multipliers[client] * self.plan.scales(self.plan.parameters()).sensitivity
+            released.append(gaussian_noise(deviation, len(values), self.secret, client, t) / deviation)  # noqa: B023
+            return values
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PrivateSteering, "released", kept)
+            for one, changed in ((data, dp), (neighbour, dp), (data, replace(dp, epsilon=7.0))):
+                mtcd.train(one, MODEL, "cycle", replace(CLEAR, dp=changed))
+        of_all = [np.concatenate(released[k : k + 3]) for k in (0, 3, 6)]
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            assert np.abs(of_all[a] - of_all[b]).max() > 0.5
+
+
+def test_secret_noise_is_kept_in_checkpoints_and_drawn_once(tmp_path: Path) -> None:
+    """A tour that is repeated, from any copy of the folder, releases the same numbers."""
+    data, method = table(), replace(CLEAR, dp=replace(DP, insecure_seeded_noise=False))
+
+    def train(iterations: int, folder: str, resume: bool) -> Array:
+        stop = mtcd.Stop(iterations=iterations)
+        return mtcd.train(data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume).coefficients
+
+    train(2, "first", resume=False)
+    for copy in ("second", "third"):
+        shutil.copytree(tmp_path / "first", tmp_path / copy)
+    ends = [train(50, folder, resume=True) for folder in ("first", "second", "third")]
+    assert (ends[0] == ends[1]).all()
+    assert (ends[0] == ends[2]).all()
+    other = train(50, "another", resume=False)
+    assert (other != ends[0]).any()
+
+
+@pytest.mark.parametrize("carriers", [0, 1, 9, 10])
+def test_no_row_decides_whether_there_is_a_training(carriers: int) -> None:
+    """Sealed tours refuse columns with few rows apart; noise hides these rows, and a refusal would not."""
+    data = table()
+    rare = np.zeros_like(np.array(data.blocks[1]))
+    rare[:carriers, 2] = 1.0
+    data = replace(data, blocks=(data.blocks[0], rare, data.blocks[2]))
+    run = mtcd.train(data, MODEL, "cycle", CLEAR)
+    assert (run.status, run.final.iteration) == ("iterations", 6)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e99])
+def test_no_row_decides_how_a_training_ends(size: float) -> None:
+    """One long row makes f, measured without noise, grow beyond any bound: that would be 'diverged' without dp."""
+    data = table()
+    long = np.array(data.blocks[0])
+    long[5] *= -size  # against the label that it had
+    run = mtcd.train(replace(data, blocks=(long, *data.blocks[1:])), MODEL, "cycle", CLEAR)
+    assert run.status == "iterations"
+    assert run.model is not None
+    if size > 1:
+        assert max(row.objective for row in run.history.rows) > 1e3 * run.history.rows[0].objective
+    assert [note for note in run.notes if note not in mtcd.train(data, MODEL, "cycle", CLEAR).notes] == []
+
+
+class Chooses(mtcd.Callback):
+    def chosen(self) -> Any:
+        return None
+
+
+@pytest.mark.parametrize("callback", [mtcd.EarlyStopping(), mtcd.KeepBest(), Chooses()], ids=lambda one: str(type(one)))
+def test_no_measurement_decides_about_a_training(callback: mtcd.Callback) -> None:
+    with pytest.raises(ConfigError, match="by measurements, which have no noise"):
+        mtcd.train(table(), MODEL, "cycle", CLEAR, callbacks=[callback])
+    mtcd.train(table(), MODEL, "cycle", CLEAR, callbacks=[mtcd.Callback()])
 
 
 @pytest.mark.parametrize(
@@ -346,8 +426,11 @@ def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.C
     assert list(found["expected_spending"].values()) == pytest.approx(budget.spent(10))
     run("inspect", str(file))
     shown = capsys.readouterr()
-    assert "the sum of their epsilons" in shown.err
-    assert "on top of what earlier trainings on the same rows have spent" in " ".join(shown.out.split())
+    assert "A file beside each table counts what they have spent" in shown.err
+    assert (
+        "on top of what earlier trainings on the same rows have spent, which nothing counts without a table"
+        in " ".join(shown.out.split())
+    )
     run("plan", str(file), "--json")
     planned = json.loads(capsys.readouterr().out)
     assert planned["cost"] == pytest.approx(10 * planned["cost_per_tour"])
@@ -357,3 +440,37 @@ def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.C
     assert "--target is not for privacy.dp" in capsys.readouterr().err
     assert run("train", str(file), "--set", "privacy.mode=open") != 0
     assert "no better than if each party trained alone" in capsys.readouterr().err
+
+
+def test_seeded_noise_is_refused_in_a_federation() -> None:
+    """Every party knows the seed and the settings: it could take the noise off."""
+    with pytest.raises(ConfigError, match="studies in one process"):
+        CLEAR.in_federation(0)
+    held = replace(CLEAR, dp=replace(DP, insecure_seeded_noise=False)).in_federation(2)
+    assert held.holder == 2
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: mtcd.Privacy(mode="closed"), "privacy.mode: unknown mode 'closed'"),
+        (lambda: mtcd.Privacy(aggregation="triple"), "privacy.aggregation: unknown aggregation 'triple'"),
+        (lambda: mtcd.DP(epsilon=1.0, clip=1e-4), "privacy.dp.clip is 0.0001"),
+        (lambda: mtcd.DP(epsilon=1.0, clip=1001.0), "privacy.dp.clip is 1001"),
+        (lambda: mtcd.DP(epsilon=1.0, delta=1.0), "delta must be below 1"),
+        (lambda: mtcd.DP(epsilon=100.5), "promises nothing"),
+        (lambda: mtcd.DP(epsilon=1.0, parties={"a": 101.0}), "promises nothing"),
+        (lambda: mtcd.DP(epsilon=1.0, parties=["a"]), "must map names"),
+        (lambda: mtcd.DP(epsilon=1.0, insecure_seeded_noise=1), "must be true or false"),
+    ],
+)
+def test_settings_of_privacy_that_cannot_be_are_refused(made: Callable[[], Any], said: str) -> None:
+    assert mtcd.DP(epsilon=100.0, clip=1e-3).clip == 1e-3
+    assert mtcd.DP(epsilon=1.0, clip=1e3).clip == 1e3
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        made()
+
+
+def test_tours_with_noise_have_no_depth() -> None:
+    with pytest.raises(ConfigError, match=r"method.depth: with privacy.dp"):
+        mtcd.train(table(), MODEL, "cycle", mtcd.MTCD(walk="tour", depth=2), privacy=SEALED)

@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 import mtcd
-from mtcd.data.scaling import Scaling
-from mtcd.errors import ConfigError
-from mtcd.model.fit import LabelFit
-from mtcd.model.linear import Glm, LinearProblem
-from mtcd.model.starts import starting_at
-from mtcd.model.updates import Gains, LocalUpdates
-from mtcd.objective.losses.squared import Squared
+from mtcd.core.errors import ConfigError
+from mtcd.data.standardise import Scaling
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.glm.model import Glm, LinearProblem
+from mtcd.models.glm.starts import starting_at
+from mtcd.models.losses.squared import Squared
+from mtcd.protocol.updates import Gains, LocalUpdates
 from untrained import CLIENTS, LABELS, MODELS, SCALING, X, data_of, decision_of, trained
 
 

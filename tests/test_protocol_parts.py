@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.errors import MtcdError
-from mtcd.methods.hosting import Share
+from mtcd.core.errors import MtcdError
+from mtcd.methods.mtcd.client import Share
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Visit
 from mtcd.protocol.monitor import Monitor
@@ -27,7 +27,7 @@ from mtcd.protocol.party import (
 from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot, Stateful
 from mtcd.protocol.token import Instruction, Token
-from mtcd.protocol.transport import Transport
+from mtcd.protocol.transports.transport import Transport
 
 
 def token(index: int = 0, t: int = 0, hop: int = 0, length: int = 2, **others: Any) -> Token:

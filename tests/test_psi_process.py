@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("private_set_intersection")
 
-from mtcd.errors import DataError, MtcdError
+from mtcd.core.errors import DataError, MtcdError
 from mtcd.federation.psi import PsiAnswerer, PsiAsker
 from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 from waiting import until

@@ -1,17 +1,21 @@
 """Randomness as a function of what it is for: seeds, batches, starts and walks."""
 
 import math
+import re
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
-from mtcd.methods.roaming import StartAt, plan_roaming
+import mtcd
+from mtcd.core.errors import ConfigError
+from mtcd.core.seeding import BLOCK, shuffled, stream, uniform
+from mtcd.methods.mtcd.roaming import StartAt, plan_roaming
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
-from mtcd.seeding import BLOCK, shuffled, stream, uniform
 
 CLIENTS = tuple(f"c{k}" for k in range(12))
 
@@ -25,6 +29,36 @@ def test_streams_differ_by_seed_purpose_and_ids_and_repeat_otherwise() -> None:
     }
     assert len(set(draws.values())) == len(draws)
     assert all(float(stream(seed, purpose, *ids).random()) == value for (seed, purpose, ids), value in draws.items())
+
+
+DRAW = re.compile(r'\b(?:stream|uniform|shuffled)\(\s*[^,()]+,\s*"([^"]+)"')
+SHARED = {
+    "start": {
+        "methods.mtcd.roaming",
+        "methods.membership.roaming",
+        "federation.recovery.iteration_server",
+        "core.seeding",
+    },
+    "walk": {"methods.mtcd.roaming", "methods.membership.roaming"},
+    "detour": {"federation.recovery.iteration_client", "federation.recovery.lone_token"},
+    "network": {"network.topology", "network.geometric"},
+}
+"""The purposes of draws that belong together, wherever they are made."""
+
+
+def test_every_draw_has_a_purpose_of_its_own() -> None:
+    """With the purpose of another, held-out samples would be those of a fold, or starts would follow walks."""
+    package, places = Path(mtcd.__file__).parent, defaultdict[str, set[str]](set)
+    for path in package.rglob("*.py"):
+        for purpose in DRAW.findall(path.read_text()):
+            places[purpose].add(".".join(path.relative_to(package).with_suffix("").parts))
+    shared = {purpose: found for purpose, found in places.items() if len(found) > 1}
+    assert {purpose: found for purpose, found in shared.items() if SHARED.get(purpose) != found} == {}
+    assert places["holdout"] == {"data.draws"}
+    assert places["folds"] == {"studies.folds"}
+    assert places["batch"] == {"protocol.batches"}
+    assert places["held-out"] == places["tree"] == {"models.trees.families.trees"}
+    assert len(places) > 15
 
 
 def test_a_row_of_uniforms_can_be_read_at_random_and_is_uniform() -> None:
@@ -73,6 +107,9 @@ def test_batches_follow_each_other_in_the_order_of_their_epoch() -> None:
         rows = batches.rows(iteration)
         assert rows is not None
         assert rows.tolist() == batches.order(epoch)[first : first + 3].tolist()
+    orders = [tuple(batches.order(epoch).tolist()) for epoch in range(5)]
+    assert len(set(orders)) == 5, "drawn anew in every epoch"
+    assert all(sorted(order) == [*range(11)] for order in orders)
     whole = Batches(11, None, seed=5)
     assert (whole.length, whole.per_epoch, whole.rows(2)) == (11, 1, None)
     assert [batches.zeros(outputs).shape for outputs in (1, 2, 4)] == [(3,), (3, 2), (3, 4)]

@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("zenoh")  # of the cases
 
 from engine_cases import EngineCase
+from mtcd.core.errors import MtcdError
 from mtcd.engines.local import LocalEngine
-from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import BlockRecipe
-from mtcd.errors import MtcdError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.tree_cg import TreeCG
+from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
+from mtcd.ray.engine import RayEngine
+from mtcd.training.recipes import BlockRecipe
 from test_engine_contract import BY_NAME, RIDGE, assert_close, reference
 from thread_cluster import ThreadCluster
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd import Ray
-from mtcd.engines.ray.cluster import with_gpus
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
+from mtcd.ray.cluster import with_gpus
 
 
 def chosen(device: str, there: float, **settings: float) -> tuple[int | None, float | None]:

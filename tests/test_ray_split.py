@@ -11,14 +11,14 @@ import pytest
 pytest.importorskip("torch")
 
 from mtcd.engines.local import LocalEngine
-from mtcd.engines.ray.cluster import Cluster
-from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.split_recipe import SplitRecipe
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.recipe import SplitRecipe
 from mtcd.protocol.engine import Engine
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.ray.cluster import Cluster
+from mtcd.ray.engine import RayEngine
 from split_problems import SplitCase, case, dropping, normed
 from thread_cluster import ThreadCluster
 

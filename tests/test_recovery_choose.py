@@ -13,11 +13,11 @@ from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import SERVER, Party, Recovery

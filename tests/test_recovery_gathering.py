@@ -10,23 +10,23 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Cancelled, End, Envelope
+from mtcd.core.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal, Journal, MemoryJournal
-from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iteration_server import IterationServer
-from mtcd.federation.recovery.masked_uploads import MaskedUploads
-from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
-from mtcd.objective.optimum import optimum
+from mtcd.privacy.masked.recovery import MaskedUploads
+from mtcd.protocol.codec.envelopes import Cancelled, End, Envelope
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Parties
+from mtcd.testing.simulator.world import Crash, Faults, World
 from problems import make_data
 from test_delivery import assert_same, run
 

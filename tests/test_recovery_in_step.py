@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.envelopes import End, Envelope
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.in_step import InStep
-from mtcd.methods.dcpa import DCPA
-from mtcd.model.linear import Glm
+from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import End, Envelope
 from mtcd.protocol.party import MONITOR, Message, Part
+from mtcd.training.divergence import DIVERGED
 from problems import make_data
 
 MODEL = Glm("ridge")

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.federation.delivery.envelopes import End, Envelope, Undeliverable
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import End, Envelope, Undeliverable
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from problems import make_data

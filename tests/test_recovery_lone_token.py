@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, PROBLEM, assert_kept, lone_world
-from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.recovery.search import Search
-from mtcd.federation.simulate.world import Faults, World
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.records import pack, unpack
+from mtcd.testing.simulator.world import Faults, World
 
 FAULTS = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
 

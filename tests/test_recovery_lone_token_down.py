@@ -9,10 +9,10 @@ import pytest
 
 from lone_worlds import DATA, NAMES, PROBLEM, assert_kept, lone_world
 from mtcd.federation.recovery.detours import next_around
-from mtcd.federation.simulate.world import Faults, World
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
-from mtcd.objective.optimum import optimum
+from mtcd.testing.simulator.world import Faults, World
 
 UNQUIET = Faults(loss=0.05, duplicate=0.1)
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from mtcd.federation.delivery.journal import MemoryJournal
-from mtcd.federation.simulate.world import Faults, World
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties
+from mtcd.testing.simulator.world import Faults, World
 from problems import make_data
 from recovering import waiting_party
 

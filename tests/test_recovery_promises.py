@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, lone_world
-from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release
 from mtcd.federation.recovery.detours import next_around
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.promises import Promises
 from mtcd.federation.recovery.search import Search
-from mtcd.federation.simulate.world import Faults
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
+from mtcd.protocol.codec.envelopes import End, Envelope, Prepare, Promise, Release
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Faults
 from test_recovery_search import BINDING, Client, asked, others, passed_on
 
 HOP = 7

@@ -6,13 +6,13 @@ import pytest
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import Network, make_network
-from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Parties
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Crash, Faults, World
 from recovering import iteration_party
 from test_delivery import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, NAMES, lone_world
-from mtcd.federation.delivery.envelopes import Ack, End, Envelope, Prepare, Promise, Release
-from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.promises import is_superseded
 from mtcd.federation.recovery.search import Decision, Search
-from mtcd.federation.simulate.world import Faults
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import Ack, End, Envelope, Prepare, Promise, Release
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Faults
 
 NEAR = make_network("cycle", DATA.clients).neighbours  # five clients
 INITIATOR, TO, BEYOND, FROM, OTHER = 0, 1, 2, 4, 3

@@ -5,17 +5,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.federation.simulate.world import Crash, Faults, World
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.token_parties import TokenClient, Visits
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.mtcd.server import TokenClient, Visits
+from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
-from mtcd.objective.optimum import optimum
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Crash, Faults, World
 from test_delivery import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
 from test_recovery_roaming import recovery_world, tell, with_the_server_again, without_the_server
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from mtcd.errors import NetworkError
-from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
-from mtcd.federation.delivery.records import pack, unpack
+from mtcd.core.errors import NetworkError
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term
-from mtcd.federation.simulate.world import Faults, World
-from mtcd.methods.mtcd import MTCD
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.world import Faults, World
 from test_delivery import DATA, METHODS, assert_the_server_knows_what_clients_hold
 from test_recovery_roaming import recovery_world, tell
 

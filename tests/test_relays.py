@@ -9,7 +9,7 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
 from live import own_table_of
-from mtcd.federation.node.participant import LinearParticipant
+from mtcd.models.glm.party.participant import LinearParticipant
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import NetworkError
+from mtcd.core.errors import NetworkError
 from mtcd.network.edges import network_from_edges
 from mtcd.network.repair import TOO_LONG, _shortened, mended, repaired, repaired_tree
 from mtcd.network.topology import Network, make_network

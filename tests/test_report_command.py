@@ -13,8 +13,8 @@ import pytest
 
 import mtcd
 from commands import run
-from mtcd.cli.report import unique_names
-from mtcd.report.serve import Serving, serve
+from mtcd.reporting.command import unique_names
+from mtcd.reporting.serve import Serving, serve
 from problems import make_data
 from report_contract import Report, checked
 from waiting import until
@@ -186,7 +186,7 @@ def test_the_page_stays_if_asked_to(folder: Path, monkeypatch: pytest.MonkeyPatc
         return begin(serving)
 
     monkeypatch.setattr(Serving, "__enter__", entered)
-    monkeypatch.setattr("mtcd.cli.live.time.sleep", wait)
+    monkeypatch.setattr("mtcd.reporting.command_live.time.sleep", wait)
     assert run("train", "small.yaml", "--live", "--stay", "--quiet", "--out", "a") == 0
     assert statuses == ["iterations"]
     assert (folder / "a" / "run.json").exists()

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 from mtcd.methods.method import Method
-from mtcd.report.document import make_report
-from mtcd.report.live import LiveRun
-from mtcd.report.record import read_record
-from mtcd.report.shown import coefficients
+from mtcd.reporting.document import make_report
+from mtcd.reporting.live import LiveRun
+from mtcd.reporting.record import of_run, read_record
+from mtcd.reporting.shown import coefficients
+from mtcd.reporting.trace.tracer import WINDOW
 from problems import make_data
 from report_contract import Run, checked
 
@@ -219,3 +220,27 @@ def test_watching_does_not_forget_what_other_callbacks_keep(tmp_path: Path) -> N
     train(10, kept, LiveRun("it", data, mtcd.Costs(), ""), resume=True)
     assert json.dumps(kept.state().facts) == json.dumps(patient.state().facts)
     assert kept.chosen() is not None
+
+
+def test_a_trace_with_gaps_says_what_the_messages_that_were_left_out_have_added() -> None:
+    """The visits before each window, counted from those of all messages; the hops of tokens add up to the ledger's."""
+    data = make_data(RIDGE, 12, [1] * 6, seed=4)
+    method, stop = mtcd.MTCD(2, 20, stepsize=1e-3), mtcd.Stop(iterations=6000)
+    run = mtcd.train(data, RIDGE, "cycle", method, stop)
+    shown = checked(make_report([of_run(run, "long", None, clients=data.clients)], "file", "long", "1"))
+    trace = shown.runs[0].trace
+    assert trace is not None
+    assert trace.windows is not None
+    assert trace.all_hops is not None
+    assert trace.visits_before is not None
+    assert sum(trace.all_hops) == run.ledger.hops
+    whole = [client.visits or 0 for client in shown.runs[0].clients]
+    assert sum(whole) == run.ledger.hops
+    ends = [*trace.visits_before[1:], whole]
+    for window, (before, after) in enumerate(zip(trace.visits_before, ends, strict=True)):
+        start, end = trace.windows[window]
+        inside = Counter(sender for sender in trace.sender[start:end] if sender >= 0)
+        assert all(before[k] + inside[k] <= after[k] for k in range(6))
+        sent = window * 2 * WINDOW  # every second window is kept
+        rounds, rest = divmod(sent, 2 + 2 * 20)  # in each, the server sends two tokens, which hop
+        assert sum(before) == sent - 2 * rounds - min(rest, 2)

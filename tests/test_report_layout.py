@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.report.layout import layout
-from mtcd.trace import Trace
+from mtcd.reporting.layout import layout
+from mtcd.reporting.trace.trace import Trace
 from problems import networks
 from waiting import computing_at_most
 
@@ -85,7 +85,7 @@ def test_pieces_do_not_overlap() -> None:
 
 def test_another_process_draws_the_same() -> None:
     script = (
-        "import networkx as nx, numpy as np\nfrom mtcd.report.layout import layout\n"
+        "import networkx as nx, numpy as np\nfrom mtcd.reporting.layout import layout\n"
         "g = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6, periodic=True))\n"
         "print(layout('network', 36, np.array([sorted(e) for e in g.edges]), None).tolist())"
     )

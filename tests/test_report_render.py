@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from browser import made_up
-from mtcd.errors import NotInstalledError
-from mtcd.report.render import render
+from mtcd.core.errors import NotInstalledError
+from mtcd.reporting.render import render
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 \" ' & <!-- {{scripts}} <img src=x onerror=alert(1)>"
 
@@ -83,7 +83,7 @@ def test_a_page_of_two_thousand_clients_is_below_three_megabytes() -> None:
 
 
 def test_without_bokeh_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mtcd.report import render as module
+    from mtcd.reporting import render as module
 
     module._scripts.cache_clear()
     monkeypatch.setitem(sys.modules, "bokeh", None)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.report import serve as serving_module
-from mtcd.report.serve import Serving, serve
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.reporting import serve as serving_module
+from mtcd.reporting.serve import Serving, serve
 
 DOCUMENT = {"format": 1, "title": "a <b> ü"}
 

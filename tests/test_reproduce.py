@@ -18,17 +18,17 @@ from mtcd.cli.app import main
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
-from mtcd.errors import DataError
-from mtcd.files import write_whole
-from mtcd.reproduce.merge import laid_over
-from mtcd.reproduce.plan import plan_figure
-from mtcd.reproduce.results import Results
-from mtcd.reproduce.run import reproduce
-from mtcd.reproduce.schedule import Schedule
-from mtcd.reproduce.schema import Experiment
-from mtcd.reproduce.store import SENT, Store
-from mtcd.reproduce.work import CurveJob
-from mtcd.workers import Backend, Failed, open_workers
+from mtcd.core.errors import DataError
+from mtcd.core.files import write_whole
+from mtcd.core.workers import Backend, Failed, open_workers
+from mtcd_experiments.merge import laid_over
+from mtcd_experiments.plan import plan_figure
+from mtcd_experiments.results import Results
+from mtcd_experiments.run import reproduce
+from mtcd_experiments.schedule import Schedule
+from mtcd_experiments.schema import Experiment
+from mtcd_experiments.store import SENT, Store
+from mtcd_experiments.work import CurveJob
 from small_experiment import FIXED, FOREVER, SMALL, Inline, changed, plan, text
 from waiting import PATIENCE, until
 
@@ -384,7 +384,7 @@ def test_what_is_written_in_the_moment_of_an_interrupt_is_counted(
         raise KeyboardInterrupt
 
     (tmp_path / "some.yaml").write_text(text(SMALL))
-    monkeypatch.setattr("mtcd.reproduce.store.write_whole", write)
+    monkeypatch.setattr("mtcd_experiments.store.write_whole", write)
     with pytest.raises(SystemExit, match="130"):
         main(["reproduce", str(tmp_path / "some.yaml"), "--out", str(tmp_path / "out")])
     assert len(list(tmp_path.glob("out/curves/*.json"))) == 1

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.reproduce.results import CurveResult, Results, Trained
-from mtcd.reproduce.schema import Experiment
+from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.schema import Experiment
 
 
 def trained(x: list[float], gap: list[float], seed: int = 0, server: float = 0.0, status: str = "converged") -> Trained:

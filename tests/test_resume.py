@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,18 @@ pytest.importorskip("zenoh")
 
 import mtcd
 from commands import run as command
-from mtcd.checkpoints import Checkpoints
-from mtcd.errors import ConfigError
-from mtcd.files import LINEAR_CHECKPOINT
-from mtcd.linear_checkpoints import ArrayFile
+from mtcd.core.errors import ConfigError
+from mtcd.core.files import LINEAR_CHECKPOINT
+from mtcd.models.glm.checkpoints import ArrayFile
+from mtcd.models.glm.training import LinearTraining
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.party import Parties
+from mtcd.training.checkpoints import Checkpoints
+from problems import make_data
 from recorded import LASSO, LOGISTIC, MULTINOMIAL, RIDGE, TRAININGS, linear, table
+from same_objects import differences
 from traces import assert_same_trace
 from waiting import until
 
@@ -130,6 +137,59 @@ def test_a_finished_training_goes_on_to_a_larger_limit(name: str, tmp_path: Path
     assert found.ledger == expected.ledger
 
 
+HIDDEN: dict[str, Any] = {
+    "sealed": SealedTours(scheme="clear"),
+    "sealed, no server": SealedTours(scheme="clear", server=False),
+    "private": PrivateTours(scheme="clear", dp=mtcd.DP(epsilon=8.0, tours=40)),
+    "double masks": mtcd.SVFL(2, 0.005, batch=7).masked("double-masked"),
+    "masks": mtcd.MTCD(2, 4, 2, 0.01, combine="cluster").masked(),
+}
+DERIVED = ("model", "plan", "unchanged", "masks", "double_masks", "_prepared", "scales", "rounded", "column_scales")
+"""What is the same at all times, or is made anew: with what it has computed already."""
+
+
+@pytest.mark.parametrize("name", [*CASES, *HIDDEN])
+def test_parties_of_a_checkpoint_have_every_attribute_of_those_that_wrote_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no field is missing in what is kept, also where it seldom matters."""
+    if name in ("masks", "double masks"):
+        apart: tuple[str, ...] = (*DERIVED, "private", "public", "opening", "early")  # keys are new
+    else:
+        apart = DERIVED
+    made, seen = LinearTraining.parties, []
+
+    def parties(training: LinearTraining) -> Parties:
+        seen.append(training)
+        return made(training)
+
+    count = [0]
+
+    def compared(self: Checkpoints, observer: Any, last: bool = False) -> None:
+        count[0] += 1
+        if count[0] % 3:
+            return
+        engine = observer.engine
+        again = type(engine)(made(seen[0]), Ledger())
+        again.resume(engine.snapshot())
+        for one, other in zip(all_parties(engine), all_parties(again), strict=True):
+            assert differences(one, other, apart) == []
+
+    monkeypatch.setattr(LinearTraining, "parties", parties)
+    monkeypatch.setattr(Checkpoints, "write", compared)
+    if name in HIDDEN:
+        data = make_data(LOGISTIC, 60, [14, 15, 14, 16], seed=3)
+        mtcd.train(data, LOGISTIC, "cycle", HIDDEN[name], mtcd.Stop(iterations=30), checkpoint=tmp_path)
+    else:
+        train(name, mtcd.Stop(iterations=40), checkpoint=tmp_path)
+    assert count[0] >= 6
+
+
+def all_parties(engine: Any) -> list[Any]:
+    parties = engine.parties
+    return [*parties.clients, parties.server, getattr(engine, "monitor", None)]
+
+
 def test_ctrl_c_leaves_a_model_and_a_checkpoint(tmp_path: Path) -> None:
     def interrupt(row: Any, fraction: float) -> None:
         if row.iteration >= 20:
@@ -150,6 +210,13 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(tmp_path: Path) -> None:
         ("data", {"data": table(RIDGE, seed=2)}),
         ("data", {"standardise": True}),
         ("costs", {"costs": mtcd.Costs(ratio=7)}),
+        ("costs", {"costs": mtcd.Costs(per="float")}),
+        ("costs", {"costs": mtcd.Costs(account="sent")}),
+        ("network", {"network": mtcd.with_changes(mtcd.make_network("cycle", table(RIDGE).clients), LEAVING)}),
+        ("data", {"data": replace(table(RIDGE), labels=table(RIDGE).labels[::-1])}),
+        ("data", {"data": replace(table(RIDGE), weights=np.arange(1.0, 31.0))}),
+        ("samples", {"data": table(RIDGE).take(np.arange(20))}),
+        ("start", {"start": {f"client_{k}": np.ones(2) for k in range(6)}}),
         ("clients", {"data": mtcd.split(np.eye(30, 12), np.arange(30.0), clients=list("abcdef"))}),
     ],
 )
@@ -159,6 +226,15 @@ def test_another_training_is_refused_by_the_name_of_what_differs(what: str, chan
     mtcd.train(**given)
     with pytest.raises(mtcd.MtcdError, match=f"of another training: its {what} was"):
         mtcd.train(**{**given, **changed}, resume=True)
+
+
+def test_a_network_with_as_many_changes_of_another_kind_is_another_one(tmp_path: Path) -> None:
+    network = mtcd.make_network("cycle", table(RIDGE).clients)
+    later = [replace(change, iteration=change.iteration + 1) for change in LEAVING]
+    given = {"method": mtcd.STCD(3, 0.01), "stop": mtcd.Stop(iterations=20), "checkpoint": tmp_path}
+    mtcd.train(table(RIDGE), RIDGE, mtcd.with_changes(network, LEAVING), **given)
+    with pytest.raises(mtcd.MtcdError, match="its network was"):
+        mtcd.train(table(RIDGE), RIDGE, mtcd.with_changes(network, later), **given, resume=True)
 
 
 def test_checkpoints_that_are_missing_damaged_or_of_another_format_are_refused(
@@ -175,7 +251,7 @@ def test_checkpoints_that_are_missing_damaged_or_of_another_format_are_refused(
     with pytest.raises(mtcd.MtcdError, match="cannot be read"):  # its checksum is wrong
         train("svfl", checkpoint=tmp_path, resume=True)
     with monkeypatch.context() as later:
-        later.setattr("mtcd.linear_checkpoints.FORMAT", 2)
+        later.setattr("mtcd.models.glm.checkpoints.FORMAT", 2)
         train("svfl", checkpoint=tmp_path)
     with pytest.raises(mtcd.MtcdError, match="no checkpoint of this version"):
         train("svfl", checkpoint=tmp_path, resume=True)
@@ -193,7 +269,7 @@ stop: {iterations: 10000000}
 """
 OFTEN = """
 import sys
-import mtcd.linear_checkpoints as checkpoints
+import mtcd.models.glm.checkpoints as checkpoints
 from mtcd.cli.app import main
 checkpoints.SPACING = checkpoints.Spacing()
 main(sys.argv[1:])

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
-from mtcd.methods.hosting import Share
-from mtcd.methods.membership import nearest, next_on_way
-from mtcd.methods.mtcd import MTCD, STCD, _requested_batch
-from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
-from mtcd.methods.svfl import SVFL, Shared, _next_batch
-from mtcd.model.linear import Glm
+from mtcd.methods.membership.roaming import nearest, next_on_way
+from mtcd.methods.mtcd.client import Share
+from mtcd.methods.mtcd.mtcd import MTCD, STCD, _requested_batch
+from mtcd.methods.mtcd.roaming import Roaming, Start, StartAt, plan_roaming
+from mtcd.methods.svfl.svfl import SVFL, Shared, _next_batch
+from mtcd.models.glm.model import Glm
 from mtcd.network.changes import Change, absences, with_changes
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message
+from mtcd.testing.references import mtcd as reference
 from problems import Case, make_data
 from test_membership import trail_of
 from test_methods import assert_same, iterates
@@ -41,7 +41,7 @@ def test_svfl_follows_its_plain_version_through_several_changes() -> None:
 
 def test_theta_0_is_updated_while_the_tokens_roam() -> None:
     pytest.importorskip("torch")
-    from mtcd.methods.split_parties import SplitServer, UpdateFusion
+    from mtcd.models.splitnet.parties import SplitServer, UpdateFusion
     from wired import split
 
     parties = split("clusters, batches")[0]

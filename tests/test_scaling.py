@@ -7,11 +7,11 @@ import pytest
 
 import mtcd
 from mtcd.cli.app import main
-from mtcd.engines.virtual_time import VirtualTime
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.network.topology import make_network
 from mtcd.planner.links import read_links
 from mtcd.planner.scaling import Machine, Work, placed, predict
+from mtcd.planner.virtual_time import VirtualTime
 
 N, K = 1000, 12
 MACHINE = Machine(latency_ms=2.0, bandwidth_mbps=100.0, server_mbps=50.0, cores=2, memory_gb=1.0, process_mb=0.0)
@@ -102,3 +102,29 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         with pytest.raises(SystemExit, match="2"):
             main(["plan", "c.yaml", *wrong])
         assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "budget", "said"),
+    [("1e-12", "0.001s", "larger --budget or --target"), ("1e12", "1s", "nothing is to be trained")],
+)
+def test_without_a_measurement_there_is_no_advice_on_machines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target, budget, said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(
+        "data: {synthetic: ridge, samples: 60, features: 80, clients: 6}\nmodel: {kind: ridge, alpha: 1e-3}\n"
+        "network: {kind: path}\nmethod: {kind: stcd}\n"
+    )
+    command = ["plan", "c.yaml", "--budget", budget, "--target", target, "--machines", "30"]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"No advice on 30 machines: {'no candidate' if target == '1e-12' else 'the start'}" in shown
+    assert said in shown
+    assert "nan" not in shown
+    assert "gives out first" not in shown
+
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--json"])
+    assert json.loads(capsys.readouterr().out)["machines"] == []

@@ -16,9 +16,9 @@ from rich.console import Console
 import mtcd
 from commands import run as command
 from mtcd.cli import show
-from mtcd.cli.federation_status import show_summary
-from mtcd.cli.screen import screen
-from mtcd.report.screen_table import ScreenTable
+from mtcd.core.terminal.screen import screen
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.federation.commands.status import show_summary
 
 WIDTHS = (40, 60, 80, 120)
 
@@ -181,6 +181,7 @@ def test_status_of_a_federation(wide: int, phase: str, capsys: pytest.CaptureFix
         "syncs": 17,
         "objective": 12.5,
         "gap": 1e-5,
+        "status": "converged" if phase == "ended" else None,
     }
     show_summary(summary)
     shown = capsys.readouterr().out
@@ -198,6 +199,7 @@ metrics: [auc, average_precision, balanced_accuracy, log_loss, brier]
 
 
 def test_a_split_network_with_many_metrics(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
     (tmp_path / "c.yaml").write_text(SPLIT)
     assert command("train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")) == 0
     last = mtcd.load_run(tmp_path / "out").final
@@ -211,3 +213,15 @@ def test_large_errors_keep_their_digits() -> None:
     assert show.measured(1_234_567.8, 4) == "1,234,568"
     assert show.measured(0.5, 4) == "0.5000"
     assert show.measured(1.5e-7, 4) == "1.500e-07"
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_alarming_rows_are_red_and_no_others(width: int) -> None:
+    table = ScreenTable(["party", "phase"], [["a", "training"], ["b", "not reached"]], ["party", "phase"], alarming=[1])
+    console = Console(width=width, force_terminal=True, color_system="standard", file=io.StringIO())
+    console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    red = [line for line in lines if "31m" in line]
+    assert red
+    assert not any("training" in line for line in red)
+    assert any("b" in line for line in red)

@@ -12,16 +12,16 @@ import pytest
 import scipy.sparse as sp
 
 import mtcd
-from mtcd.errors import ConfigError, DataError, WireError
-from mtcd.ledger.costs import Costs, Sizes
-from mtcd.methods.sealed.payloads import SealedEnd, SealedToken
-from mtcd.methods.sealed.plan import SealedPlan, beside
-from mtcd.methods.sealed.settings import SealedSizes, SealedTours, check_columns, start_bound
-from mtcd.model.linear import LinearProblem
+from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.privacy.sealed.payloads import SealedEnd, SealedToken
+from mtcd.privacy.sealed.plan import SealedPlan, beside
+from mtcd.privacy.sealed.settings import SealedSizes, SealedTours, check_columns, start_bound
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.party import SERVER
-from mtcd.schema.bounds import Bounds
 from problems import make_data
 
 LOGISTIC, RIDGE = mtcd.Glm("logistic", l2=1.0), mtcd.Glm("ridge", l2=0.5)
@@ -56,7 +56,7 @@ def test_the_sums_beside_g_are_those_of_theta_the_latest_move_and_the_change() -
 
 @pytest.mark.parametrize("widest", [1, 5])
 def test_the_cipher_has_room_for_the_token_the_widest_block_and_two_tokens_of_visits(widest: int) -> None:
-    parameters = replace(plan_of(), widest=widest).parameters()
+    parameters = replace(plan_of(), columns=(1, widest, 1)).parameters()
     assert (parameters.samples, parameters.most_columns, parameters.visits) == (40 + 9, widest, 2 * (3 + 2))
 
 
@@ -141,19 +141,22 @@ def test_one_client_has_nobody_to_hide_from_and_two_have() -> None:
 
 @pytest.mark.parametrize(("narrowest", "tours"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
 def test_without_a_server_tours_are_half_of_the_columns_of_the_narrowest_other(narrowest: int, tours: int) -> None:
-    sizes = SealedSizes(99, narrowest, 1.0)
-    assert (sizes.most_tours, ALONE.most_tours(sizes), CLEAR.most_tours(sizes)) == (tours, tours, None)
+    assert ALONE.most_tours((1, 99, narrowest)) == tours
+
+
+@pytest.mark.parametrize(("columns", "tours"), [((1, 1), 1), ((2, 1), 1), ((2, 2), 2), ((20, 1, 4), 12)])
+def test_with_a_server_tours_are_half_of_all_columns(columns: tuple[int, ...], tours: int) -> None:
+    assert CLEAR.most_tours(columns) == tours
 
 
 def test_the_columns_of_the_label_holder_do_not_count() -> None:
-    sizes = [replace(ALONE, holder=k).sizes_of(problem_of()) for k in range(3)]
-    assert [(one.widest, one.narrowest) for one in sizes] == [(7, 5), (7, 3), (7, 3)]
-    assert ALONE.most_iterations(problem_of()) == 2
+    assert ALONE.sizes_of(problem_of()) == SealedSizes((3, 7, 5), 32.0)
+    assert [replace(ALONE, holder=k).most_iterations(problem_of()) for k in range(3)] == [2, 1, 1]
     assert ALONE.most_iterations(problem_of(widths=(2, 9))) == 4
     assert ALONE.most_iterations(problem_of(widths=(9,))) is None
-    assert CLEAR.most_iterations(problem_of()) is None
+    assert CLEAR.most_iterations(problem_of()) == 7
     assert plan_of(ALONE).most_tours == 2
-    assert plan_of().most_tours is None
+    assert plan_of().most_tours == 7
 
 
 @pytest.mark.parametrize(
@@ -208,7 +211,7 @@ def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None
 def test_the_cost_of_a_tour_by_numbers() -> None:
     """A path of four, the labels at its second client: six hops; the ways to it have 1, 1 and 2 links."""
     costs, sizes, network = Costs(ratio=10.0, per="float"), Sizes(uplink=7.0, downlink=100.0, hop=1000.0), network_of()
-    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(4 * 100 + 3 * 7 + 2 * 7 + 3 * 1 + 100)
+    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(4 * 100 + 4 * 7 + 4 * 1 + 7 + 100)
     longer = network_of(clients=4)
     assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(600 + 4 * (0.7 + 0.1))
 

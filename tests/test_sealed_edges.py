@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.methods.sealed.block import SealedBlock
-from mtcd.methods.sealed.plan import beside
-from mtcd.methods.sealed.scales import Scales, power_below
-from mtcd.methods.sealed.steering import Steering, _without_labels
-from mtcd.objective.penalty import Penalty
-from mtcd.sealing.parameters import choose_parameters
+from mtcd.models.glm.penalty import Penalty
+from mtcd.privacy.sealed.bfv.parameters import choose_parameters
+from mtcd.privacy.sealed.block import SealedBlock
+from mtcd.privacy.sealed.plan import beside
+from mtcd.privacy.sealed.scales import Scales, power_below
+from mtcd.privacy.sealed.steering import Steering, _without_labels
 
 N, DEPTH, TOKEN = 30, 2, 2.0**10
 

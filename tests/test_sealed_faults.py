@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.world import FOREVER, Faults, World, make_with
-from mtcd.methods.sealed.settings import SealedTours, gathered
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.privacy.sealed.bfv.cipher import SchemeName, find
+from mtcd.privacy.sealed.settings import SealedTours, gathered
 from mtcd.protocol.party import SERVER, Parties
-from mtcd.sealing.cipher import SchemeName, find
+from mtcd.testing.simulator.world import FOREVER, Faults, World, make_with
 from problems import make_data
 from test_delivery import EVERYTHING
 from test_delivery_end import ends, in_process, run_to_the_end, summed

@@ -15,10 +15,12 @@ pytest.importorskip("zenoh")
 import mtcd
 from federations import changed
 from live import engine_of, in_process, unobserved
-from mtcd.errors import ConfigError
-from mtcd.federation.engine import FederationEngine
+from mtcd.core.errors import ConfigError
 from mtcd.federation.file import check_federation, check_keys
-from mtcd.federation.node.sealed_participant import KEY_FILE
+from mtcd.privacy.sealed import participant as sealed_participant
+from mtcd.privacy.sealed.participant import KEY_FILE
+from mtcd.privacy.sealed.sizes import columns_to_bytes
+from mtcd.testing.federation_engine import FederationEngine
 
 SEALED: dict[str, Any] = {
     "model": {"kind": "logistic", "l2": 1.0},
@@ -111,9 +113,32 @@ def test_a_column_that_singles_out_rows_ends_the_opening(tmp_path: Path) -> None
         unobserved(engine_of(tmp_path, data, **WITH_SERVER))
 
 
+def test_the_label_holder_refuses_what_a_party_has_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half as many columns as samples; the party itself would not have asked to take part."""
+    monkeypatch.setattr(sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(60))
+    with pytest.raises(mtcd.MtcdError, match="has 60 columns .*accept_revealed_labels"):
+        unobserved(engine_of(tmp_path, table(), **WITH_SERVER))
+
+
+def test_a_party_that_has_declared_other_columns_than_it_has_does_not_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(columns - 1))
+    with pytest.raises(mtcd.MtcdError, match="number of columns is not what this party has declared"):
+        unobserved(engine_of(tmp_path, table(), **WITH_SERVER))
+
+
+def test_a_federation_that_ends_at_the_cap_says_its_estimated_gap(tmp_path: Path) -> None:
+    data = table()
+    found = unobserved(engine_of(tmp_path, data, **ALONE | {"stop": {"iterations": 9}}))
+    holder, other = (found.summaries[name] for name in data.clients)
+    assert holder.iterations == other.iterations == 3
+    assert any("at the cap of 3 tours" in note and "estimated gap is" in note for note in holder.notes)
+    assert any("at the cap of 3 tours" in note and "at the label holder" in note for note in other.notes)
+
+
 @pytest.mark.long
 def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path: Path) -> None:
-    pytest.importorskip("dp_accounting")
     dp = {"epsilon": 8.0, "tours": 2, "parties": {"client_1": 3.0}}
     settings = WITH_SERVER | {"privacy": {"mode": "sealed", "dp": dp}, "stop": {"iterations": 9}}
     data = table()
@@ -126,4 +151,4 @@ def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path
     assert any((found.blocks[name].theta != run.parameters[name]).any() for name in data.clients)
     [summary] = [path for path in tmp_path.rglob("summary.json") if path.parent.name == "client_0"]
     assert "The budget is spent" in summary.read_text()
-    assert "follows from the seed" not in summary.read_text()
+    assert "protects nobody" not in summary.read_text()

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.methods.sealed.block import SealedBlock
-from mtcd.methods.sealed.plan import beside
-from mtcd.methods.sealed.scales import Scales
-from mtcd.methods.sealed.steering import Steering
-from mtcd.model.linear import LinearProblem
-from mtcd.objective.penalty import Penalty
-from mtcd.sealing.parameters import Parameters, choose_parameters
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.glm.penalty import Penalty
+from mtcd.privacy.sealed.bfv.parameters import Parameters, choose_parameters
+from mtcd.privacy.sealed.block import SealedBlock
+from mtcd.privacy.sealed.plan import beside
+from mtcd.privacy.sealed.scales import Scales
+from mtcd.privacy.sealed.steering import Steering
 
 N, VISITS, DEPTH = 60, 5, 3
 

@@ -17,13 +17,13 @@ from scipy.stats import ks_2samp, kstest
 pytest.importorskip("tenseal")
 
 import mtcd
+from mtcd.core.errors import WireError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import WireError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.sealed.holder import SealedServer
-from mtcd.methods.sealed.payloads import SealedAnswer
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.model.linear import LinearProblem
+from mtcd.models.glm.model import LinearProblem
+from mtcd.privacy.sealed.holder import SealedServer
+from mtcd.privacy.sealed.payloads import SealedAnswer
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties
 
 MODEL = mtcd.Glm("logistic", l2=1.0)
@@ -122,6 +122,7 @@ def test_what_the_key_holder_decrypts_is_uniform_and_does_not_depend_on_the_tabl
         server = parties.server
         assert isinstance(server, SealedServer)
         answers = [m.payload.values for m in engine.messages if isinstance(m.payload, SealedAnswer)]
+        answers = [values for values in answers if len(values) > 1]  # without those of sums over labels
         values = np.concatenate(answers) / server.holding.key.parameters.plain_modulus + 0.5
         assert len(values) == 4 * 24
         assert kstest(values, "uniform").pvalue > 1e-4

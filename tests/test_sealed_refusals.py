@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from mtcd.errors import WireError
-from mtcd.methods.sealed.client import SealedClient
-from mtcd.methods.sealed.payloads import SealedEnd, SealedKeys, SealedToken, as_block
+from mtcd.core.errors import DataError, WireError
+from mtcd.privacy.sealed.bfv.cipher import find
+from mtcd.privacy.sealed.client import SealedClient
+from mtcd.privacy.sealed.payloads import SealedEnd, SealedKeys, SealedToken, as_block
+from mtcd.privacy.sealed.settings import SealedSizes
+from mtcd.privacy.sealed.sizes import classes_from, columns_from_bytes, columns_to_bytes, sizes_from
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
-from mtcd.sealing.cipher import find
 from test_sealed_parties import CLEAR, of_kind, parties_of, problem_of, run
 
 
@@ -41,11 +44,10 @@ def test_the_server_refuses_what_is_not_of_the_tour_under_way() -> None:
     parties, holding = parties_of(problem_of())
     [end] = of_kind(run(parties, 1), SealedEnd)
     assert parties.server is not None
-    for wrong in (replace(end, t=2), replace(end, scale=0.0), replace(end, scale=-1.0)):
-        with pytest.raises(WireError, match="is not of the tour that is under way"):
-            parties.server.receive(Message(0, SERVER, wrong))
+    with pytest.raises(WireError, match="is not of the tour that is under way"):
+        parties.server.receive(Message(0, SERVER, replace(end, t=2)))
     before = holding.steering.scores.copy()
-    parties.server.receive(Message(0, SERVER, replace(end, scale=0.5)))
+    parties.server.receive(Message(0, SERVER, replace(end, told=False)))
     assert (holding.steering.scores != before).any()
     with pytest.raises(WireError, match="the server of sealed tours receives"):
         parties.server.receive(Message(0, SERVER, Progress(0, 0, None, 0.0)))
@@ -59,7 +61,7 @@ def test_a_lone_holder_refuses_a_token_of_another_tour() -> None:
         parties.clients[0].receive(Message(1, 0, replace(last, t=2)))
 
 
-@pytest.mark.parametrize("place", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("place", [1, 2, 3, 5])
 def test_a_request_is_of_the_client_that_the_token_visits_for_the_first_time(place: int) -> None:
     """The tour is a, b, c, b, a."""
     parties, holding = parties_of(problem_of())
@@ -73,6 +75,21 @@ def test_a_request_is_of_the_client_that_the_token_visits_for_the_first_time(pla
         holding.answer(0, replace(request.payload, place=place))  # type: ignore[type-var]
     assert holding.answered == []
     assert token.to == 0
+
+
+def test_a_client_gets_one_answer_in_a_tour() -> None:
+    """With a second one it could have other ciphertexts decrypted: the token, say, and with it the labels."""
+    parties, holding = parties_of(problem_of())
+    _, request, _ = first_request(parties)
+    assert parties.server is not None
+    with pytest.raises(WireError, match="is the second of this client in a tour"):
+        parties.server.receive(request)
+    assert holding.answered == [0]
+    holding.begin(2)
+    with pytest.raises(WireError, match="is of tour 1, but tour 2 is under way"):
+        parties.server.receive(request)
+    again = replace(request.payload, t=2)  # type: ignore[type-var]
+    assert len(holding.answer(0, again)) == 1
 
 
 def test_a_client_takes_an_answer_to_its_own_request_alone() -> None:
@@ -112,3 +129,54 @@ def test_a_restored_client_uses_the_keys_of_its_state() -> None:
     assert home.sealer.fingerprint != other.sealer.fingerprint
     home.restore(other.state())
     assert home.sealer.fingerprint == other.sealer.fingerprint
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        *(b"", b"x", b"[3]", b"{}", b"[" * 100_000, b'{"columns": 3, "rows": 9}'),
+        *(b'{"columns": "3"}', b'{"columns": 3.0}', b'{"columns": true}'),
+        *(b'{"columns": 0}', b'{"columns": -1}', b'{"columns": 1000001}'),
+    ],
+)
+def test_a_number_of_columns_that_is_none_is_refused_by_the_name_of_its_party(report: bytes) -> None:
+    with pytest.raises(DataError, match="clinic: the number of columns"):
+        columns_from_bytes("clinic", report)
+
+
+def test_numbers_of_columns_are_told_as_they_are() -> None:
+    for columns in (1, 17, 1_000_000):
+        assert columns_from_bytes("clinic", columns_to_bytes(columns)) == columns
+
+
+SIZES = {"columns": [4, 2], "start": 0.5, "classes": ["no", "yes"]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"columns": [4]}, "the number of columns"),
+        ({"columns": 4}, "the number of columns"),
+        ({"columns": [4, 0]}, "the number of columns"),
+        ({"columns": [1_000_001, 2]}, "the number of columns"),
+        ({"columns": [4.0, 2]}, "the number of columns"),
+        ({"columns": [4, True]}, "the number of columns"),
+        ({"start": 0.0}, "finite number above 0"),
+        ({"start": 1}, "finite number above 0"),
+        ({"start": float("inf")}, "finite number above 0"),
+        ({"start": float("nan")}, "finite number above 0"),
+        ({"classes": ["one"]}, "two, or none"),
+        ({"classes": [1, 2, 3]}, "two, or none"),
+        ({"classes": "ab"}, "two, or none"),
+        ({"classes": [True, False]}, "neither texts nor numbers"),
+        ({"classes": [None, "a"]}, "neither texts nor numbers"),
+    ],
+)
+def test_sizes_and_classes_that_cannot_be_are_refused(changed: dict[str, Any], said: str) -> None:
+    assert sizes_from(SIZES, 2) == SealedSizes((4, 2), 0.5)
+    assert sizes_from(SIZES | {"columns": [1_000_000, 1]}, 2) == SealedSizes((1_000_000, 1), 0.5)
+    assert classes_from(SIZES) == ("no", "yes")
+    assert classes_from(SIZES | {"classes": []}) == ()
+    read = classes_from if "classes" in changed else partial(sizes_from, parties=2)
+    with pytest.raises(WireError, match=said):
+        read(SIZES | changed)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import mtcd
+from mtcd.core.errors import DataError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import DataError
-from mtcd.ledger.costs import Costs
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.sealed.holder import LoneHolder
-from mtcd.methods.sealed.payloads import (
+from mtcd.privacy.sealed.holder import LoneHolder
+from mtcd.privacy.sealed.payloads import (
     NextTour,
     SealedAnswer,
     SealedEnd,
@@ -20,7 +18,9 @@ from mtcd.methods.sealed.payloads import (
     SealedToken,
     as_block,
 )
-from mtcd.methods.sealed.settings import SealedTours
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Message, Payload
 
 BYTES = as_block(bytes(40))  # as many as five numbers
@@ -34,7 +34,7 @@ BYTES = as_block(bytes(40))  # as many as five numbers
         (SealedToken(1, 0, np.ones(0), 1.0, 2.0, as_block(bytes(41))), 2 + 6),
         (SealedRequest(0, 1, 0, BYTES), 5),
         (SealedAnswer(0, 1, 0, np.ones(3)), 3),
-        (SealedEnd(1, BYTES, as_block(bytes(8)), 1.0, 2.0, 3.0), 5 + 1 + 3),
+        (SealedEnd(1, BYTES, True, 2.0, 3.0), 5 + 2),
         (NextTour(1), 0),
     ],
     ids=lambda given: type(given).__name__ if isinstance(given, Payload) else str(given),
@@ -94,8 +94,8 @@ def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) 
     network, costs = mtcd.make_network("path", ["a", "b", "c"]), Costs(ratio)
     found = SealedTours(server=server).iteration_cost(network, 1, costs)
     hop, with_server = costs.between_clients(1.0), costs.with_server(1.0)
-    if server:  # three requests, three answers, the token down; up it goes with the sum over labels
-        assert found == pytest.approx(4 * hop + (3 + 3 + 1) * with_server + costs.with_server(2.0))
+    if server:  # three requests and one for the sum over labels, as many answers, the token down and up
+        assert found == pytest.approx(4 * hop + (4 + 4 + 1 + 1) * with_server)
     else:
         assert found == pytest.approx(4 * hop + (1 + 2) * 2 * hop)
 

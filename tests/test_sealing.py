@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError, DataError, MtcdError, WireError
-from mtcd.sealing.cipher import find
-from mtcd.sealing.fixed_point import TokenScale, fix_matrix
-from mtcd.sealing.keys import parse_parameters
-from mtcd.sealing.layout import Layout
-from mtcd.sealing.parameters import LEAST_BUDGET, SECURE_BITS, choose_parameters, plain_prime
+from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
+from mtcd.privacy.sealed.bfv.cipher import find
+from mtcd.privacy.sealed.bfv.fixed_point import TokenScale, check_matrix, fix_matrix
+from mtcd.privacy.sealed.bfv.keys import parse_parameters
+from mtcd.privacy.sealed.bfv.layout import Layout
+from mtcd.privacy.sealed.bfv.parameters import LEAST_BUDGET, SECURE_BITS, choose_parameters, plain_prime
 
 CLEAR = find("clear")
 CHOSEN = choose_parameters(200, [3], 4)
@@ -190,3 +190,14 @@ def test_a_key_on_disk_is_private_and_goes_on(tmp_path: Path, caplog: pytest.Log
     with pytest.raises(MtcdError, match="could not be written"):
         key.save(tmp_path / "own" / "key" / "below")
     assert not caplog.records
+
+
+@pytest.mark.parametrize("wrong", [np.ones((3, 2)), np.ones((5, 2)), np.ones(4), np.ones((4, 1, 1))])
+def test_a_matrix_of_other_samples_than_agreed_is_refused(wrong: np.ndarray) -> None:
+    parameters = choose_parameters(4, (2,), 2)
+    with pytest.raises(DataError, match="but 4 samples were agreed"):
+        fix_matrix(wrong, parameters)
+    for other in (wrong.astype(int), np.ones((4, 2))):
+        with pytest.raises(DataError, match="Expected an integer matrix with 4 rows"):
+            check_matrix(other, parameters)
+    assert check_matrix(np.ones((4, 2), int), parameters).shape == (4, 2)

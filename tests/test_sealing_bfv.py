@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mtcd.errors import ConfigError, MtcdError, WireError
-from mtcd.sealing import seal_format
-from mtcd.sealing.bfv import BfvKey, BfvSealer
-from mtcd.sealing.bfv_ciphertexts import BfvVector
-from mtcd.sealing.cipher import SecretKey, find
-from mtcd.sealing.parameters import LEAST_BUDGET, Parameters, choose_parameters
-from mtcd.sealing.randomness import uniform, uniform_residues
-from mtcd.sealing.rounding import pack_rounded, rounded_size, unpack_rounded
-from mtcd.sealing.seal_format import Polynomials
+from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.privacy.sealed.bfv import seal_format
+from mtcd.privacy.sealed.bfv.bfv import BfvKey, BfvSealer
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import BfvVector
+from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
+from mtcd.privacy.sealed.bfv.parameters import LEAST_BUDGET, Parameters, choose_parameters
+from mtcd.privacy.sealed.bfv.randomness import uniform, uniform_residues
+from mtcd.privacy.sealed.bfv.rounding import pack_rounded, rounded_size, unpack_rounded
+from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 
 BFV, CLEAR = find("bfv"), find("clear")
 SHAPES = [(60, 7), (4097, 4), (9000, 3)]  # samples repeated in every segment; in both rows; in two ciphertexts

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import MtcdError, WireError
-from mtcd.sealing.cipher import Sealer, SecretKey, find
-from mtcd.sealing.keys import join, split
-from mtcd.sealing.parameters import choose_parameters
-from mtcd.sealing.wire import PRODUCT, PUBLIC, VECTOR, Frame
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.privacy.sealed.bfv.cipher import Sealer, SecretKey, find
+from mtcd.privacy.sealed.bfv.keys import join, split
+from mtcd.privacy.sealed.bfv.parameters import choose_parameters
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, Frame
 
 BFV = find("bfv")
 SAMPLES = 30

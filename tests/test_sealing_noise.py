@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 from scipy import signal, stats
 
-from mtcd.sealing import seal_format
-from mtcd.sealing.bfv import BfvKey, BfvSealer
-from mtcd.sealing.cipher import find
-from mtcd.sealing.parameters import choose_parameters, plain_prime
-from mtcd.sealing.seal_format import Polynomials
+from mtcd.privacy.sealed.bfv import seal_format
+from mtcd.privacy.sealed.bfv.bfv import BfvKey, BfvSealer
+from mtcd.privacy.sealed.bfv.cipher import find
+from mtcd.privacy.sealed.bfv.parameters import choose_parameters, plain_prime
+from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 
 SAMPLES, COLUMNS = 60, 700  # seven diagonals
 

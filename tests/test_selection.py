@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 import mtcd
 from commands import outcome, run
 from mtcd.config.read import read_config
-from mtcd.errors import ConfigError, DataError, DivergedError
-from mtcd.selection.folds import fold_numbers
+from mtcd.core.errors import ConfigError, DataError, DivergedError
+from mtcd.studies.folds import fold_numbers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 9)) * 3 + 1
@@ -33,6 +33,16 @@ def test_folds_share_samples_and_classes_evenly(labels: list[str], folds: int, s
     for held in (numbers, *(numbers[drawn == one] for one in "abc")):
         sizes = np.bincount(held, minlength=folds)
         assert sizes.max() - sizes.min() <= 1
+
+
+@pytest.mark.parametrize("of_classes", [True, False])
+def test_folds_are_drawn_by_the_seed(of_classes: bool) -> None:
+    """Not by the order of the samples, which may be that of their collection; within a class neither."""
+    labels = np.repeat([0.0, 1.0], 30)
+    found = [fold_numbers(3, labels, of_classes, seed) for seed in range(20)]
+    assert len({tuple(numbers.tolist()) for numbers in found}) == 20
+    together = np.mean([numbers[:29] == numbers[1:30] for numbers in found])
+    assert 0.2 < together < 0.45, "neighbours are in one fold by chance alone"
 
 
 def test_folds_that_are_refused() -> None:
@@ -81,8 +91,8 @@ def test_columns_are_prepared_on_the_training_rows_of_each_fold() -> None:
     found = mtcd.cross_validate(data, mtcd.Glm("ridge"), "path", mtcd.TreeCG(), 3, mtcd.Stop(gap=1e-6))
     for number, one in enumerate(found.runs):
         alone = data.take(np.flatnonzero(found.fold != number))
-        assert one.linear().preparations.to_json() == alone.preparations.to_json()
-    assert len({json.dumps(one.linear().preparations.to_json()) for one in found.runs}) == 3
+        assert one.trained().preparations.to_json() == alone.preparations.to_json()
+    assert len({json.dumps(one.trained().preparations.to_json()) for one in found.runs}) == 3
 
 
 def test_split_networks_are_cross_validated_too() -> None:
@@ -224,3 +234,25 @@ def test_the_commands(tmp_path: Path, monkeypatch, capsys) -> None:
     assert run("path", "c.yaml", "--over", "model.l1=1", "--out", "p") == 2
     for over in ("model.l3=1", "model.l1=a", "model.l1="):
         assert run("path", "c.yaml", "--over", over) == 2
+
+
+def test_results_of_another_config_are_replaced_only_by_force(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(CONFIG)
+    along = ("path", "c.yaml", "--over", "model.l1=1,10", "--quiet")
+    for _ in range(2):
+        assert run(*along) == 0
+    before = Path("runs/c-path/path.csv").read_bytes()
+    assert run(*along, "--seed", "5") == 2
+    assert "a path of another config (it differs in seed)" in " ".join(capsys.readouterr().err.split())
+    assert Path("runs/c-path/path.csv").read_bytes() == before
+    assert run(*along, "--seed", "5", "--force") == 0
+    assert Path("runs/c-path/path.csv").read_bytes() != before
+
+    Path("patients.csv").write_text("folded,y\n1,2\n")
+    folds = ("cv", "c.yaml", "--folds", "2", "--quiet", "--out")
+    assert run(*folds, "patients.csv") == 2
+    assert "not the table of a cross-validation" in " ".join(capsys.readouterr().err.split())
+    assert Path("patients.csv").read_text() == "folded,y\n1,2\n"
+    assert run(*folds, "patients.csv", "--force") == 0
+    assert run(*folds, "patients.csv") == 0, "it is the table of a cross-validation now"

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtcd.federation.simulate.__main__ import main
-from mtcd.federation.simulate.invariants import check_lone_token, check_server
-from mtcd.federation.simulate.stories import STORIES
-from mtcd.federation.simulate.world import Crash, CrashingJournal, Faults, World
 from mtcd.protocol.token import Token
+from mtcd.testing.simulator.__main__ import main
+from mtcd.testing.simulator.invariants import check_lone_token, check_server
+from mtcd.testing.simulator.stories import STORIES
+from mtcd.testing.simulator.world import Crash, CrashingJournal, Faults, World
 from recovering import waiting_party
 from test_delivery import PROBLEM, making_parties, server_world
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "transcripts"
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_transcript_is_what_the_story_tells(name: str) -> None:
-    """If it changed on purpose: ``python -m mtcd.federation.simulate NAME > docs/transcripts/NAME.txt``."""
+    """If it changed on purpose: ``python -m mtcd.testing.simulator NAME > docs/transcripts/NAME.txt``."""
     text = STORIES[name].transcript()
     assert text == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert 15 <= len(text.splitlines()) <= 40
@@ -41,7 +41,7 @@ def test_the_command_tells_a_story_lists_all_and_knows_what_was_meant(capsys: py
     assert capsys.readouterr().out == (FOLDER / "link-cut.txt").read_text(encoding="utf-8")
     assert main(["link-cuts"]) == 2
     assert "link-cut" in capsys.readouterr().err
-    command = [sys.executable, "-m", "mtcd.federation.simulate"]
+    command = [sys.executable, "-m", "mtcd.testing.simulator"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert len(listed.splitlines()) == len(STORIES)
 

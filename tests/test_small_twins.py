@@ -7,13 +7,13 @@ import pytest
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference_tours
 from mtcd.methods.method import resolve_stepsize
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.reference_tree_cg import tree_cg
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.network.topology import make_network
-from mtcd.theory.stepsize import Smoothness
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.testing.references import tours as reference_tours
+from mtcd.testing.references.tree_cg import tree_cg
 from problems import Case, make_data
 from test_acceleration import check_against_reference
 
@@ -29,7 +29,7 @@ def small(model: mtcd.Glm, network: str) -> Case:
 @pytest.mark.parametrize("model", [RIDGE, LOGISTIC], ids=["ridge", "logistic"])
 def test_conjugate_tours_that_choose_their_steps(model: mtcd.Glm, network: str) -> None:
     case = small(model, network)
-    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(model.problem(case.data)))[0]
+    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(model.problem(case.data)))[0]
     assert isinstance(method, MTCD)
     assert method.adaptive
     check_against_reference(case, method, reference_tours.accelerated_stcd, 1e-3)

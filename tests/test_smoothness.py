@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mtcd.objective import smoothness
-from mtcd.objective.losses.logistic import Logistic
-from mtcd.objective.losses.squared import Squared
-from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
-from mtcd.objective.top_eigenvalue import MARGIN, certified_top, krylov_bound
+from mtcd.models.glm import smoothness
+from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness, sample_norm
+from mtcd.models.glm.top_eigenvalue import MARGIN, certified_top, krylov_bound
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.squared import Squared
 from waiting import computing_at_most
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.methods.hosting import Done, Share
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import EpochLoss, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message

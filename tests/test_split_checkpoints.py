@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError, MtcdError  # noqa: E402
-from mtcd.files import CHECKPOINT  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
-from mtcd.splitnet.client import NetClient  # noqa: E402
+from mtcd.core.errors import ConfigError, MtcdError  # noqa: E402
+from mtcd.core.files import CHECKPOINT  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.models.splitnet.client import NetClient  # noqa: E402
 from split_problems import (  # noqa: E402
     MOMENTUM,
     SplitCase,
@@ -167,7 +167,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mtcd.files.os.replace", fail)
+    monkeypatch.setattr("mtcd.core.files.os.replace", fail)
     with pytest.raises(MtcdError, match="No space left"):
         one.train(method, mtcd.Stop(epochs=3), checkpoint=tmp_path, resume=True)
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]

@@ -11,20 +11,23 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError, DataError, MtcdError, NetworkError  # noqa: E402
-from mtcd.federation.delivery.tensors import DTYPES, tensor_bytes, tensor_of  # noqa: E402
-from mtcd.methods.mtcd import STCD  # noqa: E402
+from mtcd.core.errors import ConfigError, DataError, MtcdError, NetworkError  # noqa: E402
+from mtcd.methods.mtcd.mtcd import STCD  # noqa: E402
+from mtcd.models.splitnet.checkpoint import Checkpoint  # noqa: E402
+from mtcd.models.splitnet.feed import Stored  # noqa: E402
+from mtcd.models.splitnet.labels import check_outputs, decide, encode, find_loss, squared  # noqa: E402
+from mtcd.models.splitnet.makers import client_maker, fusion_maker, importing, make, make_client, make_fusion  # noqa: E402
+from mtcd.models.splitnet.nets import (  # noqa: E402
+    linear,
+    mlp,
+)
+from mtcd.models.splitnet.optimiser import named_optimiser  # noqa: E402
+from mtcd.models.splitnet.outputs import class_probabilities, split_outputs  # noqa: E402
+from mtcd.models.splitnet.trial import representation_width, trained_on, try_fusion  # noqa: E402
+from mtcd.models.trees.families.margin_net import MarginNet  # noqa: E402
 from mtcd.network.topology import make_network  # noqa: E402
-from mtcd.splitnet.checkpoint import Checkpoint  # noqa: E402
-from mtcd.splitnet.compute import Compute  # noqa: E402
-from mtcd.splitnet.feed import Stored  # noqa: E402
-from mtcd.splitnet.labels import check_outputs, decide, encode, find_loss, squared  # noqa: E402
-from mtcd.splitnet.makers import client_maker, fusion_maker, importing, make, make_client, make_fusion  # noqa: E402
-from mtcd.splitnet.margin_net import MarginNet  # noqa: E402
-from mtcd.splitnet.nets import linear, mlp  # noqa: E402
-from mtcd.splitnet.optimiser import named_optimiser  # noqa: E402
-from mtcd.splitnet.outputs import class_probabilities, split_outputs  # noqa: E402
-from mtcd.splitnet.trial import representation_width, trained_on, try_fusion  # noqa: E402
+from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of  # noqa: E402
+from mtcd.training.compute import Compute  # noqa: E402
 
 
 @pytest.mark.parametrize(

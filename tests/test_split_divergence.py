@@ -13,11 +13,11 @@ from torch import nn  # noqa: E402
 from torch.nn.utils.parametrizations import spectral_norm  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.divergence import DIVERGED, HOPELESS  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
-from mtcd.model.score import Score  # noqa: E402
-from mtcd.splitnet.problem import NetProblem  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.models.score import Score  # noqa: E402
+from mtcd.models.splitnet.problem import NetProblem  # noqa: E402
+from mtcd.training.divergence import DIVERGED, HOPELESS  # noqa: E402
 from split_problems import case, dropping, normed, rows_but_seconds, same_weights, weights_of  # noqa: E402
 
 
@@ -30,9 +30,9 @@ def remembering(inputs: int, outputs: int) -> nn.Module:
 @pytest.mark.parametrize("method", [SVFL(2, 0.05), SVFL(2, 0.05, batch=5)], ids=["full", "batches"])
 def test_to_look_at_the_loss_changes_nothing(head: Any, method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = case(head=head).train(method, mtcd.Stop(epochs=4))
-    monkeypatch.setattr("mtcd.observing.looks_hopeless", lambda seen: False)
-    monkeypatch.setattr("mtcd.methods.split_parties.SplitServer._first_loss", lambda self: 1.0)
-    monkeypatch.setattr("mtcd.methods.split_parties.SplitServer.epoch_loss", lambda self: None)
+    monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda seen: False)
+    monkeypatch.setattr("mtcd.models.splitnet.parties.SplitServer._first_loss", lambda self: 1.0)
+    monkeypatch.setattr("mtcd.models.splitnet.parties.SplitServer.epoch_loss", lambda self: None)
     ignored = case(head=head).train(method, mtcd.Stop(epochs=4))
     assert same_weights(weights_of(looked), weights_of(ignored))
     assert rows_but_seconds(looked) == rows_but_seconds(ignored)
@@ -41,7 +41,7 @@ def test_to_look_at_the_loss_changes_nothing(head: Any, method: Any, monkeypatch
 @pytest.mark.parametrize("method", [SVFL(1, 0.05), MTCD(2, 3, 1, 0.05, combine="cluster"), STCD(1, 0.05)])
 def test_with_the_full_batch_it_is_the_objective(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr("mtcd.observing.looks_hopeless", lambda one: bool(seen.append(one)))
+    monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda one: bool(seen.append(one)))
     run = case().train(method, mtcd.Stop(iterations=12))
     objectives = [row.objective for row in run.history.rows[:-1]]  # the last look is for the objective at the end
     np.testing.assert_allclose([one.loss for one in seen], objectives, rtol=1e-5)
@@ -50,11 +50,11 @@ def test_with_the_full_batch_it_is_the_objective(method: Any, monkeypatch: pytes
 
 def test_with_batches_it_is_their_mean_over_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr("mtcd.observing.looks_hopeless", lambda one: bool(seen.append(one)))
+    monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda one: bool(seen.append(one)))
     still = 1e-12  # the networks stay as they are, so an epoch has the objective, but for the first batch of the next
     run = case(count=12).train(SVFL(1, still, batch=2), mtcd.Stop(epochs=3))
     batches = case(count=12).problem()
-    order = [mtcd.seeding.shuffled(0, "batch", (epoch,), 12).reshape(6, 2) for epoch in range(3)]
+    order = [mtcd.core.seeding.shuffled(0, "batch", (epoch,), 12).reshape(6, 2) for epoch in range(3)]
     outputs = torch.cat([out for _, out in batches._outputs(batches.sources, 12)])
     losses = [[float(batches.around.loss(outputs[rows], batches.labels[rows])) for rows in one] for one in order]
     expected = [losses[0][0], *(np.mean([*losses[e - 1][1:], losses[e][0]]) for e in (1, 2))]
@@ -65,7 +65,7 @@ def test_with_batches_it_is_their_mean_over_an_epoch(monkeypatch: pytest.MonkeyP
 def test_a_first_batch_that_is_fit_by_chance_is_not_the_measure_of_all_others() -> None:
     data, rng = case(count=12).data, np.random.default_rng(3)
     labels = rng.standard_normal(12)
-    labels[mtcd.seeding.shuffled(0, "batch", (0,), 12)[0]] = 0.0
+    labels[mtcd.core.seeding.shuffled(0, "batch", (0,), 12)[0]] = 0.0
     nets = {client: nn.Linear(data.shapes[client][0], 1, bias=False) for client in data.clients}
     for one in nets.values():
         nn.init.zeros_(one.weight)

@@ -15,12 +15,12 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError, MtcdError  # noqa: E402
-from mtcd.methods.dcpa import DCPA  # noqa: E402
+from mtcd.core.errors import ConfigError, MtcdError  # noqa: E402
+from mtcd.methods.dcpa.dcpa import DCPA  # noqa: E402
 from mtcd.methods.method import Method  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
-from mtcd.splitnet.labels import check_outputs  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.models.splitnet.labels import check_outputs  # noqa: E402
 from split_problems import normed, samples  # noqa: E402
 
 DATA = samples(3, 12)
@@ -209,6 +209,20 @@ def test_without_torch_it_says_how_to_install(tmp_path: Path) -> None:
         assert ".[torch]" in done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_without_torch_other_mistakes_are_told_as_with_it(tmp_path: Path) -> None:
+    script = (
+        "import mtcd\n"
+        "from mtcd.engines.kinds import ENGINES\n"
+        "data = mtcd.synthetic('ridge', samples=20, features=6, clients=3)\n"
+        "for mistake in (lambda: mtcd.train(data, 'ridge', method=mtcd.STCD()), lambda: ENGINES['rai']):\n"
+        "    try: mistake()\n"
+        "    except mtcd.MtcdError as e: print(e)"
+    )
+    done = without_torch(script, tmp_path)
+    assert "train needs a Glm, Trees, Mixed or a SplitModel, but got 'ridge'" in done.stdout, done.stderr
+    assert "no engine is called 'rai'; did you mean 'ray'" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("loss", [functional.cross_entropy, functional.multi_margin_loss])

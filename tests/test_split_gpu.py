@@ -4,13 +4,14 @@ import functools
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-import mtcd
-from mtcd.splitnet.graphs import GraphClient
-from mtcd.splitnet.lanes import Lanes
-from mtcd.splitnet.problem import NetProblem
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+import mtcd  # noqa: E402
+from mtcd.models.splitnet.graphs import GraphClient  # noqa: E402
+from mtcd.models.splitnet.lanes import Lanes  # noqa: E402
+from mtcd.models.splitnet.problem import NetProblem  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -133,7 +134,7 @@ def test_dropout_draws_the_same_masks(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["clusters", "overlapping", "svfl"])
 def test_tokens_at_the_same_time_do_what_they_do_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     together = trained(True, METHODS[kind], model())
-    monkeypatch.setattr("mtcd.splitnet.problem.Lanes", lambda device, count: Lanes(device, 1))
+    monkeypatch.setattr("mtcd.models.splitnet.problem.Lanes", lambda device, count: Lanes(device, 1))
     assert apart(together, trained(True, METHODS[kind], model())) < 1e-6
 
 

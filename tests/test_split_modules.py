@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from split_problems import case, dropping, net, normed, same_weights, weights_of  # noqa: E402
 

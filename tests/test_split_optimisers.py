@@ -10,14 +10,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError  # noqa: E402
+from mtcd.core.errors import ConfigError  # noqa: E402
 from mtcd.federation.node.log import Log  # noqa: E402
 from mtcd.federation.node.watch import Watch  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.split_setup import opening_cost, split_sizes  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
-from mtcd.splitnet.modules import Trainable  # noqa: E402
-from mtcd.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.models.splitnet.modules import Trainable  # noqa: E402
+from mtcd.models.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
+from mtcd.models.splitnet.setup import opening_cost, split_sizes  # noqa: E402
 from split_problems import MOMENTUM, case, same_weights  # noqa: E402
 
 KINDS = [name for name, entry in vars(torch.optim).items() if isinstance(entry, type) and name != "Optimizer"]

@@ -8,13 +8,13 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from mtcd.errors import ConfigError, DataError  # noqa: E402
+from mtcd.core.errors import ConfigError, DataError  # noqa: E402
+from mtcd.models.splitnet.aggregation import AGGREGATIONS, make_aggregation  # noqa: E402
+from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_seed, make_source  # noqa: E402
+from mtcd.models.splitnet.modules import Trainable, draws_numbers  # noqa: E402
+from mtcd.models.splitnet.optimiser import plain_sgd  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.splitnet.aggregation import AGGREGATIONS, make_aggregation  # noqa: E402
-from mtcd.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_seed, make_source  # noqa: E402
-from mtcd.splitnet.modules import Trainable, draws_numbers  # noqa: E402
-from mtcd.splitnet.optimiser import plain_sgd  # noqa: E402
-from mtcd.splitnet.reference import Block, combine  # noqa: E402
+from mtcd.testing.references.splitnet import Block, combine  # noqa: E402
 
 CPU = torch.device("cpu")
 

@@ -10,19 +10,19 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError  # noqa: E402
-from mtcd.metrics.selection import find_metrics  # noqa: E402
+from mtcd.core.errors import ConfigError  # noqa: E402
+from mtcd.models.metrics.selection import find_metrics  # noqa: E402
+from mtcd.models.splitnet import problem as problem_module  # noqa: E402
+from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
+from mtcd.models.splitnet.feed import Stored  # noqa: E402
+from mtcd.models.splitnet.fusion import NetFusion  # noqa: E402
+from mtcd.models.splitnet.graphs import GraphClient  # noqa: E402
+from mtcd.models.splitnet.hosted import HostedNets, HostedPart  # noqa: E402
+from mtcd.models.splitnet.optimiser import plain_sgd  # noqa: E402
+from mtcd.models.splitnet.own import Common, Own, OwnProblem  # noqa: E402
+from mtcd.models.splitnet.problem import NetProblem, RemoteClient, find_device  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.splitnet import problem as problem_module  # noqa: E402
-from mtcd.splitnet.aggregation import make_aggregation  # noqa: E402
-from mtcd.splitnet.compute import Compute  # noqa: E402
-from mtcd.splitnet.feed import Stored  # noqa: E402
-from mtcd.splitnet.fusion import NetFusion  # noqa: E402
-from mtcd.splitnet.graphs import GraphClient  # noqa: E402
-from mtcd.splitnet.hosted import HostedNets, HostedPart  # noqa: E402
-from mtcd.splitnet.optimiser import plain_sgd  # noqa: E402
-from mtcd.splitnet.own import Common, Own, OwnProblem  # noqa: E402
-from mtcd.splitnet.problem import NetProblem, RemoteClient, find_device  # noqa: E402
+from mtcd.training.compute import Compute  # noqa: E402
 
 RNG = np.random.default_rng(1)
 SIZES = {"ann": 1, "bob": 2, "eve": 3}

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.ledger.costs import Costs, Sizes
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.split_parties import UpdateFusion
-from mtcd.methods.split_setup import opening_cost, split_sizes
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.client import Share
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.parties import UpdateFusion
+from mtcd.models.splitnet.setup import opening_cost, split_sizes
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
+from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.state import Snapshot

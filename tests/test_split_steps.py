@@ -9,16 +9,14 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from mtcd.errors import ConfigError  # noqa: E402
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.protocol.model import Visit  # noqa: E402
-from mtcd.splitnet.aggregation import make_aggregation  # noqa: E402
-from mtcd.splitnet.client import CONTRIBUTION, NetClient, Surroundings  # noqa: E402
-from mtcd.splitnet.feed import BatchRows, Feed, Stored, draw_seed  # noqa: E402
-from mtcd.splitnet.fusion import CHUNK, NetFusion  # noqa: E402
-from mtcd.splitnet.labels import squared  # noqa: E402
-from mtcd.splitnet.modules import Trainable  # noqa: E402
-from mtcd.splitnet.optimiser import (  # noqa: E402
+from mtcd.core.errors import ConfigError  # noqa: E402
+from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
+from mtcd.models.splitnet.client import CONTRIBUTION, NetClient, Surroundings  # noqa: E402
+from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, draw_seed  # noqa: E402
+from mtcd.models.splitnet.fusion import CHUNK, NetFusion  # noqa: E402
+from mtcd.models.splitnet.labels import squared  # noqa: E402
+from mtcd.models.splitnet.modules import Trainable  # noqa: E402
+from mtcd.models.splitnet.optimiser import (  # noqa: E402
     capturable,
     describe_optimiser,
     load_optimiser_tensors,
@@ -28,6 +26,8 @@ from mtcd.splitnet.optimiser import (  # noqa: E402
     plain_sgd,
     set_rate,
 )
+from mtcd.protocol.batches import Batches  # noqa: E402
+from mtcd.protocol.model import Visit  # noqa: E402
 from split_problems import MOMENTUM  # noqa: E402
 
 CPU = torch.device("cpu")

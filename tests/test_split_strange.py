@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import MtcdError  # noqa: E402
+from mtcd.core.errors import MtcdError  # noqa: E402
 from split_problems import samples  # noqa: E402
 
 DATA = samples(2, 20, classes=2)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 import mtcd  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.split_parties import SplitClient, SplitToken  # noqa: E402
-from mtcd.methods.split_setup import SplitParties  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.models.splitnet.client import CONTRIBUTION  # noqa: E402
+from mtcd.models.splitnet.parties import SplitClient, SplitToken  # noqa: E402
+from mtcd.models.splitnet.setup import SplitParties  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
-from mtcd.splitnet.client import CONTRIBUTION  # noqa: E402
 from split_problems import SplitCase, case, cross_entropy, net, normed, receiver, split_cases, split_settings  # noqa: E402
 
 

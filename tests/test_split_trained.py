@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import ConfigError, DataError  # noqa: E402
-from mtcd.splitnet.trained import CHUNK, TrainedSplit, read_trained  # noqa: E402
+from mtcd.core.errors import ConfigError, DataError  # noqa: E402
+from mtcd.models.splitnet.trained import CHUNK, TrainedSplit, read_trained  # noqa: E402
 
 RNG = np.random.default_rng(1)
 SIZES = {"ann": 1, "bob": 2, "eve": 3}

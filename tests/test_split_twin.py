@@ -1,4 +1,4 @@
-"""The parties of split networks against the plain twin in ``splitnet/reference.py``, and against special cases."""
+"""The parties of split networks against ``testing/references/splitnet.py``, and against special cases."""
 
 import pytest
 from hypothesis import assume, given, settings
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 import mtcd  # noqa: E402
-from mtcd.methods.hosting import Plan  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.roaming import plan_roaming  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.methods.mtcd.client import Plan  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.mtcd.roaming import plan_roaming  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.splitnet import reference  # noqa: E402
+from mtcd.testing.references import splitnet as reference  # noqa: E402
 from split_problems import (  # noqa: E402
     SplitCase,
     case,

@@ -5,10 +5,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import mtcd  # noqa: E402
-from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.roaming import plan_roaming  # noqa: E402
-from mtcd.methods.svfl import SVFL  # noqa: E402
-from mtcd.splitnet import reference  # noqa: E402
+from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.mtcd.roaming import plan_roaming  # noqa: E402
+from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
+from mtcd.testing.references import splitnet as reference  # noqa: E402
 from split_problems import case  # noqa: E402
 from test_split_twin import check_equal, how, task, twin_of_mtcd  # noqa: E402
 

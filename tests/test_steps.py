@@ -8,18 +8,18 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.model import steps as steps_module
-from mtcd.model.linear import LinearClient
-from mtcd.model.screening import ScreenedSteps
-from mtcd.model.steps import bound_steps, make_steps, plain_steps, summed_powers
-from mtcd.model.updates import LocalUpdates
-from mtcd.objective.losses.huber import Huber
-from mtcd.objective.losses.logistic import Logistic
-from mtcd.objective.losses.multinomial import Multinomial
-from mtcd.objective.losses.squared import Squared
-from mtcd.objective.losses.squared_hinge import SquaredHinge
-from mtcd.objective.penalty import Penalty
-from mtcd.objective.weighted import Weighted
+from mtcd.models.glm import client as steps_module
+from mtcd.models.glm.client import bound_steps, make_steps, plain_steps, summed_powers
+from mtcd.models.glm.model import LinearClient
+from mtcd.models.glm.penalty import Penalty
+from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.glm.screening import ScreenedSteps
+from mtcd.models.losses.huber import Huber
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.models.losses.squared import Squared
+from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.protocol.updates import LocalUpdates
 
 PENALTIES = [
     Penalty(),

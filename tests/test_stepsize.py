@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.theory.stepsize import Smoothness, descent_limit, primal_dual_limit, stability_limit, theorem_limit
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.theory.stepsize import descent_limit, primal_dual_limit, stability_limit, theorem_limit
 
 
 def sigma(X: np.ndarray) -> float:
@@ -21,7 +22,7 @@ def test_no_batch_is_more_curved_than_the_bound_which_some_reach(kind: str) -> N
     same = np.tile(rng.standard_normal(N), (N, 1))
     for X in (rng.standard_normal((N, N)), alone, same):
         data = mtcd.split(X, np.arange(N) % 2, {"a": [0, 1], "b": range(2, N)})
-        smoothness = Smoothness(mtcd.Glm(kind, l2=l2).problem(data))
+        smoothness = BlockSmoothness(mtcd.Glm(kind, l2=l2).problem(data))
         for B in range(1, N + 1):
             worst = max(N / B * curvature * sigma(X[list(rows)]) for rows in combinations(range(N), B)) + l2
             bound = smoothness.batch(B)
@@ -37,7 +38,7 @@ def test_primal_dual_steps_are_half_of_what_they_can_bear(l2: float) -> None:
     """1/mu_w = l2 + 2 mu_y |X_k|^2, for the mu_y that is given, or for mu_y = mu_w."""
     X = np.random.default_rng(1).standard_normal((9, 5))
     data = mtcd.split(X, X[:, 0], {"a": [0, 1], "b": [2, 3, 4]})
-    smoothness = Smoothness(mtcd.Glm("linear", l2=l2).problem(data))
+    smoothness = BlockSmoothness(mtcd.Glm("linear", l2=l2).problem(data))
     norm = max(sigma(X[:, :2]), sigma(X[:, 2:]))
     given, equal = primal_dual_limit(smoothness, 0.3), primal_dual_limit(smoothness, None)
     assert given.value == pytest.approx(1 / (l2 + 2 * 0.3 * norm), rel=1e-6)
@@ -50,7 +51,7 @@ def test_primal_dual_steps_are_half_of_what_they_can_bear(l2: float) -> None:
 def test_auto_steps_are_those_with_which_no_visit_raises_f_where_that_is_known() -> None:
     X = np.random.default_rng(2).standard_normal((9, 5))
     data = mtcd.split(X, X[:, 0], {"a": [0, 1], "b": [2, 3, 4]})
-    smoothness = Smoothness(mtcd.Glm("ridge").problem(data))
+    smoothness = BlockSmoothness(mtcd.Glm("ridge").problem(data))
     descent, limit = descent_limit(smoothness).value, theorem_limit(smoothness, 4, 1).value
     for tokens, averaged in ((1, False), (2, True)):
         rule = mtcd.MTCD(tokens, 4).auto_stepsize(smoothness)
@@ -67,7 +68,7 @@ def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> 
     """L = lambda_max(X^T X) + l2 for the loss |X theta - y|^2/2, however many clients hold the columns."""
     X = np.random.default_rng(0).standard_normal((12, 5))
     problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(X, X[:, 0], clients))
-    found = Smoothness(problem)
+    found = BlockSmoothness(problem)
     scale = problem.loss.curvature
     assert found.overall == pytest.approx(scale * np.linalg.eigvalsh(X.T @ X)[-1] + found.l2, rel=1e-3)
     grams = [np.linalg.eigvalsh(part.T @ part)[-1] for part in problem.blocks]
@@ -85,7 +86,7 @@ def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> 
     ids=lambda value: value.describe() if isinstance(value, mtcd.MTCD) else "",
 )
 def test_the_limit_says_which_settings_the_theorems_do_not_cover(method: mtcd.MTCD, beyond: str | None) -> None:
-    smoothness = Smoothness(mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2)))
+    smoothness = BlockSmoothness(mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2)))
     rule = method.stepsize_limit(smoothness)
     assert rule.proven == (beyond is None)
     assert ("rule of thumb" in rule.reason) == (beyond is not None)
@@ -98,7 +99,7 @@ def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_wei
     y = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0])
     data = mtcd.split(X, y, {"a": [0, 1], "b": [2, 3, 4]})
     model = mtcd.Glm("logistic", l2=0.7, class_weight={0: 9.0, 1: 1.0} if weighted else None)
-    smoothness = Smoothness(model.problem(data))
+    smoothness = BlockSmoothness(model.problem(data))
     assert smoothness.norm == pytest.approx(max(sigma(X[:, :2]), sigma(X[:, 2:])), rel=1e-6)
 
 
@@ -107,7 +108,7 @@ def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_wei
 def test_the_rule_says_what_it_rests_on_and_whether_it_is_proven(l1: float, beyond: list[str]) -> None:
     X = np.random.default_rng(4).standard_normal((8, 3))
     data = mtcd.split(X, X[:, 0], {"a": [0], "b": [1, 2]})
-    smoothness = Smoothness(mtcd.Glm("linear", l1=l1, l2=0.2).problem(data))
+    smoothness = BlockSmoothness(mtcd.Glm("linear", l1=l1, l2=0.2).problem(data))
     for batch in (None, 2):
         rule = theorem_limit(smoothness, 4, 3, batch, beyond)
         named = [*(["l1"] if l1 else []), *beyond]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.watch import Watch

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 
-import mtcd
-from mtcd.data.frames import as_frame
-from mtcd.errors import DataError, NetworkError
+torch = pytest.importorskip("torch")
+
+import mtcd  # noqa: E402
+from mtcd.core.errors import DataError, NetworkError  # noqa: E402
+from mtcd.data.frames import as_frame  # noqa: E402
 
 Y = [0.0, 1.0, 0.0, 2.0]
 DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 4)]
@@ -28,7 +29,6 @@ def columns_of(X: Any, clients: Any) -> Any:
 TAKEN = {
     "decimals": pl.DataFrame({"a": [Decimal("1.5"), Decimal("2.5"), Decimal("0"), Decimal("-1")]}),
     "floats of pandas": pd.DataFrame({"a": pd.array([1.5, 2.5, 0, -1], "Float64")}),
-    "categories that are numbers": pd.DataFrame({"a": pd.Categorical([1.5, 2.5, 0, -1])}),
     "sparse column": pd.DataFrame({"a": pd.arrays.SparseArray([1.5, 2.5, 0, -1])}),
     "structured array": np.array([(1.5,), (2.5,), (0,), (-1,)], dtype=[("a", float)]),
     "tensor with gradients": torch.tensor([[1.5], [2.5], [0], [-1]], requires_grad=True),
@@ -55,9 +55,13 @@ REFUSED = {
     "times": (pl.DataFrame({"a": [dt.time(1)] * 4}), r"Column 'a' \(times of day\)"),
     "structs": (pl.DataFrame({"a": [{"x": 1.0}] * 4}), r"Column 'a' has the shape \(4, 1\)"),
     "lists": (pl.DataFrame({"a": [[1, 2]] * 4}), r"Column 'a'"),
-    "categories": (pl.DataFrame({"a": pl.Series(list("uvuv"), dtype=pl.Categorical)}), r"Column 'a' \(text\)"),
+    "categories": (pl.DataFrame({"a": pl.Series(list("uvuv"), dtype=pl.Categorical)}), r"Column 'a' \(categories\)"),
+    "categories that are numbers": (
+        pd.DataFrame({"a": pd.Categorical([1.5, 2.5, 0, -1])}),
+        r"Column 'a' \(categories\)",
+    ),
     "missing in Int64": (pd.DataFrame({"a": pd.array([1, None, 3, 4], "Int64")}), "'a' .* missing in row 2"),
-    "missing category": (pd.DataFrame({"a": pd.Categorical([1, None, 1, 2])}), "'a' .* missing in row 2"),
+    "missing category": (pd.DataFrame({"a": pd.Categorical([1, None, 1, 2])}), r"Column 'a' \(categories\)"),
     "tensor without values": (torch.ones(4, 1, device="meta"), "'meta', so it has no values"),
     "sparse tensor": (torch.ones(4, 1).to_sparse(), "tensor is sparse.*to_dense"),
     "lazy frame": (pl.LazyFrame({"a": Y}), r"collect\(\)"),

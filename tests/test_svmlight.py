@@ -20,8 +20,8 @@ import mtcd
 from commands import outcome, run
 from mtcd.cli import show
 from mtcd.config.read import read_config
+from mtcd.core.errors import ConfigError, DataError
 from mtcd.data import svmlight
-from mtcd.errors import ConfigError, DataError
 
 
 def written(path: Path, zero_based: bool = False, samples: int = 60, features: int = 12) -> tuple[Path, Any]:

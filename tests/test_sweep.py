@@ -7,17 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
 
 import mtcd
 from mtcd.cli.app import main
-from mtcd.errors import ConfigError
-from mtcd.sweeps.grid import grid, parse_over
-from mtcd.sweeps.running import Running
-from mtcd.sweeps.work import Finished
-from mtcd.workers import Failed
+from mtcd.core.errors import ConfigError
+from mtcd.core.workers import Failed
+from mtcd.studies.grid import grid, parse_over
+from mtcd.studies.running import Running
+from mtcd.studies.sweep import Sweep
+from mtcd.studies.work import Finished
 from small_experiment import Inline
 from waiting import PATIENCE, until
 
@@ -34,7 +36,7 @@ OVER = {"method.tokens": [1, 2], "method.hops": [2, 8]}
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> type[Inline]:
     Inline.take_over(monkeypatch)
-    monkeypatch.setattr("mtcd.sweeps.running.open_workers", Inline)
+    monkeypatch.setattr("mtcd.studies.running.open_workers", Inline)
     return Inline
 
 
@@ -89,6 +91,24 @@ def test_what_fails_is_a_row_with_its_reason(inline: type[Inline], tmp_path: Pat
     assert by["auto", "empty"]["status"] == "failed"
     assert "add links" in by["auto", "empty"]["reason"]
     assert found.best == {"method.stepsize": "auto", "network.kind": "cycle", "method.walk": "tour"}
+
+
+def test_a_diverged_training_counts_as_missed_and_not_in_the_mean() -> None:
+    """Settings that diverge for some seeds are worse than those that never do, whatever the others reach."""
+    points = grid({**CONFIG, "stop": {"iterations": 5}}, {"method.hops": [2, 8, 4]}, 2)
+    ended = [("iterations", 1.0), ("diverged", 0.1), ("iterations", 5.0), ("iterations", 7.0)]
+    ended += [("diverged", 0.01), ("diverged", 0.01)]
+    rows = [{"status": status, "reason": "", "objective": value} for status, value in ended]
+    found = Sweep(tuple(points), tuple({"row": row, "curve": None} for row in rows), "objective", 0)
+
+    assert found.best == {"method.hops": 8}
+    assert [found.rank(group) for group in found.groups] == [(0.5, 1.0), (0.0, 6.0), (1.0, np.inf)]
+    assert "over 2 seed(s)" in found.best_sentence
+
+    half = Sweep(tuple(points[:2]), tuple({"row": row, "curve": None} for row in rows[:2]), "objective", 0)
+    assert "over 1 seed(s): method.hops=2 (1); 1 of 2 seeds failed" in half.best_sentence
+    none = Sweep(tuple(points[4:]), tuple({"row": row, "curve": None} for row in rows[4:]), "objective", 0)
+    assert none.best is None
 
 
 def test_a_worker_that_dies_gets_a_second_attempt_and_then_a_row() -> None:

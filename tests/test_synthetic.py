@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from mtcd.core.errors import DataError
 from mtcd.data.synthetic import KINDS, synthetic
-from mtcd.errors import DataError
 
 SIZES = {"samples": 200, "features": 20, "clients": 7}
 

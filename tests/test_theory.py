@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
-from mtcd.methods.mtcd import MTCD
+from mtcd.core.errors import ConfigError
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network import spectrum
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network

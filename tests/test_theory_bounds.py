@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.svfl import SVFL
+from mtcd.core.errors import ConfigError
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.topology import make_network
+from mtcd.protocol.ledger.costs import Costs
 from mtcd.theory.bounds import Guarantee
 from mtcd.theory.breakeven import Comparison
 

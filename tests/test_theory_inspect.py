@@ -11,15 +11,15 @@ import pytest
 from mtcd.cli import theory as shown_theory
 from mtcd.cli import theory_walk as walk_theory
 from mtcd.cli.app import main
-from mtcd.cli.findings import LEFT_OUT
+from mtcd.core.terminal.findings import LEFT_OUT
 from mtcd.data.synthetic import synthetic
-from mtcd.methods.dcpa import DCPA
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import Glm
 from mtcd.network.walks import WALKS
-from mtcd.theory.stepsize import Smoothness
 from waiting import computing_at_most
 
 CONFIG = """
@@ -141,7 +141,7 @@ def test_the_guarantee_shown_has_the_pi_of_the_walk(tmp_path: Path, capsys: Any,
 )
 def test_auto_says_which_rule_it_follows(method: Method, l1: float, says: str, proven: bool) -> None:
     problem = Glm("linear", l1=l1).problem(synthetic("ridge", samples=20, features=4, clients=4))
-    rule = method.auto_stepsize(Smoothness(problem))
+    rule = method.auto_stepsize(BlockSmoothness(problem))
     assert says in rule.reason
     assert rule.proven == proven
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from mtcd.cli import theory_walk
+from mtcd.core.errors import ConfigError
 from mtcd.data.synthetic import synthetic
-from mtcd.errors import ConfigError
-from mtcd.model.linear import Glm
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.theory.bounds import LoneGuarantee
 from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap
-from mtcd.theory.stepsize import Smoothness
 from test_theory_inspect import said
 
 SETTINGS: dict[str, Any] = {
@@ -75,7 +75,7 @@ def test_it_holds_in_expectation_over_all_walks(make: Any, share: float, Q: int)
     """Three clients in a row, every walk of five hops with its probability, plain gradient steps."""
     data = synthetic("ridge", samples=8, features=3, clients=3, seed=1)
     problem = Glm("ridge", alpha=0.5).problem(data)
-    X, y, smoothness = np.hstack(problem.blocks), problem.labels, Smoothness(problem)
+    X, y, smoothness = np.hstack(problem.blocks), problem.labels, BlockSmoothness(problem)
     P, long_run = make(make_network("path", ["a", "b", "c"]))
     P, eta, hops = P.toarray(), share / smoothness.blocks.max(), 5
     expected = np.zeros(hops * Q)

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
-from mtcd.methods.mtcd import STCD
+from mtcd.core.errors import ConfigError
+from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.network import spectrum
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks.facts import Chain

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import own_walks
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
+from mtcd.core.terminal.known import NOT_KNOWN
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.declared import is_irreducible, stationary
 from mtcd.network.walks.facts import Chain
 from mtcd.network.walks.walk import declares_transitions, facts_of
 from mtcd.theory.chains import longest_hitting_time
-from mtcd.theory.known import NOT_KNOWN
 from mtcd.theory.mixing import mixing_time, spectral_gap
 from mtcd.theory.starts import uniform_roam
 from mtcd.theory.visits import least_visits, walk_bound

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.methods.mtcd import MTCD
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import spanning_tree

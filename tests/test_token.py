@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import WireError
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.optimal_parties import OptimalClient
-from mtcd.methods.token_parties import TokenClient, TokenServer
-from mtcd.model.linear import Glm
-from mtcd.model.updates import Gains
+from mtcd.core.errors import WireError
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.server import TokenClient, TokenServer
+from mtcd.methods.optimal_sync.parties import OptimalClient
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.gains import GainToken
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.gain_token import GainToken
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
 from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Instruction, Tally, Token, is_absent
-from mtcd.schema.bounds import Bounds
-from mtcd.schema.payloads import Payload
+from mtcd.protocol.updates import Gains
 from problems import Case, cases, make_data, mtcd_settings
 
 
@@ -184,7 +184,7 @@ def test_a_gain_of_zero_is_known() -> None:
     ],
 )
 def test_gains_on_the_wire_are_one_for_each_client(gains: list[float], extra: int, field: str | None) -> None:
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, gains=3)
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, limits={"gains": 3})
     assert refused(GainToken(0, 0, 0, np.zeros(2), 0.0, extra=extra, gains=np.array(gains)), bounds) == field
 
 

@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.relay import Relay
-from mtcd.methods.token_parties import TokenClient, TokenServer
-from mtcd.model.updates import LocalUpdates
+from mtcd.methods.membership.relay import Relay
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.server import TokenClient, TokenServer
+from mtcd.methods.tours.parties import tours_of
+from mtcd.models.trees.gains import AWAITED, UNKNOWN, ComparedGains, GainToken
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.gain_token import AWAITED, UNKNOWN, GainToken
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Token
+from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
 from test_token import MODEL, arriving, client_of
 
@@ -129,7 +130,7 @@ def test_the_changes_that_visits_bring_to_the_sync_add_up_to_the_combined_model(
 def test_a_visit_leaves_its_gain_on_the_token(
     hops: int | None, unknown: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = client_of(MTCD(1, hops, 1, 0.01, compares_gains=True))
+    client = client_of(MTCD(1, hops, 1, 0.01, features=(ComparedGains(3),)))
     token = client.plan.new_token(0, 0, np.zeros(12), 0.0, NO_INSTRUCTION)
     assert isinstance(token, GainToken)
     assert token.gains.tolist() == [unknown] * 3
@@ -150,7 +151,7 @@ def test_the_first_tour_has_the_step_size_of_the_plan_only_where_it_chooses_the_
     for adaptive in (False, True):
         method = replace(STCD(stepsize=0.25, walk="tour", acceleration="conjugate"), adaptive=adaptive)
         plan = method.plan(12, 1, make_network("path", data.clients), 0)
-        opening = plan.accelerate(np.zeros(12), 0.0, MODEL.problem(data).fit, 4).opening()
+        opening = tours_of(plan).begin(np.zeros(12), 0.0, MODEL.problem(data).fit, 4).opening()
         assert (opening.tour, opening.stepsize) == (4, 0.25 if adaptive else 0.0)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import eigsh
 
-from mtcd.errors import NetworkError
+from mtcd.core.errors import NetworkError
 from mtcd.network import spectrum
 from mtcd.network.edges import network_from_edges, read_network
 from mtcd.network.spectrum import facts, fiedler_sparse

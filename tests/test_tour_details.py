@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.methods.accelerations.acceleration import Memory
-from mtcd.methods.accelerations.anderson import Anderson
-from mtcd.methods.accelerations.conjugate import Conjugate
-from mtcd.methods.accelerations.momentum import Momentum
-from mtcd.methods.mtcd import STCD
-from mtcd.methods.reference_tours import PlainAnderson, PlainConjugate, PlainMomentum
-from mtcd.model.linear import LinearProblem
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.methods.tours.acceleration import Memory
+from mtcd.methods.tours.anderson import Anderson
+from mtcd.methods.tours.conjugate import Conjugate
+from mtcd.methods.tours.momentum import Momentum
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import LinearProblem
 from mtcd.protocol.token import Instruction
-from mtcd.theory.stepsize import Smoothness
+from mtcd.testing.references.tours import PlainAnderson, PlainConjugate, PlainMomentum
 from problems import make_data
 
 RIDGE = mtcd.Glm("ridge", l2=0.5)
@@ -153,7 +153,7 @@ def test_conjugate_tours_begin_with_a_survey_if_they_choose_steps(stepsize: floa
 def test_the_first_tour_takes_a_hundredth_of_the_sum_of_all_blocks() -> None:
     problem = ridge()
     total = sum(np.linalg.norm(X, 2) ** 2 + 0.5 for X in problem.blocks)
-    assert Conjugate.first_stepsize(Smoothness(problem)).value == pytest.approx(0.01 / total)
+    assert Conjugate.first_stepsize(BlockSmoothness(problem)).value == pytest.approx(0.01 / total)
 
 
 def test_how_many_tours_are_combined_unless_told() -> None:

@@ -12,17 +12,17 @@ import pytest
 
 import mtcd
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
-from mtcd.methods.reference_tours import PlainAnderson, PlainConjugate, PlainMomentum
-from mtcd.methods.touring_parties import TouringClient, TouringServer, steps_of
-from mtcd.model.linear import LinearProblem
-from mtcd.model.updates import LocalUpdates
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
+from mtcd.methods.tours.parties import TouringClient, TouringServer, steps_of
+from mtcd.models.glm.model import LinearProblem
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Tally, Token
+from mtcd.protocol.updates import LocalUpdates
+from mtcd.testing.references.tours import PlainAnderson, PlainConjugate, PlainMomentum
 from problems import make_data
 
 RIDGE, LASSO = mtcd.Glm("ridge", l2=0.5), mtcd.Glm("linear", l1=0.3)

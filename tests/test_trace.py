@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.errors import MtcdError
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.hosting import TokenHost
+from mtcd.core.errors import MtcdError
 from mtcd.methods.method import Method
+from mtcd.methods.mtcd.client import TokenHost
 from mtcd.network.kinds import kind_of
 from mtcd.network.topology import KINDS
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.tracer import MOST_WINDOWS, WINDOW, Tracer
-from mtcd.trace import MOST_EDGES, MOST_KEPT, Trace
+from mtcd.reporting.trace.trace import MOST_EDGES, MOST_KEPT, Trace
+from mtcd.reporting.trace.tracer import MOST_WINDOWS, WINDOW, Tracer
 from problems import Case, cases, make_data, mtcd_settings
 from traces import assert_same_trace
 

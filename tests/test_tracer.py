@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import Offer
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.svfl import Shared
+from mtcd.methods.dcpa.dcpa import Offer
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.svfl.svfl import Shared
 from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.tracer import MOST_WINDOWS, WINDOW, Traced, TraceLog, Tracer, _places
+from mtcd.reporting.trace.tracer import MOST_WINDOWS, WINDOW, Traced, TraceLog, Tracer, _places
 
 
 def token(index: int = 0, t: int = 0, hop: int = 0, length: int = 2, **others: Any) -> Token:

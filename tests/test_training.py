@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import mtcd
+from mtcd.core.errors import ConfigError, DataError, DivergedError, MtcdError
 from mtcd.engines.choose import engine_for
-from mtcd.errors import ConfigError, DataError, DivergedError, MtcdError
-from mtcd.ledger.ledger import Ledger
-from mtcd.linear_training import best_objective
-from mtcd.model.linear import Glm
-from mtcd.observing import Observer
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.training import best_objective
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.training.observer import Observer
 from problems import MODELS, make_data
 
 WIDTHS = [2, 3, 1, 2]
@@ -281,8 +281,8 @@ def test_a_networkx_graph_over_the_clients_is_a_network() -> None:
 
 def test_train_wants_a_method_and_a_network_that_fits() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
-    with pytest.raises(ConfigError, match="method"):
-        mtcd.train(data, MODELS[0])
+    with pytest.raises(ConfigError, match="method must be MTCD.*or left out, but is 'svfl'"):
+        mtcd.train(data, MODELS[0], method="svfl")
     for wrong in ({"stop": 100}, {"seed": -1}, {"seed": 1.5}, {"model": "ridge"}, {"costs": 5}, {"method": "svfl"}):
         with pytest.raises(ConfigError):
             mtcd.train(data, **{"method": mtcd.STCD(), **wrong})

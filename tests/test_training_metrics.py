@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn import metrics as sk
-from torch import nn
 
 import mtcd
-from mtcd.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError
 
 STOP = mtcd.Stop(iterations=60)
 METHOD = mtcd.MTCD(tokens=2, hops=4, local_updates=3)
@@ -157,6 +156,7 @@ def test_a_history_without_metrics_still_loads(tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["multinomial", "ridge"])
 def test_split_networks_measure_too(kind: str, tmp_path) -> None:
+    nn = pytest.importorskip("torch").nn
     data = mtcd.VerticalDataset.from_table(mtcd.synthetic(kind, samples=150, features=6, clients=3)).holdout(0.2)
     outputs = 3 if kind == "multinomial" else 1
     model = mtcd.SplitModel({client: nn.Linear(2, 4) for client in data.clients}, nn.Linear(12, outputs))

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError
-from mtcd.methods import reference
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.topology import make_network
-from mtcd.protocol.transport import Transport
-from mtcd.transports import TRANSPORTS
-from mtcd.transports.float32 import Float32
+from mtcd.protocol.transports.float32 import Float32
+from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.protocol.transports.transport import Transport
+from mtcd.testing.references import mtcd as reference
 from problems import MODELS, make_data
 
 RIDGE, LOGISTIC = MODELS[0], MODELS[4]
@@ -72,7 +72,7 @@ def test_numbers_beside_the_aggregate_keep_eight_bytes() -> None:
 def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> None:
     pytest.importorskip("zenoh")
     from live import federate, in_process
-    from mtcd.config.settings import method_section
+    from mtcd.config.default_method import method_section
     from own_parts import model_section
 
     data = make_data(RIDGE, 20, [2, 1, 3, 2], seed=3)

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 import mtcd
 from any_order import check_any_order
 from commands import outcome, run
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.data.checks import LARGEST
 from mtcd.engines.local import LocalEngine
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.ledger.costs import Costs
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.reference_tree_cg import tree_cg
-from mtcd.methods.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
-from mtcd.model.linear import Glm
+from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import Network, make_network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, Progress
-from mtcd.stop import Stop
-from mtcd.training import train
+from mtcd.testing.references.tree_cg import tree_cg
+from mtcd.training.stop import Stop
+from mtcd.training.train import train
 from problems import MODELS, Case, cases, make_data, networks
 
 SMOOTH = [model for model in MODELS if not model.l1] + [Glm("linear"), Glm("squared-hinge", l2=0.1)]

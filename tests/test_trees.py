@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 
 import mtcd
 from boosting import SETTINGS, joint, plain_token_boosting, problem_of, samples, trained
-from mtcd.families.choice import Choice
-from mtcd.families.ensemble import Ensemble, Tree, summed
-from mtcd.model.updates import Gains
-from mtcd.plateau import Plateau
-from mtcd.protocol.gain_token import AWAITED, GainToken
+from mtcd.core.seeding import stream
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.losses.quantile import Quantile
+from mtcd.models.losses.squared import Squared
+from mtcd.models.trees.choice import Choice
+from mtcd.models.trees.ensemble import Ensemble, Tree, summed
+from mtcd.models.trees.families.family import Inputs
+from mtcd.models.trees.families.trees import TreeClient, TreeFamily
+from mtcd.models.trees.gains import AWAITED, GainToken
+from mtcd.protocol.updates import Gains
+from mtcd.training.plateau import Plateau
 
 OBJECTIVES = [
     ("squared", "values", "regression", {}),
@@ -209,6 +215,32 @@ def test_trees_are_grown_where_they_gain() -> None:
     assert rounds[False] == [20] * 5
     assert rounds[True][0] > 2 * max(rounds[True][1:])
     assert errors[True] < 0.9 * errors[False]
+
+
+@pytest.mark.parametrize("loss", [Quantile(0.3), Quantile(0.8), Squared()], ids=repr)
+def test_a_tree_whose_gain_is_measured_has_not_seen_the_held_out_labels(loss: Any, monkeypatch) -> None:
+    """Neither its splits nor its leaves: with other labels there, it is the same tree."""
+    X, y = samples("values", n=120)
+    visit = (4, 0)
+    held_out = stream(9, "held-out", 1, *visit).permutation(120) % 5 == 0
+    others = np.where(held_out, np.random.default_rng(0).permutation(y) + 50.0, y)
+    found, measured = [], TreeClient._margins_of
+
+    def kept(*args: Any) -> Any:
+        found.append(measured(*args))
+        return found[-1]
+
+    monkeypatch.setattr(TreeClient, "_margins_of", kept)
+    gains = []
+    for labels in (y, others):
+        client = TreeClient(TreeFamily(min_samples=2), Inputs(1, X, (), LabelFit(loss, labels), 9))
+        gains.append(client._held_out_gain(np.zeros(120), visit))
+    np.testing.assert_array_equal(*found)
+    assert len(np.unique(found[0])) > 3
+
+    before, after = (loss.values(z, y)[held_out].mean() for z in (np.zeros(120), found[0]))
+    assert gains[0] == pytest.approx(max(0.0, 120 * (before - after)))
+    assert gains[0] != gains[1]
 
 
 @pytest.mark.parametrize(("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])])

@@ -13,8 +13,8 @@ import mtcd
 from boosting import SETTINGS, samples, trained
 from commands import outcome
 from commands import run as command
-from mtcd.errors import ConfigError, DataError, MtcdError
-from mtcd.model.linear import Glm
+from mtcd.core.errors import ConfigError, DataError, DataWarning, MtcdError
+from mtcd.models.glm.model import Glm
 
 X, Y = samples("classes", n=60)
 DATA = mtcd.split(X, Y, 3)
@@ -83,7 +83,7 @@ def test_what_is_not_for_trees_is_refused() -> None:
     run = trained(DATA, mtcd.Trees("logistic", **SETTINGS), 4)
     with pytest.raises(MtcdError, match="ONNX"):
         run.export_onnx("model.onnx")
-    with pytest.raises(MtcdError, match="no coefficients"):
+    with pytest.raises(MtcdError, match="without coefficients"):
         _ = run.coefficients
 
 
@@ -116,14 +116,16 @@ def test_missing_values_and_categories_are_the_learners(tmp_path: Path) -> None:
     again = mtcd.load_run(tmp_path / "run")
     new = frame(20, seed=1).with_columns(city=pl.lit("Paris"), dose=pl.lit(None))
     missing = new.with_columns(city=pl.lit(None))
-    np.testing.assert_array_equal(again.decision(new), run.decision(missing))
+    with pytest.warns(DataWarning, match="20 value\\(s\\) of column 'city' \\(all of them\\).*such as 'Paris'"):
+        unseen = again.decision(new)
+    np.testing.assert_array_equal(unseen, run.decision(missing))
 
 
 def test_an_empty_column_is_noted_and_a_linear_model_refuses_what_was_kept() -> None:
     table = frame()
-    data = mtcd.split(
-        table.drop("label"), table["label"], {"a": ["city", "empty"], "b": ["dose", "smokes"]}, prepare="trees"
-    )
+    parties = {"a": ["city", "empty"], "b": ["dose", "smokes"]}
+    with pytest.warns(DataWarning, match="Column 'empty' has no value"):
+        data = mtcd.split(table.drop("label"), table["label"], parties, prepare="trees")
     assert any("'empty' has no value" in note for note in data.notes)
     trained(data, mtcd.Trees("logistic", **SETTINGS), 3)
     with pytest.raises(DataError, match="prepared for trees.*prepare them with 'auto'"):

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mtcd
 from boosting import SETTINGS, joint, samples, trained
-from mtcd.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError
 
 FEW = {"max_iter": 10, "learning_rate": 0.5}
 
@@ -55,6 +55,16 @@ def test_classes_without_weight_are_none_and_a_hinge_gives_no_probabilities() ->
     with pytest.raises(ValueError, match="is for two classes"):
         hinge.fit(X, three)
     assert hinge.set_params(method__local_updates=3, adaptive=False).fit(X, y).run_.parts["client_0"].forest.rounds > 2
+
+
+def test_the_seed_decides_which_samples_a_tree_is_grown_on() -> None:
+    X, y = samples("values")
+
+    def margins(seed: int) -> Any:
+        return mtcd.TreesRegressor(random_state=seed, rows=0.5, **FEW).fit(X, y).predict(X).tolist()
+
+    assert margins(1) == margins(1)
+    assert margins(1) != margins(2)
 
 
 def test_one_block_is_the_learners_own_boosting_and_settings_are_searched() -> None:

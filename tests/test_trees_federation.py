@@ -18,23 +18,26 @@ pytest.importorskip("zenoh")
 import mtcd
 from boosting import SETTINGS, samples
 from live import make_kits, unobserved
-from mtcd.additive_training import additive_method
+from mtcd.core.errors import MtcdError
 from mtcd.data.tables import TableShare, read_tables
-from mtcd.errors import MtcdError
-from mtcd.families.problem import AdditiveProblem
 from mtcd.federation.delivery.journal import MemoryJournal
-from mtcd.federation.engine import FederationEngine
 from mtcd.federation.node.new_samples import new_samples, writer
-from mtcd.federation.node.participant import make_participant
 from mtcd.federation.node.predicting import Predictor
-from mtcd.federation.participant.block import read_block
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.simulate.invariants import check_lone_token, check_server
-from mtcd.federation.simulate.world import Faults, World, make_with
+from mtcd.models.glm.party.block import read_block
+from mtcd.models.glm.party.participant import make_participant
+from mtcd.models.trees.problem import AdditiveProblem
+from mtcd.models.trees.training import additive_method
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import MONITOR, SERVER, Parties
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.testing.simulator.invariants import check_lone_token, check_server
+from mtcd.testing.simulator.world import Faults, World, make_with
 from patients import CLIENTS, patients
 from waiting import PATIENCE
+
+# new samples have categories that no training row has
+pytestmark = pytest.mark.filterwarnings("ignore::mtcd.core.errors.DataWarning")
 
 DATA = mtcd.split(*samples("values", n=40, d=6), 3)
 PROBLEM = AdditiveProblem.of(mtcd.Trees("squared", **{**SETTINGS, "rows": 0.8}), DATA, 7)

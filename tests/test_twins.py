@@ -2,11 +2,12 @@
 
 import pytest
 
-from mtcd.methods import reference, reference_tours
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.testing.references import mtcd as reference
+from mtcd.testing.references import tours as reference_tours
 from problems import MODELS, Case, make_data
 from test_acceleration import check_against_reference
 from test_methods import assert_same, iterates

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
 from mtcd.config.unfinished import Unfinished
-from mtcd.files import CHECKPOINT
-from mtcd.reproduce.work import CurveJob
+from mtcd.core.files import CHECKPOINT
+from mtcd_experiments.work import CurveJob
 
 CONFIG = {
     "data": {"synthetic": "multinomial", "samples": 60, "test_samples": 20, "features": 8, "clients": 2, "seed": 0},

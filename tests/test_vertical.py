@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
-from mtcd.data.scaling import Scaling, standardise
+from mtcd.core.errors import DataError
 from mtcd.data.shares import check_owned_once, even_shares
 from mtcd.data.splitting import split
+from mtcd.data.standardise import Scaling, standardise
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError
 
 LABELS = [0, 1, 1, 0]
 
@@ -190,6 +190,22 @@ def test_standardised_columns_agree_with_scikit_learn() -> None:
     new = split(matrix(3, 6, seed=5), range(3), 4)
     expected = StandardScaler().fit(X).transform(np.hstack(new.blocks))
     np.testing.assert_allclose(np.hstack(scaling.apply(new.blocks)), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_held_out_samples_are_brought_to_the_scale_of_those_that_are_trained_on(convert: Any) -> None:
+    """By the means and deviations of the latter alone."""
+    X = np.random.default_rng(5).normal(3.0, [1.0, 4.0, 0.2, 9.0], (50, 4))
+    data = split(convert(X), range(50), 2).holdout(0.3, seed=1)
+    assert data.test is not None
+    scaled, _ = standardise(data)
+    assert scaled.test is not None
+    for k, (block, held) in enumerate(zip(data.blocks, data.test.blocks, strict=True)):
+        known, new = (np.asarray(one.todense() if sp.issparse(one) else one) for one in (block, held))
+        mean = known.mean(axis=0) if convert is np.asarray else 0.0
+        found = scaled.test.blocks[k]
+        found = np.asarray(found.todense() if sp.issparse(found) else found)
+        np.testing.assert_allclose(found, (new - mean) / known.std(axis=0), rtol=1e-9)
 
 
 def test_constant_columns_become_zero_and_are_noted() -> None:

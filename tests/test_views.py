@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 import mtcd
-from mtcd.data.datasets.catalogue import PICTURES, first_present, is_present, load_pictures, load_table
-from mtcd.data.datasets.pictures import statistics
-from mtcd.errors import DataError
+from mtcd.core.errors import DataError
+from mtcd_experiments.datasets.catalogue import PICTURES, first_present, is_present, load_pictures, load_table
+from mtcd_experiments.datasets.pictures import statistics
 
 REAL = {name: is_present(name) for name in PICTURES}  # before the tests name folders of their own
 CLASSES, VIEWS = ["bed", "chair", "night_stand"], 4
@@ -187,12 +187,14 @@ def test_pictures_of_one_shade_stay_finite() -> None:
 # --- the real ones, where they are at hand
 
 
+@pytest.mark.real_data
 @pytest.mark.skipif(not REAL["cifar10"], reason="cifar10 is not in the folder that MTCD_DATA names")
 def test_cifar10_has_the_statistics_that_are_well_known() -> None:
     data = mtcd.load_dataset("cifar10", clients=4, samples=100, test_samples=100)
     assert "less 0.4914 0.4822 0.4465, divided by 0.2470 0.2435 0.2616" in data.notes[0]
 
 
+@pytest.mark.real_data
 @pytest.mark.skipif(not REAL["modelnet10"], reason="modelnet10 is not in the folder that MTCD_DATA names")
 def test_modelnet10_has_the_sizes_that_its_makers_state() -> None:
     data = mtcd.load_dataset("modelnet10", clients=12)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 
 import mtcd
 from mtcd.cli.app import main
-from mtcd.engines.virtual_time import Timeline, Use, VirtualTime
-from mtcd.ledger.ledger import Ledger
 from mtcd.network.topology import make_network
 from mtcd.planner.links import read_links
 from mtcd.planner.timing import travel
+from mtcd.planner.virtual_time import Timeline, Use, VirtualTime
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message
 from simulated_links import UnevenLinks
 
@@ -29,8 +30,15 @@ METHODS = {
 }
 
 
-def simulated(method: mtcd.MTCD, folder: Path, iterations: int) -> mtcd.Run:
-    (folder / "links.csv").write_text(LINKS)
+def twice(links: str) -> str:
+    """The links with twice the bandwidth."""
+    head, *rows = links.splitlines()
+    cells = [row.split(",") for row in rows]
+    return "\n".join([head, *(",".join([*row[:3], str(2 * int(row[3]))]) for row in cells)])
+
+
+def simulated(method: mtcd.MTCD, folder: Path, iterations: int, links: str = LINKS) -> mtcd.Run:
+    (folder / "links.csv").write_text(links)
     network = make_network("path", DATA.clients)
     engine = VirtualTime(read_links(folder / "links.csv", network), VISIT)
     stop = mtcd.Stop(iterations=iterations)
@@ -60,6 +68,28 @@ def test_the_iterates_and_the_ledger_are_those_of_train(tmp_path: Path) -> None:
         assert run.ledger.to_dict() == plain.ledger.to_dict(), name
         for theta, its in zip(run.parameters.values(), plain.parameters.values(), strict=True):
             np.testing.assert_allclose(theta, its, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_a_message_takes_the_time_of_its_bytes(size: int) -> None:
+    links, use = UnevenLinks(), Use()
+    timeline = Timeline(links, Ledger(float_bytes=size), use)
+    timeline.append(Message(0, 1, Begin(), 100))
+    timeline.popleft()
+    wire = 100 * links.seconds_per_float(0, 1) * size / 8
+    assert timeline.now == pytest.approx(wire + links.latency_of(0, 1))
+    assert use.sending == {(0, 1): pytest.approx(wire)}
+
+
+@pytest.mark.parametrize("name", ["stcd", "svfl", "mtcd"])
+def test_float32_halves_the_time_on_the_wire(name: str, tmp_path: Path) -> None:
+    """All times but those of latency and visits are proportional to the bytes: twice the bandwidth does the same."""
+    method = replace(METHODS[name], transport="float32")
+    halved = simulated(method, tmp_path, 24)
+    faster = simulated(METHODS[name], tmp_path, 24, twice(LINKS))
+    slower = simulated(METHODS[name], tmp_path, 24)
+    assert halved.final.seconds == pytest.approx(faster.final.seconds, rel=1e-9)
+    assert halved.final.seconds < slower.final.seconds
 
 
 def test_messages_on_one_link_queue_and_on_others_do_not() -> None:

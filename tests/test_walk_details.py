@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.network import tours
 from mtcd.network.edges import network_from_edges
 from mtcd.network.spectrum import algebraic_connectivity, diameter, facts

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError, NetworkError
+from mtcd.core.errors import ConfigError, NetworkError
+from mtcd.core.seeding import stream
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import around_the_tree, closed_walk, hamiltonian_cycle, round_trip, walk_through_all
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.lazy import LazyWalk
 from mtcd.network.walks.pieces import Pieces
-from mtcd.seeding import stream
 from problems import networks
 
 

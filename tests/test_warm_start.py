@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.methods import reference
-from mtcd.methods.mtcd import STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.model.linear import LinearProblem
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import LinearProblem
+from mtcd.testing.references import mtcd as reference
 from problems import Case, cases, mtcd_settings
 from test_methods import assert_same, iterates
 

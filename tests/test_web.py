@@ -6,8 +6,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from mtcd import web
-from mtcd.web import Answer, WebServer
+from mtcd.core import http as web
+from mtcd.core.http import Answer, WebServer
 from waiting import until
 
 

@@ -9,17 +9,17 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import commands
 import mtcd
-from mtcd.data.scaling import standardise
-from mtcd.errors import ConfigError, DataError, MtcdError
-from mtcd.model.linear import LinearClient
-from mtcd.model.updates import LocalUpdates
-from mtcd.objective.losses import LOSSES, Loss
-from mtcd.objective.losses.logistic import Logistic
-from mtcd.objective.losses.squared_hinge import SquaredHinge
-from mtcd.objective.optimum import optimum
-from mtcd.objective.smoothness import block_smoothness, overall_smoothness
-from mtcd.objective.weighted import Weighted
-from mtcd.theory.stepsize import Smoothness
+from mtcd.core.errors import ConfigError, DataError, MtcdError
+from mtcd.data.standardise import standardise
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import LinearClient
+from mtcd.models.glm.optimum.optimum import optimum
+from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness
+from mtcd.models.losses import LOSSES, Loss
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.protocol.updates import LocalUpdates
 from problems import MODELS, make_data
 
 RNG = np.random.default_rng(0)
@@ -86,10 +86,10 @@ def test_whole_weights_repeat_rows(model: mtcd.Glm, sparse: bool) -> None:
     if model.l1 or model.l2_weight:  # otherwise the model fits perfectly
         ours, theirs = (optimum(p.blocks, p.labels, p.loss, p.penalties).value for p in (one, two))
         assert ours == pytest.approx(theirs, rel=1e-9)
-    for L in (Smoothness(one), Smoothness(two)):
-        np.testing.assert_allclose(L.blocks, Smoothness(two).blocks)
-        assert L.overall == pytest.approx(Smoothness(two).overall)
-    eta = 0.5 / Smoothness(two).blocks.max()
+    for L in (BlockSmoothness(one), BlockSmoothness(two)):
+        np.testing.assert_allclose(L.blocks, BlockSmoothness(two).blocks)
+        assert L.overall == pytest.approx(BlockSmoothness(two).overall)
+    eta = 0.5 / BlockSmoothness(two).blocks.max()
     for k, majorise in ((0, False), (0, True), (1, False), (1, True)):
         results = [_updated(problem.client(k), eta, majorise) for problem in (one, two)]
         np.testing.assert_allclose(*results, rtol=1e-7, atol=1e-10)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtcd.errors import ConfigError, MtcdError, WireError
-from mtcd.federation.frame import Header, decode, encode, largest
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.mtcd import MTCD
+from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.core.version import PROTOCOL
+from mtcd.federation.delivery.frames import Header, decode, encode, largest
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
-from mtcd.schema.bounds import Bounds
-from mtcd.version import PROTOCOL
 from wired import LINEAR, NAMES, RUN, SPLIT, changing, followed, linear, split, wired
 
 
@@ -174,6 +174,6 @@ def test_arrays_that_arrive_can_be_written_to_and_bytes_are_left_alone() -> None
 
 
 def test_torch_is_not_needed_for_linear_models() -> None:
-    script = "import sys; sys.modules['torch'] = None\nimport mtcd.federation.frame\nprint('fine')"
+    script = "import sys; sys.modules['torch'] = None\nimport mtcd.federation.delivery.frames\nprint('fine')"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "fine"

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mtcd.errors import WireError
-from mtcd.federation.frame import decode, encode
+from mtcd.core.errors import WireError
+from mtcd.federation.delivery.frames import decode, encode
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.schema.bounds import Bounds
 from wired import NAMES, PRIVATE, followed, linear, split, wired
 
 HEAD = 72

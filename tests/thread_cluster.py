@@ -11,9 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from threading import Thread
 from typing import Any
 
-from mtcd.engines.ray.actor import Actor
-from mtcd.engines.ray.cluster import ActorsDied, Cluster
-from mtcd.engines.ray.settings import Ray
+from mtcd.ray.actor import Actor
+from mtcd.ray.cluster import ActorsDied, Cluster
+from mtcd.ray.settings import Ray
 
 
 class KilledError(Exception):
@@ -53,7 +53,7 @@ class Handle:
     def kill(self) -> None:
         self.dead = True
         if hasattr(self.actor, "host"):
-            self.actor.host._running = False
+            self.actor.host.close()  # its threads end; a message under way is lost, as with a process
         for future in self.pending:
             if not future.done():
                 future.set_exception(KilledError())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mtcd.trace import Trace
+from mtcd.reporting.trace.trace import Trace
 
 
 def assert_same_trace(found: Trace | None, expected: Trace | None) -> None:

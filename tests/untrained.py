@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 import mtcd
-from mtcd.data.scaling import Scaling
-from mtcd.model.linear import Glm
-from mtcd.model.trained import TrainedModel
+from mtcd.data.standardise import Scaling
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.trained import TrainedModel
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((7, 6)) * 2 + 1

@@ -11,25 +11,31 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.local import LocalEngine
-from mtcd.federation.frame import Header, decode, encode
-from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import DCPA
+from mtcd.federation.delivery.frames import Header, decode, encode
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.methods.svfl import SVFL
-from mtcd.methods.tree_cg import TreeCG
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.changes import Change, with_changes
 from mtcd.network.topology import Network, make_network
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.protocol.codec.limits import Bounds, SplitShapes
+from mtcd.protocol.codec.payloads import SCHEMAS
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message, Parties, Party, Progress
-from mtcd.schema.bounds import Bounds, SplitShapes
-from mtcd.schema.payloads import SCHEMAS
 from problems import make_data
 
 RUN = "run-7"
-OF_METHODS = ("mtcd.methods", "mtcd.protocol", "mtcd.masking")
-NAMES = {s.number: kind.__name__ for kind, s in SCHEMAS.items() if kind.__module__.startswith(OF_METHODS)}
+OF_METHODS = ("mtcd.methods", "mtcd.protocol", "mtcd.privacy", "mtcd.models")
+OF_DELIVERY = "mtcd.protocol.codec.envelopes"
+NAMES = {
+    schema.number: kind.__name__
+    for kind, schema in SCHEMAS.items()
+    if kind.__module__.startswith(OF_METHODS) and kind.__module__ != OF_DELIVERY
+}
 RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
 TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
 ADAPTING = {"walk": "tour", "stepsize": 1e-4}
@@ -41,7 +47,7 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
     "optimal": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal")),
     "optimal, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=2, stepsize=1e-2, combine="optimal")),
     "visitors, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors")),
-    "gains": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal", compares_gains=True)),
+    "gains": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal", features=(ComparedGains(6),))),
     "mtcd conjugate": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS)),
     "mtcd adaptive": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING)),
     "stcd adaptive": (RIDGE, replace(STCD(acceleration="conjugate", **ADAPTING), adaptive=True)),
@@ -60,7 +66,7 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
 }
 PRIVATE: dict[str, tuple[Glm, Method]] = {
     "sealed": (RIDGE, SealedTours(depth=2, scheme="clear")),
-    "sealed, alone": (RIDGE, SealedTours(server=False, depth=2, scheme="clear")),
+    "sealed, alone": (RIDGE, SealedTours(server=False, depth=2, scheme="clear", accept_revealed_columns=True)),
     "masked tokens": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster").masked()),
     "masked uploads": (RIDGE, SVFL(stepsize=1e-2, batch=4).masked()),
     "double-masked uploads": (RIDGE, MTCD(2, 3, stepsize=1e-2, batch=4).masked("double-masked")),

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Message, Parties, Party
 
 WORKERS = 2

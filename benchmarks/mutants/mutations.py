@@ -15,22 +15,28 @@ from cosmic_ray.plugins import get_operator
 
 PACKAGES = [
     "methods",
-    "methods/accelerations",
-    "methods/combine",
-    "methods/private",
-    "methods/sealed",
-    "model",
-    "protocol",
+    "methods/dcpa",
+    "methods/membership",
+    "methods/mtcd",
+    "methods/mtcd/combine",
+    "methods/optimal_sync",
+    "methods/svfl",
+    "methods/tours",
+    "methods/tree_cg",
+    "models/glm",
+    "models/splitnet",
+    "models/splitnet/nets",
     "network",
     "network/walks",
-    "ledger",
+    "privacy/sealed",
+    "privacy/sealed/dp",
+    "protocol",
+    "protocol/ledger",
     "theory",
     "federation/delivery",
     "federation/recovery",
-    "splitnet",
-    "splitnet/nets",
 ]
-GPU_ONLY = ("src/mtcd/splitnet/graphs.py", "src/mtcd/splitnet/lanes.py")
+GPU_ONLY = ("src/mtcd/models/splitnet/graphs.py", "src/mtcd/models/splitnet/lanes.py")
 """Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant would live."""
 LARGE = 10  # from here on, a limit is a matter of taste
 MARK = "# no mutants: "  # at the end of a line whose mutants change nothing, and then why

@@ -56,6 +56,6 @@ def test_an_excerpt_is_the_source_without_its_indent(tmp_path: Path, monkeypatch
 def test_text_outside_of_the_parts_from_the_code_stays() -> None:
     text = "# Title\n<!-- from the code: layers -->\nold\n<!-- end -->\nafter\n"
     made = fresh(text)
-    assert made.startswith("# Title\n<!-- from the code: layers -->\n```text\ncli\n")
+    assert made.startswith("# Title\n<!-- from the code: layers -->\n```text\nmodels.glm | ")
     assert made.endswith("<!-- end -->\nafter\n")
     assert fresh(made) == made

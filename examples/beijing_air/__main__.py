@@ -18,8 +18,8 @@ from pictures import draw
 from training import LINKS, agreement, best_multiple, curve, trainings
 
 import mtcd
-from mtcd.data.datasets.catalogue import read_series
-from mtcd.data.datasets.entry import RawSeries
+from mtcd_experiments.datasets.catalogue import read_series
+from mtcd_experiments.datasets.entry import RawSeries
 
 MAIN = mtcd.Forecast("Dongsi", 6, TEST_YEAR)
 HORIZONS = (1, 6, 24)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import mtcd
-from mtcd.arrays import Array
-from mtcd.data.datasets.air_forecast import forecast
-from mtcd.data.datasets.entry import RawSeries
+from mtcd.core.arrays import Array
+from mtcd_experiments.datasets.air_forecast import forecast
+from mtcd_experiments.datasets.entry import RawSeries
 
 PENALTIES = 10.0 ** np.arange(0, 7, 0.5)
 TEST_YEAR, VALIDATION_YEAR = 2016, 2015

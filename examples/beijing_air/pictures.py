@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from training import LINKS
 
 import mtcd
-from mtcd.data.datasets.air_forecast import distances
-from mtcd.data.datasets.beijing_air import POSITIONS
 from mtcd.network.clusters import find_clusters
-from mtcd.report.styles import COLOURS, MARKERS
+from mtcd.reporting.styles import COLOURS, MARKERS
+from mtcd_experiments.datasets.air_forecast import distances
+from mtcd_experiments.datasets.beijing_air import POSITIONS
 
 MODELS = {"persistence": "as now (persistence)", "alone": "from its own past alone", "together": "from all 12 stations"}
 LOOKS = dict(zip(MODELS, (("#999999", "x"), ("#E69F00", "s"), ("#0072B2", "o")), strict=True))

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from browser.shown import Shown
-from mtcd.report.render import render
+from mtcd.reporting.render import render
 from waiting import PATIENCE
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

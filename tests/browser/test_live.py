@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from browser import made_up
 from browser.shown import Shown, visits_after
-from mtcd.report.render import render
+from mtcd.reporting.render import render
 
 
 class Training:

@@ -137,3 +137,26 @@ def test_a_frame_of_two_thousand_clients_leaves_time_for_sixty_in_a_second(open_
     took = shown.page.evaluate(FRAMES)
     print(f"2,000 clients, 6,000 links, 8 tokens: {took[30]:.1f} ms a frame (median), {took[0]:.1f} ms at least")
     assert took[0] < 1000 / 60  # the least: other frames may wait for other processes
+
+
+def test_a_client_that_is_gone_is_red_on_the_picture_and_in_the_table(open_report: Open) -> None:
+    run = made_up.run()
+    for client in run["clients"]:
+        client["state"] = "gone"
+    shown = open_report(made_up.report(run))
+    colours = shown.page.eval_on_selector_all("td.bad", "cells => cells.map(cell => getComputedStyle(cell).color)")
+    assert len(colours) == len(run["clients"])
+    (colour,) = set(colours)
+    reds = shown.page.evaluate(
+        """wanted => {
+          const canvas = page.at("canvas");
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          let count = 0;
+          for (let i = 0; i < data.length; i += 4) {
+            if (`rgb(${data[i]}, ${data[i + 1]}, ${data[i + 2]})` === wanted) count += 1;
+          }
+          return count;
+        }""",
+        colour,
+    )
+    assert reds > 10 * len(run["clients"])

@@ -46,9 +46,9 @@ def test_where_each_token_is_and_how_far_it_came(open_report: Open) -> None:
     run = made_up.run()
     shown = open_report(made_up.report(run))
     shown.slide(3)
-    places = run["trace"]["receiver"][6:9]
+    places = run["trace"]["receiver"][6:9]  # after a message of the server, which is no hop, and two hops
     assert shown.page.locator("#tokens li").all_inner_texts() == [
-        f"token\n{token}\n{run['clients'][place]['name']}\n3 hops" for token, place in enumerate(places)
+        f"token\n{token}\n{run['clients'][place]['name']}\n2 hops" for token, place in enumerate(places)
     ]
 
 
@@ -154,3 +154,42 @@ def test_a_method_without_tokens_shows_messages_round_by_round(open_report: Open
     expect(shown.page.locator("#tokens-part")).to_be_hidden()
     moving = shown.page.evaluate("() => page.shown.steps.moving().length")
     assert moving == (12 if server else 2 * len(run["network"]["edges"]))
+
+
+def test_totals_of_a_thinned_trace_count_the_messages_that_were_left_out(open_report: Open) -> None:
+    run = made_up.run()
+    whole = run["trace"]
+    kept = [*range(0, 30), *range(60, 75)]
+    thin = {key: [whole[key][n] for n in kept] for key in ("token", "sender", "receiver", "iteration", "seconds")}
+    before = [[0] * 12, [whole["sender"][:60].count(k) for k in range(12)]]
+    hops = [7 * (n + 1) for n in kept]
+    known = {"hops": hops, "all_hops": [1000, 2000, 3000], "visits_before": before}
+    run["trace"] = whole | thin | known | {"windows": [[0, 30], [30, 45]]}
+    for client in run["clients"]:
+        client["visits"] += 500
+        client["last_visit"] = 900
+    shown = open_report(made_up.report(run))
+    shown.at_step(15)
+    told = shown.page.locator("#tokens li").all_inner_texts()
+    assert [one.rpartition("\n")[2] for one in told] == ["1,000 hops", "2,000 hops", "3,000 hops"]
+    assert shown.visits() == {client["name"]: client["visits"] for client in run["clients"]}
+    assert set(shown.column("Last visit")) == {"2,100 iterations ago"}  # the tokens came to iteration 3,000
+    shown.slide(11)  # the first step after the gap
+    counted = {
+        client["name"]: before[1][k] + whole["sender"][60:63].count(k) for k, client in enumerate(run["clients"])
+    }
+    assert shown.visits() == counted
+    assert "count these alone" not in shown.text("#network-caption")
+
+
+def test_the_numbers_of_an_axis_are_never_the_same(open_report: Open) -> None:
+    shown = open_report(made_up.report(made_up.run()))
+    for values in (
+        [27.7966, 27.7967, 27.7968],
+        [27.8 + n * 4e-15 for n in range(5)],
+        [1e9 + n for n in range(4)],
+        [0.5],
+    ):
+        told = [text for text in shown.page.evaluate("values => page.ticks(values)", values) if text]
+        assert told
+        assert len(set(told)) == len(told)

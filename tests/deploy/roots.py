@@ -119,6 +119,7 @@ class Image:
         for name, lines in stages().items():
             self.root = self.roots[name] = Root(folder / (name or "last"))
             self.environment, self.user, self.folder = dict(ENVIRONMENT), "0:0", "/"
+            self.arguments: dict[str, str] = {}
             for line in lines:
                 self._follow(line)
 
@@ -130,6 +131,9 @@ class Image:
         elif line.word == "WORKDIR":
             self.folder = line.text
             self.root.path(line.text).mkdir(parents=True)
+        elif line.word == "ARG":
+            name, _, value = line.text.partition("=")
+            self.arguments[name] = value
         elif line.word == "ENV":
             for word in shlex.split(line.text):
                 name, _, value = word.partition("=")
@@ -140,7 +144,7 @@ class Image:
             assert line.word in ("FROM", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"), line
 
     def _run(self, text: str) -> None:
-        environment = {**self.environment, **self._pip}
+        environment = {**self.environment, **self.arguments, **self._pip}
         given = {str(place): place for place in self._pip_places}
         command = self.root.command(["sh", "-c", text], environment, given, self.user, self.folder, read_only=given)
         done = subprocess.run(command, capture_output=True, text=True)

@@ -20,9 +20,9 @@ import mtcd
 from containers import DEPLOY, Service, compose, health_command, services
 from live import in_process
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.kit import read_kit
-from mtcd.federation.participant.block import read_block
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.participant.keeping import read_summary
+from mtcd.models.glm.party.block import read_block
 from namespaces import Hosts
 from namespaces import skip_where_not_allowed as skip_without_networks
 from waiting import PATIENCE, until

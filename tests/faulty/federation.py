@@ -17,8 +17,8 @@ import yaml
 from faulty.plans import Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials import read_credentials
-from mtcd.federation.kit import read_kit
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
 from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from faulty.federation import Faulty
+from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.folder import AGREED, JOURNAL
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.participant import make_participant
-from mtcd.federation.participant.block import read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iteration_client import IterationClient
-from mtcd.methods.token_parties import TokenClient, TokenServer
-from mtcd.objective.optimum import optimum
+from mtcd.methods.mtcd.server import TokenClient, TokenServer
+from mtcd.models.glm.optimum.optimum import optimum
+from mtcd.models.glm.party.block import read_block
+from mtcd.models.glm.party.participant import make_participant
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from faulty.federation import Faulty
-from mtcd.config.split import split_model
 from mtcd.data.dataset import VerticalDataset
-from mtcd.federation.kit import read_kit
-from mtcd.federation.node.participant_table import settings_of
-from mtcd.federation.participant.network_block import read_network_block
-from mtcd.federation.participant.networks import section_of
-from mtcd.training import train
+from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.participant.node_table import settings_of
+from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.party.block import read_network_block
+from mtcd.models.splitnet.party.networks import section_of
+from mtcd.training.train import train
 from split_problems import assert_same_modules
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from mtcd.data.synthetic import synthetic
 from mtcd.data.vertical import VerticalData
-from mtcd.families.additive import Trees
-from mtcd.families.problem import AdditiveProblem
 from mtcd.federation.processes import free_ports
-from mtcd.model.linear import Glm
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.model import Trees
+from mtcd.models.trees.problem import AdditiveProblem
 
 FEATURES = 3
 

@@ -15,7 +15,7 @@ from typing import Any
 from faulty.federation import Faulty
 from faulty.plans import Plan
 from faulty.suite import AVERAGE, RIDGE, STCD, chords, plan
-from mtcd.errors import JournalError
+from mtcd.core.errors import JournalError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.folder import JOURNAL
 from mtcd.protocol.token import Token

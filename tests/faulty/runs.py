@@ -14,7 +14,7 @@ from faulty.holds import check_delivery, check_end, check_trees
 from faulty.plans import Plan
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
-from mtcd.stop import Stop
+from mtcd.training.stop import Stop
 from waiting import PATIENCE
 
 GAP = 1e-6

@@ -6,11 +6,11 @@ import numpy as np
 
 from faulty.federation import Faulty
 from mtcd.federation.file import method_of, network_of, read_federation
-from mtcd.federation.node.sealed_participant import KEY_FILE
-from mtcd.federation.participant.block import read_block
 from mtcd.federation.participant.keeping import read_summary
-from mtcd.stop import Stop
-from mtcd.training import train
+from mtcd.models.glm.party.block import read_block
+from mtcd.privacy.sealed.participant import KEY_FILE
+from mtcd.training.stop import Stop
+from mtcd.training.train import train
 
 
 def check_sealed(faulty: Faulty) -> None:

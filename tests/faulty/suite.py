@@ -45,7 +45,7 @@ def chords(parties: int) -> dict[str, Any]:
 
 
 def plan(method: dict[str, Any], network: dict[str, Any], parties: int, model: dict[str, Any], **rest: Any) -> Plan:
-    return Plan(method, network, parties, model, samples=60, **rest)
+    return Plan(method, network, parties, model, **{"samples": 60, **rest})
 
 
 Run = Callable[[Path, Say], Happened]
@@ -113,8 +113,12 @@ SUITE: dict[str, Run] = {
     "double-masked, mtcd, mini-batches, K=8": _struck(
         plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=DOUBLE_MASKED), 16, 28
     ),
-    "sealed, the server has the key, K=4": _sealed({"kind": "mtcd"}, COMPLETE, 4, 15, 25, iterations=60),
-    "sealed, the label holder has the key, K=3": _sealed(STCD, PATH, 3, 10, 26, iterations=40, features=80),
+    "sealed, the server has the key, K=4": _sealed(
+        {"kind": "mtcd"}, COMPLETE, 4, 15, 25, iterations=60, features=30, samples=400
+    ),
+    "sealed, the label holder has the key, K=3": _sealed(
+        STCD, PATH, 3, 10, 26, iterations=40, features=80, samples=200
+    ),
     "trees, stcd, cycle, K=4": _trees(STCD, CYCLE, 8, 20),
     "trees, mtcd, average, complete, K=4": _trees({**AVERAGE, "local_updates": 1}, COMPLETE, 8, 21),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from hosted import CYCLE, FOREVER, PATH, check_optimum, ended, federation, stop, wait_for
-from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.ledger.ledger import Ledger
 from namespaces import Hosts, skip_where_not_allowed
 
 skip_where_not_allowed()

@@ -12,9 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ray
-from mtcd.engines.ray.cluster import Cluster
-from mtcd.engines.ray.settings import Ray
-from mtcd.workers.ray_connection import LOCAL, connect
+from mtcd.ray.cluster import Cluster
+from mtcd.ray.connection import LOCAL, connect
+from mtcd.ray.settings import Ray
 
 OBJECT_STORE = 100_000_000
 ACTORS = 2

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import ray
-from mtcd.engines.ray.cluster import Cluster
-from mtcd.engines.ray.settings import Ray
+from mtcd.ray.cluster import Cluster
+from mtcd.ray.settings import Ray
 from test_engine_contract import BY_NAME, assert_close, reference
 from waiting import PATIENCE, until
 

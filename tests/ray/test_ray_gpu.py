@@ -14,7 +14,7 @@ from torch import nn
 
 import mtcd
 import ray
-from mtcd.engines.ray.cluster import Cluster
+from mtcd.ray.cluster import Cluster
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from test_ray_dying import CONFIG, checkpointed, same, summary_without_ray, train
 
-from mtcd.workers.ray_connection import ENVIRONMENT
+from mtcd.ray.connection import ENVIRONMENT
 from waiting import PATIENCE, until
 
 LITTLE = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")

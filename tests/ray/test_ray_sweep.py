@@ -11,7 +11,7 @@ import mtcd
 import ray
 from mtcd.config.build import build
 from mtcd.config.read import read_config
-from mtcd.workers import Backend, Status, open_workers
+from mtcd.core.workers import Backend, Status, open_workers
 from small_experiment import Inline
 
 CONFIG: dict[str, Any] = {
@@ -47,7 +47,7 @@ def test_a_sweep_goes_on_after_a_killed_worker_and_an_interrupt(
             raise KeyboardInterrupt
 
     killed: list[int] = []
-    monkeypatch.setattr("mtcd.sweeps.running.open_workers", remember)
+    monkeypatch.setattr("mtcd.studies.running.open_workers", remember)
     with pytest.raises(KeyboardInterrupt):
         mtcd.sweep(CONFIG, OVER, seeds=2, out=tmp_path / "sweep", workers=2, ray="auto", progress=disturb)
     assert killed
@@ -55,7 +55,7 @@ def test_a_sweep_goes_on_after_a_killed_worker_and_an_interrupt(
     assert found.kept == 3
     assert {path.name for path in (tmp_path / "sweep").iterdir()} >= {"sweep.csv", "sweep.parquet", "sweep.png"}
 
-    monkeypatch.setattr("mtcd.sweeps.running.open_workers", Inline)
+    monkeypatch.setattr("mtcd.studies.running.open_workers", Inline)
     here = mtcd.sweep(CONFIG, OVER, seeds=2, out=tmp_path / "here")
     assert outcomes(found) == outcomes(here)
     assert found.best == here.best

@@ -12,9 +12,9 @@ pytest.importorskip("zenoh")
 
 import mtcd
 from hosted import PATH, ended, federation
-from mtcd.engines.virtual_time import VirtualTime
 from mtcd.network.edges import network_from_edges
 from mtcd.planner.links import read_links
+from mtcd.planner.virtual_time import VirtualTime
 from namespaces import skip_where_not_allowed
 
 skip_where_not_allowed()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
-from mtcd.cli.federation import federation
 from mtcd.cli.model_commands import models
-from mtcd.cli.options import with_ray_address
-from mtcd.cli.party_commands import parties
-from mtcd.cli.study_commands import studies
 from mtcd.cli.training_commands import training
-from mtcd.errors import MtcdError
+from mtcd.core import features
+from mtcd.core.errors import MtcdError
+from mtcd.core.terminal.options import with_ray_address
 
 app = typer.Typer(
     help=(
@@ -32,9 +30,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (training, studies, parties, models):
+for commands in (training, models):
     app.add_typer(commands)
-app.add_typer(federation, name="federation")
+for feature in features.every():
+    for name, home in feature.commands.items():
+        app.add_typer(cast(typer.Typer, features.load(home)), name=name or None)
 
 
 def _version(asked: bool) -> None:
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except MtcdError as error:
         from rich.console import Console
 
-        from mtcd.report.plain_text import escape
+        from mtcd.core.terminal.text import escape
 
         Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from mtcd.cli.screen import screen
+from mtcd.cli.replacing import check_same_run
 from mtcd.cli.show import live_progress, runs_table
 from mtcd.cli.train import write_run
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.files import check_folder
-from mtcd.report.plain_text import escape
-from mtcd.report.plots import plot_runs
+from mtcd.config.schema import Config
+from mtcd.core.files import check_folder
+from mtcd.core.terminal.screen import screen
+from mtcd.core.terminal.text import escape
+from mtcd.reporting.plots import plot_runs
 
 PROBLEM = {
     "data": {"synthetic": "ridge", "samples": 1000, "features": 2000, "clients": 40},
@@ -19,7 +22,7 @@ PROBLEM = {
     "network": {"kind": "path"},
     "costs": {"ratio": 100},
 }
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "svfl": {"method": {"kind": "svfl", "local_updates": 20, "stepsize": 5e-7}, "iterations": 5_000},
     "stcd": {"method": {"kind": "stcd", "local_updates": 20, "stepsize": 1e-5}, "iterations": 200_000},
     "mtcd": {
@@ -29,15 +32,15 @@ METHODS = {
 }
 
 
-def run_demo(out: Path, seed: int) -> None:
+def run_demo(out: Path, seed: int, force: bool = False) -> None:
     """Train with each method until a gap of 1e-4 or its limit, print the table, draw the picture."""
-    for name in METHODS:
+    configs = {name: _config(settings, seed) for name, settings in METHODS.items()}
+    for name, config in configs.items():
         check_folder(out / name)
+        check_same_run(out / name, config, force)
     screen.print("Ridge regression: 1000 samples, 2000 features over 40 clients in a row.")
     runs = {}
-    for name, settings in METHODS.items():
-        stop = {"gap": 1e-4, "iterations": settings["iterations"]}
-        config = check_config({**PROBLEM, "method": settings["method"], "stop": stop, "seed": seed})
+    for name, config in configs.items():
         setup = build(config)
         with live_progress(f"{name.upper():5}") as watch:
             run = setup.train(watch)
@@ -51,3 +54,8 @@ def run_demo(out: Path, seed: int) -> None:
         "MTCD lies between them, and the ratio of the two prices decides which method is cheapest."
     )
     screen.print(f"Picture: {escape(str(out / 'comparison.png'))}; runs: {escape(str(out))}/...", highlight=False)
+
+
+def _config(settings: dict[str, Any], seed: int) -> Config:
+    stop = {"gap": 1e-4, "iterations": settings["iterations"]}
+    return check_config({**PROBLEM, "method": settings["method"], "stop": stop, "seed": seed})

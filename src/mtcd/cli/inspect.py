@@ -10,27 +10,27 @@ from typing import Any
 
 from rich.table import Table
 
-from mtcd.cli.findings import Finding, as_plain
-from mtcd.cli.inspect_additive import additive_rows, examine_additive, holds
-from mtcd.cli.inspect_split import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
-from mtcd.cli.privacy_cost import privacy_facts, privacy_row
-from mtcd.cli.screen import screen
-from mtcd.cli.show import show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import AdditiveSection, SplitSection
-from mtcd.data.scaling import standardise
-from mtcd.errors import listing
+from mtcd.core.errors import listing
+from mtcd.core.terminal.findings import Finding, as_plain
+from mtcd.core.terminal.screen import screen, show_notes
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import escape
+from mtcd.data.standardise import standardise
 from mtcd.methods.method import Method, resolve_stepsize
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.methods.tree_cg import TreeCG
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.splitnet.inspect import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
+from mtcd.models.trees.inspect import additive_rows, examine_additive, holds
 from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
-from mtcd.report.plain_text import escape
-from mtcd.report.screen_table import ScreenTable
+from mtcd.privacy.sealed.dp.cost import privacy_facts, privacy_row
+from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
@@ -60,10 +60,11 @@ def examine(setup: Setup) -> dict[str, Any]:
     data, model = setup.linear()
     data = standardise(data)[0] if setup.config.data.standardise else data
     problem = model.problem(data)
-    smoothness = Smoothness(problem)
+    smoothness = BlockSmoothness(problem)
     method, seed = setup.method, setup.config.seed
     method.check_network(setup.network)
     method.check_problem(problem)
+    method.most_iterations(problem)  # refuses numbers of columns that a method cannot have
     setup.stop.check(method, setup.network, setup.costs)
     theory: list[Finding] = []
     sizes = method.sizes(problem.samples, problem.outputs, setup.network, seed)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from mtcd.cli.options import AgreeCode, AsJson, Code, Quiet, RunCode
-from mtcd.errors import ConfigError
+from mtcd.core import features
+from mtcd.core.errors import ConfigError
+from mtcd.core.terminal.options import AgreeCode, AsJson, Code, Quiet, RunCode
 
 models = typer.Typer()
 
@@ -52,15 +54,17 @@ def predict(
             raise ConfigError(f"Which new samples? Give a table: mtcd predict {folder} table.csv")
         predict_table(OnTable(folder, new, run_code), out, quiet)
         return
-    if not (folder / "party.yaml").is_file():
-        raise ConfigError(
-            f"{folder} is neither a run folder, with run.json, nor a kit, with party.yaml: give one that mtcd train or "
-            "mtcd federation init wrote."
-        )
-    from mtcd.cli.predict import PredictOptions
-    from mtcd.cli.predict import predict as take_part
 
-    take_part(PredictOptions(folder, data or table, key, run, out, quiet, code or (), agree_code or ()))
+    for marker, home in features.parts("mtcd.cli.predict").items():
+        if (folder / marker).is_file():
+            take_part = cast(Callable[..., None], features.load(home))
+            take_part(folder, data or table, key, run, out, quiet, code or (), agree_code or ())
+            return
+
+    raise ConfigError(
+        f"{folder} is neither a run folder, with run.json, nor a kit, with party.yaml: give one that mtcd train or "
+        "mtcd federation init wrote."
+    )
 
 
 @models.command()
@@ -81,18 +85,6 @@ def evaluate(
     from mtcd.cli.run_folder import OnTable, evaluate_table
 
     evaluate_table(OnTable(run, table, run_code), label, as_json, plot)
-
-
-@models.command()
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders that mtcd train wrote.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file.")] = Path("report.html"),
-    opens: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-) -> None:
-    r"""Write a page about runs, one HTML file: tokens on their network, curves, costs (pip install '.\[report]')."""
-    from mtcd.cli.report import write_report
-
-    write_report(runs, out, opens)
 
 
 @models.command()

@@ -11,20 +11,20 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.cli.screen import screen
-from mtcd.cli.show import measured, show_notes
+from mtcd.cli.show import data_warnings, measured
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
 from mtcd.config.schema import TableData
+from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.core.files import MARKER, write_whole
+from mtcd.core.terminal.screen import screen, show_notes
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import escape
 from mtcd.data.svmlight import is_svmlight, read_new_svmlight
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import labels_of
-from mtcd.errors import ConfigError, DataError, did_you_mean
-from mtcd.files import MARKER, write_whole
-from mtcd.model.trained import TrainedModel
-from mtcd.report.plain_text import escape
-from mtcd.report.screen_table import ScreenTable
-from mtcd.run import Run
+from mtcd.models.glm.trained import TrainedModel
+from mtcd.training.run import Run
 
 
 def is_run(folder: Path) -> bool:
@@ -68,7 +68,8 @@ class OnTable:
                 raise ConfigError("Samples for a split network are CSV or Parquet tables, not svmlight files.")
             X, labels, notes = read_new_svmlight(self.table, run.column_names)
             return Samples(run, len(labels), X, None, labels, notes)
-        table = read_table(self.table, self._named("id"))
+        codes_but = None if run.trained().preparations is None else (self._named("label"),)
+        table = read_table(self.table, self._named("id"), codes_but)
         return Samples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
     def _named(self, key: str) -> str | None:
@@ -102,9 +103,10 @@ def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
     new = given.loaded()
-    columns: dict[str, Any] = new.run.trained().columns_of(new.X)
+    with data_warnings() as told:
+        columns: dict[str, Any] = new.run.trained().columns_of(new.X)
     if not quiet:
-        show_notes(_notes(new))
+        show_notes([*new.notes, *told])
     if new.table is not None and new.table.ids.width:
         columns = {"id": new.table.ids.sort("row")["id"], **columns}
     write_whole(out, pl.DataFrame(columns).write_csv().encode())
@@ -117,14 +119,15 @@ def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path 
     """Print the metrics of a run on a table with labels, and draw its curves if asked to."""
     new = given.loaded()
     labels = given.labels(label, new)
-    found = new.run.evaluate(new.X, labels)
-    drawn = [] if plot is None else new.run.plot_evaluation(new.X, labels, plot)
+    with data_warnings() as told:
+        found = new.run.evaluate(new.X, labels)
+        drawn = [] if plot is None else new.run.plot_evaluation(new.X, labels, plot)
+    show_notes([*new.notes, *told])
     if as_json:
         known = {name: None if math.isnan(value) else value for name, value in found.items()}
         said: dict[str, Any] = {"samples": new.rows, "metrics": known, "plots": [str(path) for path in drawn]}
         print(json.dumps(said))  # noqa: T201
         return
-    show_notes(_notes(new))
     shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)] for name, v in found.items()]
     screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
@@ -137,11 +140,3 @@ def export_run(folder: Path, path: Path, run_code: bool, after_preparation: bool
     run = load_run(folder, run_code=run_code)
     for written in run.export_onnx(path, after_preparation):
         screen.print(f"Written: {escape(str(written))}", highlight=False, soft_wrap=True)
-
-
-def _notes(new: Samples) -> list[str]:
-    """Notes on the numbers of columns, and on values of a table that count as missing."""
-    preparations = new.run.trained().preparations
-    if preparations is None or new.table is None:
-        return list(new.notes)
-    return [note for one in preparations.parts for note in one.notes(new.X.select(one.inputs))]

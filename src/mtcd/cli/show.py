@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich import filesize
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mtcd.cli.screen import aside
 from mtcd.config.read import table_files
 from mtcd.config.schema import Config
-from mtcd.errors import listing
-from mtcd.history import PARTS, Measurement
-from mtcd.observing import Watch
-from mtcd.report.plain_text import escape
-from mtcd.report.screen_table import ScreenTable
-from mtcd.run import Run
+from mtcd.core.errors import DataWarning, listing
+from mtcd.core.terminal.screen import aside
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.training.history import PARTS, Measurement
+from mtcd.training.observer import Watch
+from mtcd.training.run import Run
 
 COUNTED = ("iteration", "hops", "syncs")
 
@@ -62,10 +62,18 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def show_notes(notes: Iterable[str]) -> None:
-    """Print notes on standard error."""
-    for note in notes:
-        aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
+@contextmanager
+def data_warnings() -> Iterator[list[str]]:
+    """Collect warnings about data, which the command line prints as notes; each is told once."""
+    told: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        yield told
+    for one in caught:
+        if not issubclass(one.category, DataWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif str(one.message) not in told:
+            told.append(str(one.message))
 
 
 def measured(value: float, digits: int) -> str:

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtcd.cli.findings import LEFT_OUT, Finding, finding, not_known
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
-from mtcd.methods.combine import RULES
-from mtcd.methods.hosting import Plan
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.roaming import StartAt
+from mtcd.core.terminal.findings import LEFT_OUT, Finding, finding, not_known
+from mtcd.core.terminal.known import NOT_KNOWN
+from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.mtcd.roaming import StartAt
 from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.network.walks.walk import Walk, facts_of
 from mtcd.theory.bounds import Guarantee, LoneGuarantee
 from mtcd.theory.breakeven import Comparison
-from mtcd.theory.known import NOT_KNOWN
 from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.stepsize import Smoothness
 from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
@@ -168,7 +168,7 @@ def lone_guarantee(
 def _start_value(smoothness: Smoothness) -> float:
     """f at theta = 0, which is no less than Delta: no loss is below 0."""
     problem = smoothness.problem
-    return problem.fit.objective(np.zeros(problem.labels.shape), 0.0)
+    return float(problem.fit.objective(np.zeros(problem.labels.shape), 0.0))
 
 
 def tree_finding(network: Network) -> Finding:

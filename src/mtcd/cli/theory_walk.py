@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mtcd.cli.findings import Finding, finding, not_known
+from mtcd.core.terminal.findings import Finding, finding, not_known
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Chain, TourTimes
 from mtcd.network.walks.walk import Walk, facts_of

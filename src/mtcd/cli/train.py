@@ -9,19 +9,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtcd.cli.live import LiveOptions, live_page
-from mtcd.cli.options import ConfigOptions
-from mtcd.cli.screen import aside, screen
-from mtcd.cli.show import live_progress, metrics_table, reading, runs_table, show_notes
+from mtcd.cli.replacing import check_same_run
+from mtcd.cli.show import live_progress, metrics_table, reading, runs_table
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
-from mtcd.errors import ConfigError
-from mtcd.extras import find
-from mtcd.files import check_folder, check_unfinished, check_writable, fresh_folder
-from mtcd.report.paper import Paper, parse_style
-from mtcd.report.plain_text import escape
-from mtcd.report.plots import plot_runs
-from mtcd.run import Run
+from mtcd.config.schema import Config
+from mtcd.core.errors import ConfigError
+from mtcd.core.files import check_folder, check_unfinished, check_writable, fresh_folder
+from mtcd.core.optional import find
+from mtcd.core.terminal.options import ConfigOptions
+from mtcd.core.terminal.screen import aside, screen, show_notes
+from mtcd.core.terminal.text import escape
+from mtcd.reporting.command_live import LiveOptions, live_page
+from mtcd.reporting.paper import Paper, parse_style
+from mtcd.reporting.plots import plot_runs
+from mtcd.training.run import Run
 
 RUNS = Path("runs")
 EXIT_CODES = {"diverged": 1, "interrupted": 130}
@@ -34,6 +36,7 @@ class TrainOptions(ConfigOptions):
     resume: bool = False
     style: str | None = None
     live: LiveOptions | None = None
+    force: bool = False
 
 
 def train_config(options: TrainOptions) -> int:
@@ -45,14 +48,25 @@ def train_config(options: TrainOptions) -> int:
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     if options.resume and not out:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
+    if options.resume and options.force:
+        raise ConfigError("--resume continues the training in --out, --force replaces it: give one of them.")
     if out:
-        check_unfinished(out, options.resume)
+        _check_replaced(out, config, options)
     with reading(config, quiet or as_json):
         setup = build(config, sources=True)
     if not quiet:
         show_notes(setup.notes)
     with live_page(options.live, setup, path.stem) as watched:
         return _train(watched, options, paper)
+
+
+def _check_replaced(out: Path, config: Config, options: TrainOptions) -> None:
+    """Refuse to lose a training that can be resumed, or a run of another config."""
+    if options.force:
+        return
+    check_unfinished(out, options.resume)
+    if not options.resume:  # a checkpoint is compared with the config when it is read
+        check_same_run(out, config, options.force)
 
 
 def _train(setup: Setup, options: TrainOptions, paper: Paper | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
-from mtcd.callbacks import Callback
-from mtcd.config.callbacks import make_callbacks
+from mtcd.config.default_method import default_section
 from mtcd.config.instances import instance
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
@@ -27,8 +27,31 @@ from mtcd.config.schema import (
     TableData,
 )
 from mtcd.config.settings import build_settings, settings_of
+from mtcd.core.errors import ConfigError, DataError, DataWarning
+from mtcd.core.optional import find
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.datasets.catalogue import (
+from mtcd.data.sources import BlockSources, parquet_blocks
+from mtcd.data.svmlight import read_svmlight
+from mtcd.data.synthetic import synthetic
+from mtcd.data.tables import TableShare, read_tables
+from mtcd.data.vertical import VerticalData
+from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.model import Additive
+from mtcd.network.changes import with_changes
+from mtcd.network.edges import read_network
+from mtcd.network.topology import Change, Network, make_network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.callbacks.callback import Callback
+from mtcd.training.callbacks.config import make_callbacks
+from mtcd.training.compute import Compute
+from mtcd.training.observer import Watch
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
+from mtcd.training.train import train
+from mtcd_experiments.datasets.catalogue import (
     PICTURES,
     SERIES,
     check_no_forecast,
@@ -36,31 +59,10 @@ from mtcd.data.datasets.catalogue import (
     load_dataset,
     load_table,
 )
-from mtcd.data.datasets.entry import Forecast
-from mtcd.data.sources import BlockSources, parquet_blocks
-from mtcd.data.svmlight import read_svmlight
-from mtcd.data.synthetic import synthetic
-from mtcd.data.tables import TableShare, read_tables
-from mtcd.data.vertical import VerticalData
-from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
-from mtcd.errors import ConfigError, DataError
-from mtcd.extras import find
-from mtcd.families.additive import Additive
-from mtcd.ledger.costs import Costs
-from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import Glm
-from mtcd.network.changes import with_changes
-from mtcd.network.edges import read_network
-from mtcd.network.topology import Change, Network, make_network
-from mtcd.observing import Watch
-from mtcd.run import Run
-from mtcd.splitnet.compute import Compute
-from mtcd.stop import Stop
-from mtcd.training import train
+from mtcd_experiments.datasets.entry import Forecast
 
 if TYPE_CHECKING:
-    from mtcd.splitnet.model import SplitModel
+    from mtcd.models.splitnet.model import SplitModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,8 @@ class Setup:
     compute: Compute | None = None
     callbacks: Sequence[Callback] = ()
     engine: EngineSettings | None = None
+    method_given: bool = True
+    """Whether the config names the method; ``train`` chooses it otherwise, and says so."""
 
     @property
     def samples(self) -> VerticalData | VerticalDataset:
@@ -101,7 +105,7 @@ class Setup:
             self.data,
             self.model,
             self.network,
-            self.method,
+            self.method if self.method_given else None,
             self.stop,
             self.costs,
             seed=self.config.seed,
@@ -112,6 +116,7 @@ class Setup:
             resume=resume,
             metrics=self.config.metrics,
             callbacks=self.callbacks,
+            privacy=None if self.method_given else self.config.privacy.privacy(),  # else it is in the method
             engine=self.engine,
         )
 
@@ -123,20 +128,27 @@ def build(config: Config, sources: bool = False) -> Setup:
     """
     method, notes, stop, costs = build_settings(config)
     callbacks, engine = make_callbacks(config.callbacks), build_engine(config)
-    config = _settled(config)
+    config = settled(config)
     elsewhere = _sources(config) if sources else None
-    if elsewhere is not None:
-        network = build_network(config, elsewhere.clients)
-        model = model_for(config, elsewhere.outline())
-        return Setup(config, elsewhere, model, network, method, stop, costs, notes, None, callbacks, engine)
-    data = _held_out(config, build_data(config))
     compute = None
-    if isinstance(config.model, SplitSection):
-        data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
-        compute = Compute(**(config.compute or ComputeSection()).model_dump())
-    model = model_for(config, data)
+    data: VerticalData | VerticalDataset | BlockSources
+    if elsewhere is not None:
+        data, model = elsewhere, model_for(config, elsewhere.outline())
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # notes of the data, which the run has too, say the same
+            data = _held_out(config, build_data(config))
+        if isinstance(config.model, SplitSection):
+            data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
+            compute = Compute(**(config.compute or ComputeSection()).model_dump())
+        model = model_for(config, data)
     network = build_network(config, data.clients)
-    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks, engine)
+    given = config.method_given
+    if not given and not network.connected:
+        privacy = config.privacy.privacy()
+        config = config.model_copy(update={"method": default_section(config.model, privacy, connected=False)})
+        method = build_settings(config)[0]
+    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks, engine, given)
 
 
 def _sources(config: Config) -> BlockSources | None:
@@ -172,8 +184,8 @@ def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Add
         return config.model.model(positive)
     if positive is not None:
         raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
-    find("mtcd.splitnet.model")
-    from mtcd.config.split import split_model
+    find("mtcd.models.splitnet.model")
+    from mtcd.models.splitnet.config import split_model
 
     assert isinstance(data, VerticalDataset)
     return split_model(config.model, data, config.seed, config.data.standardise)
@@ -192,7 +204,7 @@ def resolved_yaml(config: Config) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
-def _settled(config: Config) -> Config:
+def settled(config: Config) -> Config:
     """The config with the data set that is used, so that it repeats the run when others are installed later."""
     section = config.data
     if not isinstance(section, DatasetData):

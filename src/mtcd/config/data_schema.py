@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.section import Count, Fraction, Section, Seed
-from mtcd.data.datasets.entry import Forecast
+from mtcd.core.errors import MtcdError
+from mtcd.data.prepare import read_recipe
 from mtcd.data.svmlight import is_svmlight
-from mtcd.errors import MtcdError
-from mtcd.prepare import read_recipe
+from mtcd_experiments.datasets.entry import Forecast
 
 
 def _names(value: Any) -> Any:

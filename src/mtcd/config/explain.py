@@ -21,7 +21,7 @@ from mtcd.config.schema import (
     TreesSection,
     section_for,
 )
-from mtcd.errors import did_you_mean
+from mtcd.core.errors import did_you_mean
 
 KINDS: dict[str, type[BaseModel]] = {
     "<table>": TableData,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mtcd.config.read import table_files
 from mtcd.config.schema import Config
-from mtcd.version import VERSION
+from mtcd.core.version import VERSION
 
 
 def identity(config: Config, form: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, did_you_mean
 
 
 def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:

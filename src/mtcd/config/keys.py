@@ -12,9 +12,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, PydanticUserError, create_model
 
 from mtcd.config.numbers import Number, Whole
-from mtcd.errors import ConfigError
-from mtcd.methods.accelerations import ACCELERATIONS
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS, Method
+from mtcd.methods.tours.acceleration import ACCELERATIONS
 
 
 def keys_of(kind: str) -> set[str]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ModelWrapValidatorHandler, SerializeAsAny, 
 from mtcd.config.keys import section_of
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.section import Section
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS
 
 
@@ -84,7 +84,7 @@ class MethodSection(Section):
     consensus_stepsize: Number | None = None
     """μ_x of variant A; 1/(4 μ_y · largest degree) unless given"""
     variant: Literal["B", "A"] = "B"
-    """`B` or `A`: two reconstructions of the method, see `methods/dcpa.py`"""
+    """`B` or `A`: two reconstructions of the method, see `methods/dcpa/dcpa.py`"""
     schedule: ScheduleSection | None = None
     """how η changes by epoch, a pass over all samples (with the full batch, a sync or a round)"""
     fusion_updates: Whole | None = None

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from mtcd.config.additive_schema import MixedSection, TreesSection
 from mtcd.config.numbers import Number
 from mtcd.config.section import Section
+from mtcd.models.trees.config import MixedSection, TreesSection
 
 
 class GlmSection(Section):

@@ -8,9 +8,9 @@ from time import monotonic
 from mtcd.config.build import Setup, build
 from mtcd.config.schema import Config
 from mtcd.config.unfinished import Unfinished
-from mtcd.history import Measurement
-from mtcd.own_code import running_code
-from mtcd.run import Run
+from mtcd.core.own_code import running_code
+from mtcd.training.history import Measurement
+from mtcd.training.run import Run
 
 PATIENCE = 0.3  # seconds between two reports of progress
 

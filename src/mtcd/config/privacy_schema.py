@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Literal
 
 from pydantic import Field
 
 from mtcd.config.section import Count, Fraction, Positive, Section
-from mtcd.privacy import DP, Privacy
+from mtcd.core.errors import ConfigError
+from mtcd.privacy.settings import DP, Privacy
 
 
 class DpSection(Section):
@@ -27,6 +29,9 @@ class DpSection(Section):
     have on average"""
     stepsize: Positive = 1.0
     """steps are so many times gradient / (samples + l2): smaller ones for columns that are strongly correlated"""
+    insecure_seeded_noise: bool = False
+    """`true`: noise follows from the seed, the data and these settings, so that a training can be repeated. **It then
+    protects nobody.** In one process only; by default noise is from the operating system"""
 
 
 class PrivacySection(Section):
@@ -46,7 +51,26 @@ class PrivacySection(Section):
     """differential privacy: noise on the gradients of a sealed training, for `mtcd` and `logistic`
     ([differential-privacy.md](differential-privacy.md)). Not for `mode: open`: noise on open tokens helps nobody"""
 
+    accept_revealed_columns: bool = False
+    """`true`: in a sealed training without a server, a party other than the label holder may have one column. **The
+    label holder learns it**, up to a factor. By default such a training is refused"""
+    accept_revealed_labels: bool = False
+    """`true`: in a sealed training, a party may have half as many columns as there are samples, or more. **It can learn
+    labels**. By default such a training is refused"""
+
+    def settled(self) -> Privacy | None:
+        """The settings; None where they are refused, which is said when the method is made."""
+        with suppress(ConfigError):
+            return self.privacy()
+        return None
+
     def privacy(self) -> Privacy:
         """The settings."""
         dp = None if self.dp is None else DP(**self.dp.model_dump())
-        return Privacy(self.mode, self.aggregation, dp)
+        return Privacy(
+            self.mode,
+            self.aggregation,
+            dp,
+            self.accept_revealed_columns,
+            self.accept_revealed_labels,
+        )

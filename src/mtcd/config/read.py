@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from mtcd.config.explain import explain
 from mtcd.config.schema import Config, FileData, OwnTable, SplitSection
 from mtcd.config.yaml_file import parse_value, read_yaml
-from mtcd.errors import ConfigError
-from mtcd.own_code import look_in
+from mtcd.core.errors import ConfigError
+from mtcd.core.own_code import look_in
 
 
 def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None) -> Config:

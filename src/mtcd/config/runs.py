@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.config.yaml_file import read_yaml
-from mtcd.errors import MtcdError
-from mtcd.extras import find
-from mtcd.files import MARKER
-from mtcd.own_code import running_code
-from mtcd.run import Run
+from mtcd.core.errors import MtcdError
+from mtcd.core.files import MARKER
+from mtcd.core.optional import find
+from mtcd.core.own_code import running_code
+from mtcd.training.run import Run
 
 if TYPE_CHECKING:
-    from mtcd.splitnet.model import SplitModel
+    from mtcd.models.splitnet.model import SplitModel
 
 CONFIG = "config.yaml"
 
@@ -61,8 +61,8 @@ def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
         raise MtcdError(f"{place} holds a split network, but its {CONFIG} is of a linear model.")
     if not run_code:
         refuse_code(config, "use load_run(folder, run_code=True); or bring the modules: load_run(folder, model).")
-    find("mtcd.splitnet.model")
-    from mtcd.config.split import saved_model
+    find("mtcd.models.splitnet.model")
+    from mtcd.models.splitnet.config import saved_model
 
     try:
         return saved_model(config.model, about, config.seed, config.data.standardise)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from mtcd.config.additive_schema import AdditiveSection, MixedSection, TreesSection
 from mtcd.config.costs_schema import CostsSection
 from mtcd.config.data_schema import (
     Class,
@@ -20,13 +19,15 @@ from mtcd.config.data_schema import (
     SyntheticData,
     TableData,
 )
+from mtcd.config.default_method import default_section
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
 from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.privacy_schema import DpSection, PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
+from mtcd.core.own_code import is_own
+from mtcd.models.trees.config import AdditiveSection, MixedSection, TreesSection
 from mtcd.network.topology import DRAWN
-from mtcd.own_code import is_own
 
 __all__ = [
     "AdditiveSection",
@@ -127,7 +128,7 @@ class NetworkSection(Section):
 
 
 class PlateauSection(Section):
-    """Ends a training that has stopped improving: see mtcd.plateau.Plateau."""
+    """Ends a training that has stopped improving: see mtcd.training.plateau.Plateau."""
 
     on: str = "objective"
     """what should improve: `objective`, or a metric"""
@@ -180,7 +181,7 @@ def _listed(value: Any) -> Any:
 
 
 class CallbackSection(Section):
-    """A callback by its kind; other keys are its settings: see mtcd.callbacks."""
+    """A callback by its kind; other keys are its settings: see mtcd.training.callbacks."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -211,7 +212,11 @@ class Config(Section):
     network: NetworkSection = NetworkSection(kind="complete")
     """who can talk to whom"""
     method: AnyMethodSection = MethodSection()
-    """how it is trained"""
+    """how it is trained. Without this section by `stcd` with `walk: tour`: for linear models with `acceleration:
+    conjugate` and `local_solver: majorise`, with l1 `acceleration: momentum` and `local_updates: 10`. Split networks
+    need one, with a `stepsize`. Where that cannot work another method is taken: `mtcd` if the network is in pieces or
+    with `privacy.dp` (which needs a tour), `svfl` for masked sums, for trees `mtcd` with two tokens. The run says which
+    it was. A section that is given stands as it is: `kind` is then `mtcd` unless given"""
     stop: StopSection = StopSection()
     """when the training ends: at the first limit that is reached"""
     costs: CostsSection = CostsSection()
@@ -234,6 +239,19 @@ class Config(Section):
     """one number for everything random: data, network, walks, starts, batches, and of split networks the start,
     dropout and transforms. `data.seed` and `network.seed` fix the data and the graph alone, so that runs with
     different seeds differ in the walks only"""
+
+    @model_validator(mode="after")
+    def _default_method(self) -> Config:
+        """Take the default method for the model, where none is given; ``method_given`` still tells."""
+        if not self.method_given:
+            # not a part of the fields that were set: a network in pieces changes the method later
+            self.__dict__["method"] = default_section(self.model, self.privacy.settled())
+        return self
+
+    @property
+    def method_given(self) -> bool:
+        """Whether the file has a section ``method``."""
+        return "method" in self.model_fields_set
 
     @property
     def own_parts(self) -> dict[str, str]:

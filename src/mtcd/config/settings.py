@@ -15,19 +15,17 @@ from mtcd.config.schema import (
     ScheduleSection,
     SplitSection,
     StopSection,
-    section_for,
 )
-from mtcd.data.datasets.catalogue import SERIES
-from mtcd.errors import ConfigError
-from mtcd.extras import find
-from mtcd.ledger.costs import Costs
+from mtcd.core.errors import ConfigError
+from mtcd.core.optional import find
 from mtcd.methods.method import METHODS, Method, with_privacy
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.schedule import Schedule
-from mtcd.metrics import find_metric
-from mtcd.model.linear import Glm
-from mtcd.splitnet.compute import Compute
-from mtcd.stop import Stop
+from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.models.glm.model import Glm
+from mtcd.models.metrics import find_metric
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.compute import Compute
+from mtcd.training.stop import Stop
+from mtcd_experiments.datasets.catalogue import SERIES
 
 FEW_HOPS = 100  # of trees, unless a limit is given
 
@@ -53,8 +51,8 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
         if "stop" not in config.model_fields_set:
             given = {"iterations": FEW_HOPS}
     else:
-        find("mtcd.splitnet.model")
-        from mtcd.config.split import check_split
+        find("mtcd.models.splitnet.model")
+        from mtcd.models.splitnet.config import check_split
 
         check_split(config.model)
         Compute(**(config.compute or ComputeSection()).model_dump())
@@ -71,14 +69,6 @@ def _check_measuring(config: Config) -> None:
         find_metric(name)
     if config.data.holdout is not None and config.data.test_samples is not None:
         raise ConfigError("data.holdout and data.test_samples both say how much is held out: give one of them.")
-
-
-def method_section(method: Method) -> MethodSection:
-    """The section of a config that makes this method."""
-    settings = {name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)}
-    if isinstance(method, MTCD) and method.adaptive:
-        settings |= {"stepsize": "auto"}
-    return section_for(method.kind).model_validate({"kind": method.kind, **settings})
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:

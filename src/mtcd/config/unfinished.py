@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mtcd.config.identity import identity
 from mtcd.config.schema import Config, SplitSection
-from mtcd.files import CHECKPOINT
+from mtcd.core.files import CHECKPOINT
 
 FORMAT = 1  # count up when a checkpoint cannot be resumed by this version
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from mtcd.errors import ConfigError
+from mtcd.core.errors import ConfigError
 
 
 class _Loader(yaml.SafeLoader):

@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Rows
-from mtcd.checks import check_whole
+from mtcd.core.arrays import Rows
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.seeding import stream
 from mtcd.data.checks import check_labels
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.labels import as_labels
 from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
 from mtcd.data.sparse import is_sparse
-from mtcd.data.tensors import plain
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, did_you_mean, listing
-from mtcd.seeding import stream
+from mtcd.protocol.codec.tensors import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class VerticalDataset:
         features = {client: as_samples(client, given) for client, given in self.features.items()}
         object.__setattr__(self, "features", features)
         for client, values in features.items():
-            check_samples(client, values, self.samples)
+            check_samples(client, values, self.samples, (self.columns or {}).get(client))
         self._check_transforms()
         if self.test is not None:
             self._check_test(self.test)

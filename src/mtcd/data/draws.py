@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtcd.arrays import Rows
-from mtcd.checks import check_number, check_whole
-from mtcd.errors import DataError
-from mtcd.seeding import stream
+from mtcd.core.arrays import Rows
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import DataError
+from mtcd.core.seeding import stream
 
 
 def drawn_holdout(fraction: float, samples: int, seed: int) -> tuple[Rows, Rows, str]:

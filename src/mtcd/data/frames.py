@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, did_you_mean, listing
 from mtcd.data.checks import is_missing
 from mtcd.data.sparse import is_sparse
-from mtcd.data.tensors import is_tensor, plain
-from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.protocol.codec.tensors import is_tensor, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +40,24 @@ class Frame:
         return [".".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.labels]
 
     def series(self, place: int) -> pl.Series:
-        """One column, whatever it holds, as a series of polars; a missing value is null."""
+        """One column, whatever it holds, as a series of polars; a missing value is null.
+
+        Categories of pandas, polars or Arrow, of texts or of anything else, are a Categorical.
+        """
+        import polars as pl
+
+        from mtcd.data.prepare.values import as_column, texts
+
+        series = self._series(place)
+        if is_category(self.table[self.labels[place]]):
+            return texts(as_column(series)).cast(pl.Categorical)
+        return series
+
+    def categories(self) -> list[str]:
+        """The names of the columns of categories."""
+        return [name for name, label in zip(self.names, self.labels, strict=True) if is_category(self.table[label])]
+
+    def _series(self, place: int) -> pl.Series:
         import polars as pl
 
         name, column = self.names[place], self.table[self.labels[place]]
@@ -65,9 +82,12 @@ class Frame:
             raise DataError("The columns of the table are not equally long: give every sample a value in each.")
         matrix = np.empty((lengths.pop() if lengths else 0, len(columns)), order="F")
         texts = []
+        categories = [self.names[j] for j in places if is_category(self.table[self.labels[j]])]
         for j, (name, column) in enumerate(columns.items()):
             numbers = as_numbers(column)
-            if numbers is None:
+            if name in categories:
+                texts.append(f"{name!r} (categories)")
+            elif numbers is None:
                 texts.append(f"{name!r} ({_kind(column)})")
             else:
                 matrix[:, j] = numbers
@@ -88,6 +108,16 @@ def as_frame(X: Any) -> Frame | None:
     if is_sparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
         return None
     return Frame(X, tuple(getattr(X, "column_names", X.columns)))  # Arrow tables keep the names apart
+
+
+def is_category(column: Any) -> bool:
+    """Whether a column is one of categories by its type, whatever its values are: of pandas, polars or Arrow."""
+    kind = getattr(column, "dtype", None)
+    if hasattr(kind, "categories") and hasattr(kind, "ordered"):  # of pandas
+        return True
+    if type(column).__module__.partition(".")[0] == "polars" and str(kind).startswith(("Categorical", "Enum")):
+        return True
+    return hasattr(getattr(column, "type", None), "index_type")  # a dictionary of Arrow
 
 
 def as_numbers(values: NDArray[Any]) -> Array | None:

@@ -1,20 +1,22 @@
 """The features of one client for split networks: an array, a tensor, or a data set with samples by number.
 
-Nothing here imports torch (see ``tensors.py``).
+Nothing here imports torch (see ``protocol/codec/tensors.py``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mtcd.arrays import Rows
+from mtcd.core.arrays import Rows
+from mtcd.core.errors import DataError, listing
 from mtcd.data.frames import as_frame
 from mtcd.data.sparse import is_sparse
-from mtcd.data.tensors import is_tensor
-from mtcd.errors import DataError
+from mtcd.protocol.codec.tensors import is_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,9 @@ def as_samples(client: str, given: Any) -> Any:
     if not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
         return given
     if (frame := as_frame(given)) is not None:
-        return frame.matrix(range(len(frame.labels)), f"client {client!r} can only train on numbers")
+        values = frame.matrix(range(len(frame.labels)), f"client {client!r} can only train on numbers")
+        check_finite(client, values, frame.names)
+        return values
     try:
         values = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -57,8 +61,11 @@ def as_samples(client: str, given: Any) -> Any:
     return values
 
 
-def check_samples(client: str, values: Any, samples: int) -> None:
-    """One sample per label; in arrays and tensors every value is a number that single precision can hold."""
+def check_samples(client: str, values: Any, samples: int, columns: Sequence[str] | None = None) -> None:
+    """One sample per label; in arrays and tensors every value is a number that single precision can hold.
+
+    ``columns`` names the features, for errors.
+    """
     if not (hasattr(values, "__len__") and hasattr(values, "__getitem__")):
         raise DataError(
             f"Client {client!r} brings a {type(values).__name__}: give an array, a tensor, "
@@ -70,11 +77,37 @@ def check_samples(client: str, values: Any, samples: int) -> None:
         raise DataError(f"Client {client!r} brings {len(values)} samples, but there are {samples} labels.")
     if is_array(values) and 0 in tuple(values.shape):
         raise DataError(f"Client {client!r} holds no feature: its array has the shape {tuple(values.shape)}.")
-    if is_array(values) and (bad := _first_bad(values)) is not None:
-        raise DataError(
-            f"A feature of client {client!r} is missing, infinite or too large in sample {bad} (counted from 0): "
-            "remove the sample or mend the value."
-        )
+    if is_array(values):
+        check_finite(client, values, columns)
+
+
+def check_finite(
+    client: str, values: Any, columns: Sequence[str] | None = None, rows: Sequence[int] | None = None
+) -> None:
+    """Refuse values that single precision cannot hold, and missing ones, which a network would turn into NaN.
+
+    ``rows`` are the numbers of the samples, where they are not all from the first on.
+    """
+    fine = _finite(values)
+    if fine is None:
+        return
+    bad = np.flatnonzero(~fine.reshape(len(fine), -1).all(axis=1))
+    numbers = bad.tolist() if rows is None else [rows[i] for i in bad.tolist()]
+    shown = [number + 1 for number in numbers]
+    raise DataError(
+        f"Features of client {client!r} are missing, infinite or too large for single precision in {len(bad):,} "
+        f"row(s): {listing(shown)}{_in_columns(fine, columns)}. Remove these rows, mend the values, or have the "
+        'columns of a table prepared (prepare="auto").'
+    )
+
+
+def _in_columns(fine: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
+    """The columns of a table with such values, and how many each has; nothing of pictures."""
+    if fine.ndim != 2:
+        return ""
+    names = [f"column {j + 1}" for j in range(fine.shape[1])] if columns is None else [repr(name) for name in columns]
+    lost = [f"{name} ({count:,})" for name, count in zip(names, (~fine).sum(axis=0), strict=True) if count]
+    return f"; by column: {listing(lost)}"
 
 
 def sample_shape(client: str, values: Any) -> tuple[int, ...]:
@@ -93,18 +126,15 @@ def take(values: Any, rows: Rows) -> Any:
     return values[rows] if is_array(values) else Subset(values, rows)
 
 
-def _first_bad(values: Any) -> int | None:
-    """The first sample with a value that training in single precision could not use."""
+def _finite(values: Any) -> NDArray[np.bool_] | None:
+    """Whether training in single precision could use each value; None if it can use all."""
     if is_tensor(values):
         if not values.is_floating_point():
             return None
         fine = values.detach().float().isfinite()
-    elif values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            fine = np.isfinite(values.astype(np.float32, copy=False))
-    else:
+        return None if bool(fine.all()) else np.asarray(fine.cpu())
+    if values.dtype.kind != "f":
         return None
-    if bool(fine.all()):
-        return None
-    usable: list[bool] = fine.reshape(len(values), -1).all(1).tolist()
-    return usable.index(False)
+    with np.errstate(over="ignore"):
+        known: NDArray[np.bool_] = np.isfinite(values.astype(np.float32, copy=False))
+    return None if known.all() else known

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.core.errors import DataError, did_you_mean, listing
 
 Column = TypeVar("Column")
 

@@ -5,6 +5,7 @@ This process has the labels and the names of clients and columns only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,15 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, did_you_mean
+from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
+from mtcd.data.missing_file import no_such_file
 from mtcd.data.sparse import is_sparse
 from mtcd.data.svmlight import read_svmlight
 from mtcd.data.vertical import Block, VerticalData
-from mtcd.errors import DataError, did_you_mean
-from mtcd.own_code import imported
 
 
 class BlockSource(Protocol):
@@ -119,6 +121,7 @@ class BlockSources:
         return self._data([scipy.sparse.csr_array((self.samples, len(columns))) for columns in self.columns])
 
     def _data(self, blocks: Sequence[Block]) -> VerticalData:
+        tables = [source.path for source in self.sources if isinstance(source, ParquetColumns | SvmlightShard)]
         return VerticalData(
             self.clients,
             self.columns,
@@ -127,6 +130,7 @@ class BlockSources:
             notes=self.notes,
             positions=self.positions,
             weights=self.weights,
+            tables=tuple(tables) if len(tables) == len(self.sources) else (),
         )
 
 
@@ -139,6 +143,8 @@ def parquet_blocks(
 ) -> BlockSources:
     """Columns of a Parquet file, split over clients as by :func:`mtcd.read_tables`; only the label is read here."""
     path = Path(table).resolve()
+    if not os.path.exists(path):  # false, not an error, for a name that is too long
+        raise no_such_file(Path(table))
     try:
         names = list(pl.read_parquet_schema(path))
         for role, name in (("label", label), ("weight", weight)):

@@ -10,15 +10,15 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError
 from mtcd.data.frames import as_frame, check_distinct, check_row_order
 from mtcd.data.labels import as_labels, as_weights
+from mtcd.data.prepare import RawColumns
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
-from mtcd.data.tensors import plain
-from mtcd.data.vertical import Block, VerticalData, in_order, prepared
-from mtcd.errors import DataError
-from mtcd.prepare import RawColumns
+from mtcd.data.vertical import Block, VerticalData, in_order, prepared, told
+from mtcd.protocol.codec.tensors import plain
 
 
 def split(
@@ -43,7 +43,8 @@ def split(
 
     ``prepare`` turns texts, dates and missing values into numbers: ``"auto"``, a mapping as under ``data.prepare`` in
     a config, or a mapping from clients to these or to transformers of scikit-learn. It is fitted on the samples that
-    are trained on, and kept with the model (docs/prepare.md).
+    are trained on, and kept with the model (docs/prepare.md). What it guesses or cannot read is in the ``notes`` of the
+    data, and a :class:`mtcd.DataWarning`.
 
     >>> data = split({"age": [41, 52, 33], "dose": [1, 2, 2], "stay": [3, 9, 4]}, [0, 1, 0], clients=2)
     >>> data.clients, data.columns, data.blocks[1].shape
@@ -66,7 +67,7 @@ def split(
         held_by = {client: [names[j] for j in places] for client, places in owned.items()}
         by_name = {names[j]: frame.series(j) if frame else matrix[:, j] for places in positions for j in places}
         raw = RawColumns.of(list(owned), _frames(by_name, held_by), positions, prepare)
-        return prepared(raw, as_labels(y), weights=weighing)
+        return told(prepared(raw, as_labels(y), weights=weighing))
     if frame:  # only what is held
         held = [j for places in positions for j in places]
         matrix = frame.matrix(held, 'turn them into numbers (prepare="auto"), or give the clients other columns')

@@ -13,11 +13,12 @@ from typing import IO, Any, cast
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
-from mtcd.checks import check_whole
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import DataError
+from mtcd.data.missing_file import no_such_file
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError
 
 ENDINGS = (".svm", ".libsvm", ".svmlight")
 MOST_COLUMNS = 10_000_000  # each has a name
@@ -69,7 +70,8 @@ def read_svmlight(
         whole = labels.astype(np.int64)
     data = split(matrix, whole if (whole == labels).all() else labels, clients, columns=names)
     share = matrix.nnz / (matrix.shape[0] * matrix.shape[1])
-    return replace(data, notes=(f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix.",))
+    note = f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix."
+    return replace(data, notes=(note,), tables=(path,) * len(data.clients))
 
 
 def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tuple[str, ...]]:
@@ -132,7 +134,7 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
                     parts.append(np.fromstring(chunk.replace(b":", b" ").decode("ascii"), sep=" "))
                 lines += chunk.count(b"\n")
     except FileNotFoundError:
-        raise DataError(f"There is no file {path}: check the path (it was looked for from {Path.cwd()}).") from None
+        raise no_such_file(path) from None
     except (OSError, EOFError) as error:
         raise DataError(f"{path} cannot be read ({error}): is it a whole file?") from None
     numbers = np.concatenate(parts)

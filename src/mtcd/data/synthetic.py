@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, did_you_mean
+from mtcd.core.seeding import stream
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, did_you_mean
-from mtcd.seeding import stream
 
 ALIASES = {"linear": "ridge", "huber": "ridge", "squared-hinge": "logistic"}
 KINDS = ("ridge", "logistic", "multinomial", *ALIASES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.data.missing_file import no_such_file
 from mtcd.data.table_values import parsed
-from mtcd.errors import DataError, did_you_mean, listing
 
 DELIMITERS = (",", ";", "\t")
 FIRST_ROWS = 1000  # that the types of a CSV file are taken from, at first
@@ -29,17 +31,21 @@ class Table:
     ids: pl.DataFrame  # "id" (as text) and "row"; empty where there is no id
 
 
-def read_table(path: Path, key: str | None) -> Table:
-    """The table in a file; ``key`` is its id column, if it has one."""
+def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | None = None) -> Table:
+    """The table in a file; ``key`` is its id column, if it has one.
+
+    Numbers in a CSV file that may be something else (codes with leading zeros, thousands with points) are numbers, or,
+    where ``codes_but`` is given, texts, in all but these columns.
+    """
     if not os.path.exists(path):  # false, not an error, for a name that is too long
-        raise DataError(f"There is no file {path}: check the path (it was looked for from {Path.cwd()}).")
+        raise no_such_file(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder: name a CSV or Parquet file in it.")
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
         raise DataError(f"{path} ends in {path.suffix!r}: save the table as .csv or .parquet.")
     try:
-        frame = readers[path.suffix.lower()](path, key)
+        frame = readers[path.suffix.lower()](path, key, codes_but)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, csv.Error) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?") from None
@@ -53,11 +59,11 @@ def read_table(path: Path, key: str | None) -> Table:
     return Table(path, frame.height, columns, _ids(path, columns.pop(key)))
 
 
-def _read_parquet(path: Path, key: str | None) -> pl.DataFrame:
+def _read_parquet(path: Path, key: str | None, codes_but: Sequence[str | None] | None) -> pl.DataFrame:
     return pl.read_parquet(path, glob=False)
 
 
-def _read_csv(path: Path, key: str | None) -> pl.DataFrame:
+def _read_csv(path: Path, key: str | None, codes_but: Sequence[str | None] | None) -> pl.DataFrame:
     """Ids are read as text (007 is not 7); every other column is a number if all its values are."""
     separator, header = _header(path)
     overrides = {key: pl.String} if key in header else {}
@@ -65,9 +71,51 @@ def _read_csv(path: Path, key: str | None) -> pl.DataFrame:
         frame = _parsed_csv(path, separator, overrides)
     except pl.exceptions.ComputeError as error:
         raise pl.exceptions.ComputeError(_long_row(path, separator, len(header)) or str(error)) from None
+    if codes_but is not None:
+        frame = _with_codes(path, separator, frame, [key, *codes_but])
     while frame.height and all(value is None for value in frame.row(-1)):
         frame = frame.head(-1)  # blank lines at the end of the file
-    return pl.DataFrame([c if c.name == key else _number_if_it_is_one(c) for c in frame.get_columns()])
+    texts = [key]
+    if codes_but is not None:
+        texts += [column.name for column in frame.get_columns() if column.name not in codes_but and _is_open(column)]
+    return pl.DataFrame([c if c.name in texts else _number_if_it_is_one(c) for c in frame.get_columns()])
+
+
+def _with_codes(path: Path, separator: str, frame: pl.DataFrame, but: Sequence[str | None]) -> pl.DataFrame:
+    """The table with texts where polars dropped what they say: 01234 is not 1234, and 1.234 may be 1234."""
+    open_ = [column.name for column in frame.get_columns() if column.name not in but and _may_be_open(column)]
+    if not open_:
+        return frame
+    as_texts = dict.fromkeys(open_, pl.String)
+    shown = pl.read_csv(path, separator=separator, columns=open_, schema_overrides=as_texts, glob=False)
+    return frame.with_columns([column for column in shown.get_columns() if _is_open(column)])
+
+
+def _may_be_open(column: pl.Series) -> bool:
+    """Whether the texts of a column of numbers may be codes, or have thousands separated by points."""
+    if column.dtype.is_integer():
+        return True
+    if not column.dtype.is_float():
+        return False
+    known = column.drop_nulls()
+    in_thousandths = ((known * 1000).round() - known * 1000).abs() < 1e-6
+    return bool(((known == 0) | known.abs().is_between(1, 999.9995)).all() and in_thousandths.all())
+
+
+def _is_open(column: pl.Series) -> bool:
+    """Whether numbers in texts may be something else: codes (01234), telephone numbers (+49301234567), or
+    thousands (1.234 and 999).
+    """
+    if column.dtype != pl.String:
+        return False
+    if column.str.contains(r"^\s*0\d+\s*$").any():
+        return True
+    known = column.drop_nulls().str.strip_chars()
+    if len(known) and known.str.contains(r"^\+\d{8,15}$").all():
+        return True
+    bare = known.str.contains(r"^[+-]?[1-9]\d{0,2}$")
+    grouped = known.str.contains(r"^[+-]?[1-9]\d{0,2}\.\d{3}$")
+    return bool(bare.any() and grouped.any() and (bare | grouped | known.str.contains(r"^[+-]?0$")).all())
 
 
 def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.DataFrame:
@@ -84,7 +132,10 @@ def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.Dat
     try:
         frame = read(FIRST_ROWS)
     except pl.exceptions.ComputeError:  # a value that is not of its column's type
-        return read(None)
+        try:
+            return read(None)
+        except pl.exceptions.ComputeError:  # digits of other scripts, which polars takes for numbers and cannot read
+            return read(0)
     texts = [column for column in frame.get_columns() if column.dtype == pl.String and column.name not in overrides]
     if any(column.head(FIRST_ROWS).is_null().all() for column in texts):  # only for want of a value
         return read(None)

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, listing
 from mtcd.data.checks import missing_values
-from mtcd.errors import DataError, listing
 
 MOST_TO_LIST = 30  # columns in a key that is to be copied
 

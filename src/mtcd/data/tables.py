@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.data.prepare import RawColumns
 from mtcd.data.shares import check_owned_once, even_shares
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
-from mtcd.data.vertical import VerticalData, prepared
-from mtcd.errors import DataError, did_you_mean, listing
-from mtcd.prepare import RawColumns
+from mtcd.data.vertical import VerticalData, prepared, told
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,25 @@ def read_tables(
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
-    main = read_table(Path(table), id)
+    codes_but = None if prepare is None else (label, weight)
+    main = read_table(Path(table), id, codes_but)
     if weight in (label, id) and weight is not None:
         raise DataError(f"Column {weight!r} cannot be the weight and the label or the id: name different columns.")
     for role, name in (("label", label), ("weight", weight)):
         if name is not None and name not in main.columns:
             raise DataError(f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}")
     weights = None if weight is None else feature(main.path, main.columns[weight], None)
-    shares, notes = _shares(main, label, clients, id, ignore, weight)
+    shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
     others = {s.table.path: s.table for s in shares if s.table is not main}
     rows, unmatched = _matching_rows(main, list(others.values()))
     positions = _positions(main, shares)
     labels, mixed = labels_of(main.path, main.columns.pop(label))
     weights = None if weights is None else weights[rows[main.path]]
+    tables = tuple(share.table.path for share in shares)
     if prepare is not None:
         raw = RawColumns.of([s.client for s in shares], _frames(shares, rows), positions, prepare)
-        return prepared(raw, labels[rows[main.path]], (*notes, *mixed, *unmatched), weights=weights)
+        every = (*notes, *mixed, *unmatched)
+        return told(prepared(raw, labels[rows[main.path]], every, weights=weights, tables=tables))
     matrix = _matrix(shares, rows, len(rows[main.path]))
     bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
     return VerticalData(
@@ -83,6 +86,7 @@ def read_tables(
         weights=weights,
         notes=(*notes, *mixed, *unmatched),
         positions=positions,
+        tables=tables,
     )
 
 
@@ -131,6 +135,7 @@ def _shares(
     key: str | None,
     ignore: Sequence[str],
     weight: str | None,
+    codes_but: Sequence[str | None] | None,
 ) -> tuple[list[_Share], list[str]]:
     """The assignment of the columns of tables to clients, and notes for the user."""
     barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
@@ -147,7 +152,7 @@ def _shares(
     for client, share in clients.items():
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
-        table = _own_table(client, share, tables, key)
+        table = _own_table(client, share, tables, key, codes_but)
         columns = free(table) if share.columns is None else listed_columns(client, table, share.columns, barred, key)
         shares.append(_Share(client, table, columns))
         if share.columns is None and table is not main and label in table.columns:
@@ -162,13 +167,19 @@ def _shares(
     return shares, notes
 
 
-def _own_table(client: str, share: TableShare, tables: dict[Path, Table], key: str | None) -> Table:
+def _own_table(
+    client: str,
+    share: TableShare,
+    tables: dict[Path, Table],
+    key: str | None,
+    codes_but: Sequence[str | None] | None,
+) -> Table:
     """The table of this share, read on first use: several clients may hold columns of one table."""
     place = Path(share.table).resolve()
     if place not in tables:
         if key is None:
             raise DataError(f"Client {client!r} has its own table {share.table}: name the id to join it on.")
-        tables[place] = read_table(Path(share.table), key)
+        tables[place] = read_table(Path(share.table), key, codes_but)
     return tables[place]
 
 

@@ -7,17 +7,18 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array, Rows
+from mtcd.core.arrays import Array, Rows
+from mtcd.core.errors import DataError, listing, warn_of_data
 from mtcd.data.checks import check_blocks, check_clients, check_labels, check_weights
 from mtcd.data.draws import drawn_holdout
+from mtcd.data.prepare import Preparations, RawColumns
 from mtcd.data.sparse import is_sparse
-from mtcd.errors import DataError, listing
-from mtcd.prepare import Preparations, RawColumns
 
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
 Block: TypeAlias = Any
@@ -33,6 +34,7 @@ class VerticalData:
     ``weights`` holds a number of 0 or more per sample, by which its loss counts; without it, all count the same.
     ``test`` holds further samples of the same clients and columns, which no party trains on: see ``holdout``.
     Where columns were prepared, ``raw`` has them as given, and ``preparations`` what was fitted on these samples.
+    ``tables`` has the file of each client's columns, if they are from files.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
     """
 
@@ -46,6 +48,7 @@ class VerticalData:
     raw: RawColumns | None = None
     preparations: Preparations | None = None
     weights: Array | None = None
+    tables: tuple[Path, ...] = ()
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -128,7 +131,12 @@ class VerticalData:
     def parted(self, rows: Rows, others: Rows, note: str) -> VerticalData:
         """These rows to train on, with the others as the test set, and a note about it."""
         training = self.take(rows)
-        return replace(training, notes=(*training.notes, note), test=self.take(others, like=training))
+        test = self.take(others, like=training)
+        notes = [*training.notes, note]
+        if training.preparations is not None and test.raw is not None:
+            odd = training.preparations.notes_on_new(test.clients, test.raw.frames)
+            notes += [f"In the test set: {said}" for said in odd]
+        return replace(training, notes=tuple(notes), test=test)
 
     def take(self, rows: Rows, like: VerticalData | None = None) -> VerticalData:
         """These samples, in this order. Columns are prepared anew: fitted on these rows, or as ``like`` was.
@@ -141,7 +149,7 @@ class VerticalData:
             own = [note for note in self.notes if note not in self.preparations.notes]
             if like is not None:
                 return prepared(self.raw.take(rows), labels, (), like.preparations)
-            return prepared(self.raw.take(rows), labels, own, weights=weights)
+            return prepared(self.raw.take(rows), labels, own, weights=weights, tables=self.tables)
         taken = (block[rows] for block in self.blocks)
         blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
         if like is not None:
@@ -167,6 +175,7 @@ def prepared(
     notes: Iterable[str] = (),
     fitted: Preparations | None = None,
     weights: Array | None = None,
+    tables: tuple[Path, ...] = (),
 ) -> VerticalData:
     """Vertical data of columns that are prepared: fitted on these rows, or, to test on, ``fitted`` on others."""
     check_labels(labels, may_be_equal=fitted is not None)
@@ -182,7 +191,15 @@ def prepared(
         raw=raw,
         preparations=preparations,
         weights=weights,
+        tables=tables,
     )
+
+
+def told(data: VerticalData) -> VerticalData:
+    """The same data, after a warning of what its preparation guessed or could not read."""
+    if data.preparations is not None and data.preparations.notes:
+        warn_of_data(" ".join(data.preparations.notes))
+    return data
 
 
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:

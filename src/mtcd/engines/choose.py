@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings, MakeEngine
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine, Recipe
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 
 __all__ = ["MakeEngine", "engine_for"]

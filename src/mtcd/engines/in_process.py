@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import Parties
 

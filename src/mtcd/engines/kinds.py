@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from mtcd.ledger.ledger import Ledger
+from mtcd.core.registry import Registry
 from mtcd.protocol.engine import Engine, Recipe
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.registry import Registry
 
 LOCAL = "local"
 """The kind of engines in this process."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
-from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.accounting import record
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
 from mtcd.protocol.snapshots import restored, take

@@ -14,16 +14,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import MtcdError, listing
+from mtcd.data.frames import as_frame
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import MtcdError
-from mtcd.families.additive import Additive
 from mtcd.methods.method import Method
-from mtcd.model.linear import Glm
-from mtcd.run import Run
-from mtcd.stop import Stop
-from mtcd.training import train
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.model import Additive
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
+from mtcd.training.train import train
 
 DEFAULT_CLIENTS = 4
 NESTED = "method__"
@@ -41,8 +42,12 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any
 
     @abstractmethod
+    def _default_method(self) -> Method:
+        """The method for this kind of model, on a network that is connected."""
+
     def _method(self) -> Method:
         """The method that was given, or the default."""
+        return self._default_method() if self.method is None else self.method
 
     @abstractmethod
     def _decision(self, X: Any) -> Array:
@@ -79,7 +84,7 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"loss must be one of {', '.join(map(repr, self.losses))}, but is {loss!r}.")
         return loss
 
-    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: str | None = None) -> VerticalData:
+    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: Any = None) -> VerticalData:
         clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
         columns = getattr(self, "feature_names_in_", None)
         return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
@@ -88,7 +93,7 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        run = train(data, model, self.network, self._method(), stop, seed=int(seed), metrics=())
+        run = train(data, model, self.network, self.method, stop, seed=int(seed), metrics=())
         run.trained()  # raises if it diverged
         return run
 
@@ -107,3 +112,22 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     if sample_weight is None:
         return None
     return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+
+
+def refuse_categories(X: Any) -> None:
+    """Refuse columns of categories, whose numbers scikit-learn would take as they are."""
+    names = frame_categories(X)
+    if names:
+        raise ValueError(
+            f"Columns of categories are no numbers: {listing(names)}. Encode them first, for example with "
+            "OneHotEncoder, or train with mtcd.split(..., prepare='auto')."
+        )
+
+
+def frame_categories(X: Any) -> list[str]:
+    """The columns of a data frame that are of categories; none of anything else."""
+    if not hasattr(X, "columns"):
+        return []
+    with value_errors():
+        frame = as_frame(X)
+    return [] if frame is None else frame.categories()

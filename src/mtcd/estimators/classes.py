@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
 from mtcd.estimators.base import SplitEstimator
-from mtcd.objective.losses import LOSSES
+from mtcd.models.losses import LOSSES
 
 
 def _has_probabilities(estimator: Any) -> bool:

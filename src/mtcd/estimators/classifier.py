@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mtcd.estimators.base import checked_weights
+from mtcd.estimators.base import checked_weights, refuse_categories
 from mtcd.estimators.classes import SplitClassifier
 from mtcd.estimators.linear import LinearEstimator
 from mtcd.methods.method import Method
@@ -62,6 +62,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless given."""
+        refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -71,7 +72,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         kind = self._kind()
         coefficients, intercept = self._fit_coefficients(X, numbers.astype(float), kind, weights, self._class_weight())
         assert self.run_ is not None
-        named = replace(self.run_.linear(), classes=tuple(self.classes_.tolist()))  # trained as numbers
+        named = replace(cast(Any, self.run_.trained()), classes=tuple(self.classes_.tolist()))  # trained as numbers
         self.run_ = replace(self.run_, model=named)
         self.coef_ = coefficients[None, :] if len(self.classes_) == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)

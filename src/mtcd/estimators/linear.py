@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mtcd.arrays import Array
-from mtcd.estimators.base import SplitEstimator, value_errors
+from mtcd.core.arrays import Array
+from mtcd.estimators.base import SplitEstimator, refuse_categories, value_errors
+from mtcd.estimators.convergence import warn_unless_converged
+from mtcd.methods.default import default_method, linear_kind
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import STCD
-from mtcd.model.linear import Glm
-from mtcd.plateau import Plateau
-from mtcd.run import Run
-from mtcd.stop import Stop
+from mtcd.models.glm.model import Glm
+from mtcd.training.plateau import Plateau
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
 
 
 class LinearEstimator(SplitEstimator):
@@ -49,6 +50,7 @@ class LinearEstimator(SplitEstimator):
     def _decision(self, X: Any) -> Array:
         """X @ coef + intercept: one number per sample, or one per class."""
         check_is_fitted(self)
+        refuse_categories(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return np.asarray(scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores)
@@ -69,6 +71,7 @@ class LinearEstimator(SplitEstimator):
             data = self._split(X, labels, weights)
             model = Glm(kind, l1=self.l1, l2=self.l2, intercept=self.fit_intercept, class_weight=class_weight)
             run = self._train(data, model, self._stop(len(data.clients)))
+            warn_unless_converged(type(self).__name__, run, model, data, self.tol)
         if self.verbose:
             print(run.message)  # noqa: T201 - asked for
         self.run_, self.n_iter_ = run, run.final.iteration
@@ -76,10 +79,5 @@ class LinearEstimator(SplitEstimator):
         coefficients[np.sort(np.concatenate(data.positions))] = run.coefficients
         return coefficients, run.intercept
 
-    def _method(self) -> Method:
-        """The method that was given, or one that chooses its own step size: a token on an accelerated tour."""
-        if self.method is not None:
-            return self.method
-        if self.l1:
-            return STCD(local_updates=10, walk="tour", acceleration="momentum")
-        return STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+    def _default_method(self) -> Method:
+        return default_method(linear_kind(self.l1))

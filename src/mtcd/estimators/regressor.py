@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from mtcd.arrays import Array
-from mtcd.estimators.base import checked_weights
+from mtcd.core.arrays import Array
+from mtcd.estimators.base import checked_weights, refuse_categories
 from mtcd.estimators.linear import LinearEstimator
 
 
@@ -21,7 +21,8 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     split evenly (default: 4, or fewer if there are fewer columns), or a mapping from clients to their columns, by name
     or position. ``network``, ``method``: as in :func:`mtcd.train`; by default a token on an accelerated tour, which
     chooses its own step size. Settings of a method are parameters too: ``method__local_updates``. Training stops when
-    f improves by less than ``tol``, relatively, or after ``max_iter`` iterations.
+    f improves by less than ``tol``, relatively, or after ``max_iter`` iterations. If it ended at ``max_iter``, or on a
+    plateau where f is still more than 100 ``tol`` above the optimum by an estimate, a ``ConvergenceWarning`` says so.
 
     After ``fit``: ``coef_``, ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run` with history and ledger.
 
@@ -35,6 +36,7 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless given."""
+        refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=float)
         kind = {"squared": "linear", "huber": "huber"}[self._loss()]

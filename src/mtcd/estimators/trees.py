@@ -7,21 +7,25 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import listing, warn_of_data
+from mtcd.data.frames import as_frame
+from mtcd.data.prepare.values import as_column, texts
 from mtcd.data.sparse import is_sparse
-from mtcd.estimators.base import SplitEstimator, checked_weights, value_errors
+from mtcd.estimators.base import SplitEstimator, checked_weights, frame_categories, value_errors
 from mtcd.estimators.classes import SplitClassifier
-from mtcd.families.additive import Trees
-from mtcd.families.trained import TrainedAdditive
+from mtcd.methods.default import ADDITIVE, default_method
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import STCD
-from mtcd.run import Run
-from mtcd.stop import Stop
+from mtcd.models.trees.model import Trees
+from mtcd.models.trees.trained import TrainedAdditive
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
 
 
 class TreesEstimator(SplitEstimator):
@@ -31,6 +35,8 @@ class TreesEstimator(SplitEstimator):
     n_iter_: int
     constant_: Array
     places_: tuple[NDArray[np.intp], ...]
+    categories_: dict[str, tuple[str, ...]]
+    """The columns of categories in the data frame that was trained on, and the categories of each."""
 
     def __init__(
         self,
@@ -66,7 +72,18 @@ class TreesEstimator(SplitEstimator):
     def _validated(self, X: Any, y: Any = "no_validation", **more: Any) -> Any:
         reset = not isinstance(y, str)
         checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        return validate_data(self, X, y, reset=reset, **checks, **more)
+        if reset:
+            self.categories_ = categories_of(X)
+        return validate_data(self, with_numbers(X, self.categories_), y, reset=reset, **checks, **more)
+
+    def _recipe(self, X: Any) -> Any:
+        """How the columns are prepared: as they are, with the numbers of categories and of missing values as such."""
+        gaps = not is_sparse(X) and bool(np.isnan(X).any())
+        if not gaps and not self.categories_:
+            return None
+        orders = {name: [str(i) for i in range(len(known))] for name, known in self.categories_.items()}
+        columns = {name: {"categories": {"order": order}} for name, order in orders.items()}
+        return {"missing": "keep", "columns": columns, "default": "keep"}
 
     def _model(self, loss: str) -> Trees:
         """The model with these settings; raises ValueErrors."""
@@ -74,15 +91,14 @@ class TreesEstimator(SplitEstimator):
         with value_errors():
             return Trees(loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)})
 
-    def _method(self) -> Method:
-        return self.method or STCD(walk="tour")
+    def _default_method(self) -> Method:
+        return default_method(ADDITIVE)
 
     def _fit(self, X: Any, labels: NDArray[Any], loss: str, weights: Array | None) -> Run:
         """Train on validated X, and set what predictions need."""
-        gaps = not is_sparse(X) and bool(np.isnan(X).any())
         model = self._model(loss)
         with value_errors():
-            data = self._split(X, labels, weights, "trees" if gaps else None)
+            data = self._split(X, labels, weights, self._recipe(X))
             run = self._train(data, model, Stop(iterations=self.max_iter))
         trained = run.trained()
         assert isinstance(trained, TrainedAdditive)
@@ -102,8 +118,59 @@ class TreesEstimator(SplitEstimator):
         return np.asarray(self.constant_ + sum(part.margins(X[:, own]) for part, own in parts))
 
 
+def categories_of(X: Any) -> dict[str, tuple[str, ...]]:
+    """The columns of categories of a data frame, and the categories of each, as texts."""
+    found = {}
+    for name in frame_categories(X):
+        known = _texts(X, name).drop_nulls().unique().sort()
+        found[name] = tuple(known.to_list())
+    return found
+
+
+def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
+    """A data frame with the numbers of categories instead of these; NaN for one that was not trained on."""
+    others = [name for name in frame_categories(X) if name not in categories]
+    if others:
+        raise ValueError(f"Columns {listing(others)} are of categories, but were numbers when the model was trained.")
+    if not categories:
+        return X
+    if not hasattr(X, "columns"):
+        raise ValueError(
+            f"The model was trained on columns of categories ({listing(list(categories))}): give a data frame "
+            "with them."
+        )
+    found, odd = {}, []
+    for name, known in categories.items():
+        if name not in [str(label) for label in X.columns]:
+            continue  # scikit-learn tells which columns are missing
+        values = _texts(X, name)
+        numbers = values.replace_strict(list(known), list(range(len(known))), default=None, return_dtype=pl.Float64)
+        new = values.filter(values.is_not_null() & numbers.is_null())
+        odd += [f"{name} ({len(new):,}, such as {new[0]!r})"] if len(new) else []
+        found[name] = numbers.to_numpy()
+    if odd:
+        warn_of_data(f"Categories that are in no training row count as missing: {listing(odd, len(odd))}.")
+    if isinstance(X, pl.DataFrame):
+        return X.with_columns(**found)
+    labels = {str(label): label for label in X.columns}
+    X = X.copy()
+    for name, taken in found.items():
+        X[labels[name]] = taken
+    return X
+
+
+def _texts(X: Any, name: str) -> pl.Series:
+    """A column of a data frame as texts."""
+    with value_errors():
+        frame = as_frame(X)
+        assert frame is not None
+        return texts(as_column(frame.series(frame.names.index(name))))
+
+
 class TreesClassifier(SplitClassifier, TreesEstimator):
     """Boosted trees for two or more classes on vertically split columns; NaN is a missing value.
+
+    Columns of categories (Categorical, Enum) of a data frame are categories, whatever their values are.
 
     ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a tour), the settings of
     trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit grows ``method.local_updates`` trees,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import yaml
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.federation.authority import Authority
-from mtcd.federation.certificates import Issued
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.federation.credentials.authority import Authority
+from mtcd.federation.credentials.bundle import SECRET_BYTES
+from mtcd.federation.credentials.bundle_schema import KitConfig, as_yaml, kit_config
+from mtcd.federation.credentials.certificates import Issued
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.file import check_keys, network_of, read_federation
-from mtcd.federation.kit import SECRET_BYTES
-from mtcd.federation.kit_schema import KitConfig, as_yaml, kit_config
 from mtcd.federation.names import AUTHORITY, OPERATOR, parse_address
-from mtcd.federation.private_files import write_files
 from mtcd.federation.readme import readme
 from mtcd.federation.schema import Federation, PartySection, PlaceSection
 from mtcd.federation.transport import PARTIES_FILE

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 
-from mtcd.errors import DataError
-from mtcd.extras import find
+from mtcd.core.errors import DataError
+from mtcd.core.optional import find
 
 DIGEST_BYTES = 32
 LEAST_SECRET_BYTES = 16

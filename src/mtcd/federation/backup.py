@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mtcd.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.folder import JOURNAL, LOCK, RunFolder
 

@@ -8,34 +8,29 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtcd.additive_training import additive_method, check_additive
 from mtcd.config.explain import explain
-from mtcd.config.schema import (
-    AdditiveSection,
-    Config,
-    GlmSection,
-    PrivacySection,
-    StopSection,
-    SyntheticData,
-)
+from mtcd.config.schema import AdditiveSection, Config, GlmSection, PrivacySection, StopSection, SyntheticData
 from mtcd.config.settings import FEW_HOPS, build_settings
 from mtcd.config.yaml_file import read_yaml
+from mtcd.core.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.data.synthetic import synthetic
-from mtcd.errors import ConfigError, NetworkError, did_you_mean
-from mtcd.families.problem import AdditiveProblem
-from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.file_checks import check_combinations, check_dial_out
 from mtcd.federation.names import SERVER
+from mtcd.federation.own_code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.schema import Federation
-from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import Glm
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.model import Glm
+from mtcd.models.trees.problem import AdditiveProblem
+from mtcd.models.trees.training import additive_method, check_additive
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
-from mtcd.stop import Stop
+from mtcd.privacy.settings import Privacy
+from mtcd.training.stop import Stop
 
 SAMPLES = 20  # of the rehearsal
+ANY_COLUMNS = Privacy("sealed", accept_revealed_columns=True, accept_revealed_labels=True)
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -122,7 +117,8 @@ def network_of(federation: Federation) -> Network:
 def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train`` refuses."""
     method.check_network(network)
-    settled: Any = method.with_stepsize(1.0)
+    # the numbers of columns are made up here: those of the tables are checked when the parties meet
+    settled: Any = method.with_stepsize(1.0).accepting(ANY_COLUMNS)
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, SAMPLES))
     if isinstance(federation.model, GlmSection):

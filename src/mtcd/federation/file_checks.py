@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mtcd.config.schema import PlateauSection, SplitSection
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import NO_WEIGHTS, Federation
-from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.sealed.settings import SealedTours
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import Network
+from mtcd.privacy.sealed.settings import SealedTours
 
 
 def check_combinations(federation: Federation, method: Method) -> None:
@@ -56,6 +56,7 @@ def _check_labels(federation: Federation, method: Method) -> None:
         raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
     if isinstance(method, SealedTours):
         _check_sealed(federation)
+        method.in_federation(list(federation.parties).index(labels.held_by))  # refuses what is for one process only
         return
     if "server" in labels.shared_with and federation.server is None:
         raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")

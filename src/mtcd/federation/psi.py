@@ -14,7 +14,7 @@ from typing import Any
 import private_set_intersection.python as library
 from google.protobuf.message import DecodeError
 
-from mtcd.errors import DataError
+from mtcd.core.errors import DataError
 from mtcd.federation.alignment import Answerer, Asker
 
 LENGTH = struct.Struct(">Q")

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from mtcd.errors import DataError, MtcdError, WireError
+from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.federation.alignment import Answerer, Asker, answerer, asker
-from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.node.chunks import unwrap, wrap
 
 REQUEST, SHARED, RESPOND = "request", "shared", "respond"
 STEPS = {REQUEST: "blinding ids", SHARED: "matching ids", RESPOND: "blinding ids"}

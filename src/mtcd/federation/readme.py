@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mtcd.extras import INSTALL_WHERE, install
-from mtcd.federation.code import FOLDER
-from mtcd.federation.code_files import own_names
-from mtcd.federation.kit_schema import KitConfig
+from mtcd.core.optional import INSTALL_WHERE, install
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.own_code import FOLDER
+from mtcd.federation.own_code_files import own_names
 from mtcd.federation.transport import connects_to
 
 

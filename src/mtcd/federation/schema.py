@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from mtcd.config.default_method import default_section
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.schema import (
     AnyMethodSection,
@@ -23,7 +24,7 @@ from mtcd.config.schema import (
     Seed,
     StopSection,
 )
-from mtcd.federation.membership import AddressText, LimitsSection, ListenText, Name
+from mtcd.federation.credentials.membership import AddressText, LimitsSection, ListenText, Name
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.network.topology import DRAWN
 
@@ -54,7 +55,7 @@ class PartyData(Section):
     table: Annotated[Path, AfterValidator(_inside)] | None = None
     columns: list[str] | None = None
     id: str | None = None
-    prepare: Prepare | None = None  # of its own columns: see mtcd.prepare
+    prepare: Prepare | None = None  # of its own columns: see mtcd.data.prepare
 
 
 class PlaceSection(Section):
@@ -146,10 +147,18 @@ class Federation(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_server(cls, given: Any) -> Any:
-        """Set the default method of a federation without a server, stcd."""
-        if isinstance(given, dict) and given.get("server") is None and isinstance(given.get("method", {}), dict):
-            return {**given, "method": {"kind": "stcd", **given.get("method", {})}}
+        """Set the kind of a method that has none, in a federation without a server: stcd."""
+        if isinstance(given, dict) and given.get("server") is None and isinstance(given.get("method"), dict):
+            return {**given, "method": {"kind": "stcd", **given["method"]}}
         return given
+
+    @model_validator(mode="after")
+    def _default_method(self) -> Federation:
+        """Take the default method of a federation, where none is given."""
+        if "method" not in self.model_fields_set:
+            privacy = None if self.privacy is None else self.privacy.settled()
+            self.__dict__["method"] = default_section(self.model, privacy, server=self.server is not None)
+        return self
 
     @model_validator(mode="after")
     def _all_different(self) -> Federation:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.keys import alive_key, channel, control_channel
-from mtcd.federation.membership import Membership
 from mtcd.federation.names import OPERATOR
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"

@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError, NetworkError
-from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.masking.double_masks import SEED_WORDS
-from mtcd.masking.fixed_point import NARROW, WIDE
-from mtcd.masking.masked import masked
-from mtcd.masking.pair_masks import MOST_PLACES
-from mtcd.masking.parties import Masking, UploadBatches
-from mtcd.masking.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
-from mtcd.methods.schedule import Schedule, scheduled
-from mtcd.methods.split_setup import SplitParties
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, NetworkError
+from mtcd.core.registry import Registry
+from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.models.splitnet.setup import SplitParties
 from mtcd.network.topology import Network
-from mtcd.privacy import DOUBLE_MASKED, DP, MASKED, PLAIN, Privacy
+from mtcd.privacy.masked.double_masks import SEED_WORDS
+from mtcd.privacy.masked.fixed_point import NARROW, WIDE
+from mtcd.privacy.masked.masked import masked
+from mtcd.privacy.masked.pair_masks import MOST_PLACES
+from mtcd.privacy.masked.parties import Masking, UploadBatches
+from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
+from mtcd.privacy.settings import DOUBLE_MASKED, DP, MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.limits import Bounds, SplitShapes
 from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Party
-from mtcd.registry import Registry
-from mtcd.schema.bounds import Bounds, SplitShapes
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
-from mtcd.transports import DEFAULT, TRANSPORTS, make_transport
 
 FEWEST_MASKED = 3
 """Clients without which a sum would reveal a single one to another."""
@@ -46,9 +46,9 @@ class Method(ABC):
     has_server = True
     """Whether the parties sync at a server."""
     transport: str = DEFAULT
-    """The form in which aggregates travel, see ``mtcd.transports``."""
+    """The form in which aggregates travel, see ``mtcd.protocol.transports``."""
     aggregation: str = PLAIN
-    """Whether the server receives what it sums as it is, or masked: see ``mtcd.masking``."""
+    """Whether the server receives what it sums as it is, or masked: see ``mtcd.privacy.masked``."""
     warm_starts = False
     """Whether training may start from parameters other than 0."""
     gradient_steps = True
@@ -185,12 +185,20 @@ class Method(ABC):
         """The iterations after which a training must end, whatever the stop rule; None: it need not."""
         return None
 
+    def with_sizes(self, problem: Any) -> Method:
+        """The same method for processes that have some blocks of this problem, and must know the sizes of all."""
+        return self
+
     def sealed(self, dp: DP | None = None) -> Method:
         """The same training with encrypted tokens, and with differential privacy if ``dp`` is given."""
         raise ConfigError(
             f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server keeps the key) or stcd "
             "(the label holder does) with walk: tour."
         )
+
+    def accepting(self, privacy: Privacy) -> Method:
+        """The same training, sealed, with what ``privacy`` accepts to be revealed."""
+        return self
 
     def masked(self, aggregation: str = MASKED) -> Method:
         """The same training with masked uploads, of which the server learns the sum."""
@@ -213,8 +221,21 @@ class Method(ABC):
             f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as divergence.",
         )
 
-    def end_notes(self, network: Network, iterations: int) -> tuple[str, ...]:
-        """Notes for the user on a training that has ended after so many iterations."""
+    def end_notes(
+        self,
+        network: Network,
+        iterations: int,
+        most: int | None = None,
+        objectives: Sequence[tuple[int, float]] = (),
+    ) -> tuple[str, ...]:
+        """Notes for the user on a training that has ended.
+
+        Args:
+            network: The network.
+            iterations: The iterations that were begun.
+            most: ``most_iterations``, or None.
+            objectives: Iterations, in order, and f after each of them, as far as they are known.
+        """
         return ()
 
     @abstractmethod
@@ -289,7 +310,8 @@ def with_privacy(method: Method, privacy: Privacy, split: bool) -> Method:
             "cannot be trained under this encryption. Use model.kind: logistic, or leave privacy out; with svfl, or "
             "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from the server."
         )
-    method = method.sealed(privacy.dp) if privacy.sealed else method
+    if privacy.sealed:
+        method = method.sealed(privacy.dp).accepting(privacy)
     return method if privacy.aggregation == PLAIN else method.masked(privacy.aggregation)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
 from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mtcd.checks import check_whole
-from mtcd.errors import NetworkError, listing
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import NetworkError, listing
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Change, Network, connected_pieces
 

@@ -9,8 +9,8 @@ from itertools import islice
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
-from mtcd.errors import NetworkError, listing
+from mtcd.core.arrays import Array
+from mtcd.core.errors import NetworkError, listing
 from mtcd.network.communities import communities
 from mtcd.network.edges import ClientNames
 from mtcd.network.spectrum import adjacency, fiedler_sparse, laplacian

@@ -13,9 +13,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
+from mtcd.core.seeding import stream
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network, connected_pieces
-from mtcd.seeding import stream
 
 Labels = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from mtcd.errors import NetworkError, listing
+from mtcd.core.errors import NetworkError, listing
 
 Cells = dict[str, str]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from mtcd.errors import NetworkError, did_you_mean
+from mtcd.core.errors import NetworkError, did_you_mean
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.topology import Network, checked_names, neighbour_lists
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
-from mtcd.errors import NetworkError
-from mtcd.seeding import stream
+from mtcd.core.arrays import Array
+from mtcd.core.errors import NetworkError
+from mtcd.core.seeding import stream
 
 SLACK = 1 + 1e-6  # the radius that an error names still connects after it is rounded up to four digits
 

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.seeding import stream
 from mtcd.network.topology import Network, breadth_first
-from mtcd.seeding import stream
 
 DENSE_LIMIT = 1500  # up to this K all eigenvalues are computed, to full precision
 EXACT_DIAMETER_LIMIT = 2000  # up to this K the diameter is computed whatever it takes

@@ -13,10 +13,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import NetworkError, did_you_mean, listing
+from mtcd.core.errors import NetworkError, did_you_mean, listing
+from mtcd.core.seeding import stream
 from mtcd.network.complete import CompleteNeighbours
 from mtcd.network.geometric import random_geometric
-from mtcd.seeding import stream
 
 Neighbours = Sequence[Sequence[int]]
 Edges = NDArray[np.int64]  # one row (k, j) for each edge

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import networkx as nx
 import numpy as np
 
-from mtcd.errors import NetworkError
+from mtcd.core.errors import NetworkError
+from mtcd.core.seeding import stream
 from mtcd.network.topology import Network, breadth_first, connected_pieces
-from mtcd.seeding import stream
 
 # beyond these sizes a search would take longer than it saves
 LARGEST_ROUND_TRIP = 150

@@ -11,20 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mtcd.errors import ConfigError
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.combine import RULES
-from mtcd.methods.dcpa import DCPA
+from mtcd.core.errors import ConfigError
+from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method, resolve_stepsize
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.sealed.settings import SealedTours
-from mtcd.methods.svfl import SVFL
-from mtcd.methods.tree_cg import TreeCG
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tours.acceleration import ACCELERATIONS
+from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks import WALKS
-from mtcd.privacy import PLAIN
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.settings import PLAIN
 from mtcd.theory.stepsize import Smoothness
 
 LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
 
 POINTS = 48  # of a curve, for the slopes
 FEWEST = 4  # measurements, to say anything

@@ -11,13 +11,13 @@ from uuid import uuid4
 
 from mtcd.config.build import Setup, build
 from mtcd.config.schema import Config
-from mtcd.history import Measurement
-from mtcd.ledger.costs import Costs
+from mtcd.core.workers import Backend, Failed, News, Workers, open_workers
 from mtcd.methods.method import Method
 from mtcd.planner.halving import Advance, one_by_one
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
-from mtcd.workers import Backend, Failed, News, Workers, open_workers
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.history import Measurement
 
 PATIENCE = 0.25  # seconds between two looks at the workers
 

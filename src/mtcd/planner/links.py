@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtcd.errors import ConfigError, NetworkError
+from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network

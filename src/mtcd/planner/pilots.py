@@ -10,24 +10,25 @@ from time import perf_counter
 import numpy as np
 
 from mtcd.config.build import Setup
-from mtcd.data.scaling import standardise
-from mtcd.divergence import DIVERGED, worst_end_of
+from mtcd.core.errors import MtcdError
+from mtcd.data.standardise import standardise
 from mtcd.engines.choose import engine_for
-from mtcd.errors import MtcdError
-from mtcd.history import Measurement
-from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.ledger.ledger import LINKS, Ledger
-from mtcd.linear_training import best_objective
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.linear import LinearProblem
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.glm.training import best_objective
 from mtcd.network.topology import Network
-from mtcd.observing import Observer
 from mtcd.planner.forecast import ROUGH, Forecast, forecast
 from mtcd.planner.links import Links
 from mtcd.planner.timing import Travel, travel
-from mtcd.stop import FOR_EVER, Stop
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.ledger import LINKS, Ledger
 from mtcd.theory.stepsize import Smoothness
+from mtcd.training.divergence import DIVERGED, worst_end_of
+from mtcd.training.history import Measurement
+from mtcd.training.observer import Observer
+from mtcd.training.stop import FOR_EVER, Stop
 
 ROUNDING = 1e-9
 # when it comes to choosing, what was not measured counts as this many times worse than it may be at worst ...
@@ -60,7 +61,7 @@ class Task:
     @cached_property
     def smoothness(self) -> Smoothness:
         """L and L_k."""
-        return Smoothness(self.problem)
+        return BlockSmoothness(self.problem)
 
     @cached_property
     def _travels(self) -> dict[str, Travel]:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from mtcd.checks import check_number
 from mtcd.config.build import Setup, resolved_yaml
+from mtcd.config.default_method import method_section
 from mtcd.config.schema import Config
-from mtcd.config.settings import method_section
-from mtcd.errors import ConfigError, MtcdError, NetworkError
-from mtcd.ledger.costs import Costs
+from mtcd.core.checks import check_number
+from mtcd.core.errors import ConfigError, MtcdError, NetworkError
+from mtcd.core.workers import Backend
 from mtcd.methods.method import resolve_stepsize
-from mtcd.methods.sealed.settings import SealedTours
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.hosted_pilots import Racing, hosting
@@ -24,7 +23,8 @@ from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
-from mtcd.workers import Backend
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.protocol.ledger.costs import Costs
 
 TARGET = 1e-4
 SCREEN = 0.2  # of the budget, for making candidates

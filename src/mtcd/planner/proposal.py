@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.planner.forecast import REACHED, Forecast
 from mtcd.planner.pilots import Pilot
+from mtcd.protocol.ledger.costs import Costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ class Proposal:
         if not self.arrives:
             return math.inf, math.inf
         at = self.forecast
+        if not at.iterations:  # the start is at the target
+            return value, value
         return value * at.low / at.iterations, value * at.high / at.iterations
 
     def label(self) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 
-from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError, MtcdError, did_you_mean
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, MtcdError, did_you_mean
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.tree_cg import TreeCG
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.network.clusters import find_clusters
 from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network

@@ -18,12 +18,12 @@ from time import perf_counter
 
 import numpy as np
 
-from mtcd.errors import MtcdError
-from mtcd.methods.combine import RULES
+from mtcd.core.errors import MtcdError
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.model.updates import LocalUpdates
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.planner.pilots import Task
+from mtcd.protocol.updates import LocalUpdates
 
 # what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until something is known
 ACCELERATED, PRIMAL_DUAL, CONJUGATE = 3.0, 0.1, 1.0

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from mtcd.checks import check_number
 from mtcd.config.build import Setup
-from mtcd.engines.virtual_time import Use, VirtualTime
-from mtcd.errors import NetworkError
-from mtcd.observing import Watch
+from mtcd.core.checks import check_number
+from mtcd.core.errors import NetworkError
+from mtcd.core.rows import Rows
 from mtcd.planner.links import SERVER, Links
-from mtcd.rows import Rows
-from mtcd.run import Run
+from mtcd.planner.virtual_time import Use, VirtualTime
+from mtcd.training.observer import Watch
+from mtcd.training.run import Run
 
 
 @dataclass(frozen=True, eq=False)

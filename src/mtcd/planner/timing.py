@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD
-from mtcd.methods.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
+from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
 from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
 
 Mode = Literal["open", "sealed"]
 OPEN, SEALED = "open", "sealed"
@@ -26,6 +26,9 @@ class DP:
     ``clip`` times the square root of their number of columns, the length that standardised rows have on average; steps
     are ``stepsize`` / (N + l2) times the gradient.
 
+    Noise is from the operating system. ``insecure_seeded_noise`` takes it from the seed, the data and these settings
+    instead, for studies in one process that are to be repeated: **such a training protects nobody**.
+
     >>> DP(epsilon=3, parties={"bank": 1}).of("bank")
     1.0
     """
@@ -36,6 +39,7 @@ class DP:
     tours: int = 40
     clip: float = 1.0
     stepsize: float = 1.0
+    insecure_seeded_noise: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "clip", "stepsize"):
@@ -49,6 +53,10 @@ class DP:
                 f"choose one from {1 / MOST_CLIP:g} to {MOST_CLIP:g}."
             )
         check_whole("privacy.dp.tours", self.tours)
+        if not isinstance(self.insecure_seeded_noise, bool):
+            raise ConfigError(
+                f"privacy.dp.insecure_seeded_noise must be true or false, but is {self.insecure_seeded_noise!r}."
+            )
         if not isinstance(self.parties, Mapping):
             raise ConfigError(
                 f"privacy.dp.parties must map names of parties to their epsilon, but is {self.parties!r}."
@@ -80,6 +88,11 @@ class Privacy:
     'masked' (it learns the sum of all uploads only) or 'double-masked' (the same, and a federation goes on without
     parties that are down). ``dp``: noise on the gradients of a sealed training.
 
+    Two kinds of sealed trainings reveal more than 'sealed' promises, and are refused unless they are asked for:
+    ``accept_revealed_columns`` allows a party with one column without a server, where the label holder learns that
+    column; ``accept_revealed_labels`` allows a party with half as many columns as there are samples, or more, which
+    learns labels.
+
     >>> Privacy().mode
     'open'
     """
@@ -87,8 +100,16 @@ class Privacy:
     mode: Mode = "open"
     aggregation: Aggregation = "plain"
     dp: DP | None = None
+    accept_revealed_columns: bool = False
+    accept_revealed_labels: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("accept_revealed_columns", "accept_revealed_labels"):
+            given_flag = getattr(self, name)
+            if not isinstance(given_flag, bool):
+                raise ConfigError(f"privacy.{name} must be true or false, but is {given_flag!r}.")
+            if given_flag and not self.sealed:
+                raise ConfigError(f"privacy.{name} is for privacy.mode: sealed: leave it out.")
         for name, given, choices in (("mode", self.mode, Mode), ("aggregation", self.aggregation, Aggregation)):
             known = get_args(choices)
             if given not in known:

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mtcd.arrays import Array, Rows
-from mtcd.errors import ConfigError
-from mtcd.seeding import shuffled
+from mtcd.core.arrays import Array, Rows
+from mtcd.core.errors import ConfigError
+from mtcd.core.seeding import shuffled
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from mtcd.errors import MtcdError
-from mtcd.ledger.ledger import Ledger
+from mtcd.core.errors import MtcdError
 from mtcd.network.topology import Network
+from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import Parties, Progress
 from mtcd.protocol.state import Snapshot
-from mtcd.protocol.tracer import Tracer
+from mtcd.reporting.trace.tracer import Tracer
 
 
 class Share(Protocol):
@@ -60,7 +60,7 @@ class Engine(ABC):
     Rules for every engine:
 
     - The order of deliveries is the engine's own; a message is delivered exactly once.
-    - Every message is recorded on the ledger as it is sent (``protocol/accounting.py``).
+    - Every message is recorded on the ledger as it is sent (``protocol/ledger/record.py``).
     - A message to ``MONITOR`` becomes an observation. Until the next observation is requested, ``parameters``,
       ``ledger`` and ``snapshot`` are those of the last one. An engine in this process delivers nothing meanwhile. An
       engine with remote parties holds back the party that reported the progress (no other token is under way then),

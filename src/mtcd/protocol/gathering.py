@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.schema.payloads import Payload, payload, stored
-from mtcd.schema.types import Number, Representation
+from mtcd.core.arrays import Array
+from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.types import Number, Representation
 
 
 @payload(6, "c>s")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from mtcd.arrays import Array, Rows
-from mtcd.model.updates import LocalUpdates
+from mtcd.core.arrays import Array, Rows
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.updates import LocalUpdates
 
 Theta: TypeAlias = Any
 """theta_k: an array, or another element of a vector space, such as an ensemble of trees."""
@@ -64,7 +64,7 @@ class ClientModel(Protocol):
         """L_k."""
 
     def survey(self) -> Array:
-        """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/survey.py``."""
+        """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/tours/survey.py``."""
 
     def local_update(self, theta: Theta, aggregate: Array, updates: LocalUpdates) -> Theta:
         """Local updates of theta_k; the aggregate is updated in place. Returns the new theta_k.

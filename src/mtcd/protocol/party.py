@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.protocol.codec.arrays import AggregateField, FusionField
+from mtcd.protocol.codec.fields import Optional
+from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.types import Count, Iteration, Number, Parameters
 from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
-from mtcd.protocol.transport import Transport
-from mtcd.schema.arrays import AggregateField, FusionField
-from mtcd.schema.fields import Optional
-from mtcd.schema.payloads import Payload, payload, stored
-from mtcd.schema.types import Count, Iteration, Number, Parameters
+from mtcd.protocol.transports.transport import Transport
 
 SERVER = -1
 MONITOR = -2
@@ -119,6 +119,13 @@ class Party(Stateful, ABC):
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:
         """Process a message; returns the messages to send, in order."""
+
+    def restarted(self) -> Sequence[Message] | None:
+        """A new process has restored this party from a journal, which may be from an earlier moment than its last one.
+
+        Returns the messages to send; None if nothing has changed.
+        """
+        return None
 
     def is_early(self, payload: Payload) -> bool:
         """Whether a message must wait for an earlier one, which links may deliver after it."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
+from mtcd.protocol.codec.payloads import STORED
 from mtcd.protocol.state import Snapshot
-from mtcd.schema.payloads import STORED
 
 PLAIN = (type(None), bool, int, float, str)
 SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}

@@ -8,15 +8,14 @@ from typing import Annotated
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.errors import WireError
-from mtcd.model.updates import Gains
-from mtcd.schema.arrays import AggregateField
-from mtcd.schema.bounds import MOST, Bounds
-from mtcd.schema.fields import ClientSet, Optional, Row, Usually, WeightsByIteration, Whole
-from mtcd.schema.payloads import Nested, Payload, payload, stored
-from mtcd.schema.reading import REAL
-from mtcd.schema.types import Aggregate, Bool, Count, Iteration, Number, TokenIndex, last_client
+from mtcd.core.arrays import Array
+from mtcd.core.errors import WireError
+from mtcd.protocol.codec.arrays import AggregateField
+from mtcd.protocol.codec.fields import ClientSet, Optional, Row, Usually, WeightsByIteration, Whole
+from mtcd.protocol.codec.limits import MOST, Bounds
+from mtcd.protocol.codec.payloads import Nested, Payload, payload, stored
+from mtcd.protocol.codec.reading import REAL
+from mtcd.protocol.codec.types import Aggregate, Bool, Count, Iteration, Number, TokenIndex, last_client
 
 NOTHING = np.zeros(0)
 SURVEYED = 5
@@ -87,7 +86,7 @@ class Tally:
 @stored
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What the plateau rule (``mtcd.plateau``) remembers: the windows that have ended, and the best value so far."""
+    """What the plateau rule (``mtcd.training.plateau``) remembers: ended windows, and the best value so far."""
 
     ended: Count
     best: Number
@@ -139,13 +138,6 @@ class Token(Payload):
     @property
     def wide_floats(self) -> int:
         return self.extra
-
-    def known_gains(self, client: int) -> Gains | None:
-        """What it tells a client about gains; None unless parties compare them."""
-        return None
-
-    def record(self, client: int, gains: Gains) -> None:
-        """Note the gain of a client."""
 
     def check(self, bounds: Bounds) -> None:
         instruction, tally = self.instruction, self.tally

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError
 
 
 @dataclass(frozen=True)

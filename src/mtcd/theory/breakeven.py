@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from mtcd.checks import check_whole
+from mtcd.core.checks import check_whole
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from mtcd.arrays import Array
-from mtcd.errors import ConfigError
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError
+from mtcd.core.seeding import stream
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
 from mtcd.network.walks.declared import is_irreducible
-from mtcd.seeding import stream
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
 ROUNDING = 1e-12

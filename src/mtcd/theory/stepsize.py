@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.errors import DataError
-from mtcd.model.linear import LinearProblem
-from mtcd.objective.losses.squared import Squared
-from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
-from mtcd.objective.weighted import Weighted
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError
 
 
-@dataclass(frozen=True, eq=False)
-class Smoothness:
-    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed on first use."""
+class Smoothness(ABC):
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. A kind of model computes them."""
 
-    problem: LinearProblem
+    problem: Any
+    """The problem whose constants they are, with its ``penalties``."""
     named: ClassVar[str] = "L"
     """The name of the overall constant in notes."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def overall(self) -> float:
         """L."""
-        return positive(overall_smoothness(self.problem.blocks, self.problem.loss, self.l2))
 
-    @cached_property
+    @property
+    @abstractmethod
     def blocks(self) -> Array:
         """L_k, one per client."""
-        L = block_smoothness(self.problem.blocks, self.problem.loss, self.l2)
-        positive(float(L.max()))
-        return L
-
-    @cached_property
-    def longest(self) -> float:
-        """max_n |x_n|^2, rows scaled by the weights of samples."""
-        return sample_norm([self.problem.loss.scaled(X) for X in self.problem.blocks])
 
     @property
+    @abstractmethod
     def norm(self) -> float:
         """max_k |X_k|^2, whatever the weights of samples."""
-        loss = self.problem.loss
-        if isinstance(loss, Weighted):
-            return float(block_smoothness(self.problem.blocks, Squared()).max())
-        return (float(self.blocks.max()) - self.l2) / loss.curvature
 
+    @abstractmethod
     def batch(self, size: int | None) -> float:
-        """An upper bound of L for the objective of a mini-batch of this size.
-
-        A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at most
-        as curved as N copies of the longest sample.
-        """
-        if size is None:
-            return self.overall
-        N, loss = self.problem.samples, self.problem.loss
-        return min(N / size * (self.overall - self.l2), N * loss.curvature * self.longest) + self.l2
+        """An upper bound of L for the objective of a mini-batch of this size."""
 
     @property
+    @abstractmethod
     def l2(self) -> float:
         """The weight of the l2 penalty."""
-        return self.problem.penalties[0].l2
 
 
 def positive(L: float) -> float:

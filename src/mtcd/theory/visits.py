@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from mtcd.arrays import Array
-from mtcd.checks import check_whole
-from mtcd.errors import ConfigError
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError
+from mtcd.core.terminal.known import DECLARE
 from mtcd.network.spectrum import diameter
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import checked_start, inside
 from mtcd.network.walks.walk import Walk, declares_transitions, facts_of, make_walk
-from mtcd.theory.known import DECLARE
 from mtcd.theory.starts import Roam
 
 R = TypeVar("R")

@@ -5,7 +5,7 @@
 ``journal``, ``records``, ``tensors``, ``mapped``: what a party keeps, as bytes. ``codecs``: envelopes on the wire.
 
 No network in here, and no clock: their owner passes in what arrives and who is down (``mtcd.federation.node`` for
-processes, ``mtcd.federation.simulate`` for tests). Journals: what is kept comes back, damage is noticed, and a commit
+processes, ``mtcd.testing.simulator`` for tests). Journals: what is kept comes back, damage is noticed, and a commit
 that was cut short is not there (``test_delivery_journal``, ``test_delivery_records``). Envelopes and acks as bytes,
 every field mutated: ``test_delivery_codecs``.
 """

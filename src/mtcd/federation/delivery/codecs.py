@@ -1,6 +1,6 @@
 """Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms, the clients to avoid.
 
-Every field is checked on arrival, as in ``frame.py``. ``Bounds.sender`` is the authenticated peer of a link: envelopes
+Every field is checked on arrival, as in ``frames.py``. ``Bounds.sender`` is the authenticated peer of a link: envelopes
 and acks under another name are refused.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.errors import WireError
-from mtcd.federation.delivery.envelopes import (
+from mtcd.core.errors import WireError
+from mtcd.federation.delivery.frames import Header, as_view, decode_first, encode_parts, largest
+from mtcd.protocol.codec.envelopes import (
     Ack,
     Cancelled,
     End,
@@ -27,10 +28,9 @@ from mtcd.federation.delivery.envelopes import (
     Terms,
     Undeliverable,
 )
-from mtcd.federation.frame import Header, as_view, decode_first, encode_parts, largest
+from mtcd.protocol.codec.limits import MOST, Bounds
+from mtcd.protocol.codec.reading import I8, OUT_OF_RANGE, Reader
 from mtcd.protocol.party import MONITOR, SERVER, Message
-from mtcd.schema.bounds import MOST, Bounds
-from mtcd.schema.reading import I8, OUT_OF_RANGE, Reader
 
 MOST_TERMS = 4096
 

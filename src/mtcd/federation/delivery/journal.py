@@ -12,11 +12,11 @@ from zlib import crc32
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.errors import JournalError
+from mtcd.core.arrays import Array
+from mtcd.core.errors import JournalError
+from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.mapped import mapped_numbers
-from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
-from mtcd.version import JOURNAL_FORMAT
+from mtcd.protocol.codec.records import Parts, Writer, pack, unpack
 
 KIND = b"MTCDJRN"
 MAGIC = KIND + b"%d" % JOURNAL_FORMAT  # eight bytes

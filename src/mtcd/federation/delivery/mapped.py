@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.errors import MtcdError
+from mtcd.core.arrays import Array
+from mtcd.core.errors import MtcdError
 
 
 def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.envelopes import End, Envelope, Terms
+from mtcd.protocol.codec.envelopes import End, Envelope, Terms
 from mtcd.protocol.party import MONITOR, Message, Part, Party
+from mtcd.training.divergence import DIVERGED
 
 if TYPE_CHECKING:
     from mtcd.federation.delivery.reliable_party import ReliableParty

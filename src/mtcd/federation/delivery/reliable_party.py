@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope, Terms
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.accounting import record
+from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope, Terms
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import MONITOR, Message, Party
 from mtcd.protocol.token import Windows
 
@@ -80,6 +80,8 @@ class ReliableParty:
         self.ended: End | None = None
         self.ended_here = False
         """Whether this party has ended the training."""
+        self.resumed = False
+        """Whether the journal had a commit to continue from."""
         policy.delivery = self
 
     # The journal
@@ -99,7 +101,17 @@ class ReliableParty:
         self.windows = kept["windows"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
         self.policy.restore(kept)
+        self.resumed = True
         return self
+
+    def started(self) -> None:
+        """A new process runs this party: tell the party, if it has run before, and the policy."""
+        if self.resumed and self.ended is None:
+            messages = self.party.restarted()
+            if messages is not None:
+                self.reports += self.send(messages, None)
+                self.commit()
+        self.policy.started()
 
     def snapshot(self) -> dict[str, Any]:
         """All that a restart needs."""

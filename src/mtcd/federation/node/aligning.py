@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from mtcd.errors import DataError, MtcdError, WireError
+from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.federation.alignment import announce, rows_of
-from mtcd.federation.kit import Kit
-from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.asking import Answers, Questions
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.mail import IncomingRequest, Mail
-from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.federation.node.rpc_client import Answers, Questions
 from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mtcd.errors import WireError
+from mtcd.core.errors import WireError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.mail import IncomingRequest
+from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
 
 if TYPE_CHECKING:
@@ -35,11 +35,13 @@ def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Incomi
 
 
 def _status(node: Node) -> dict[str, Any]:
+    node.watched.asked()
     trainer, config = node.trainer, node.kit.config
     status: dict[str, Any] = {
         "name": config.name,
         "phase": node.phase,
         "connected": sorted(node.mail.link.up & set(config.peers)),
+        "lost": {name: int(when) for name, when in node.lost.items()},
         "waiting_for": node.waits_for(),
         "aligning": _aligning(node),
         "last_words": node.farewell.known.signed(),

@@ -6,26 +6,29 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.divergence import DIVERGED
-from mtcd.errors import WireError
-from mtcd.federation.kit import Kit
-from mtcd.federation.last_words import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
+from mtcd.core.errors import WireError
+from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.farewell import Farewell
+from mtcd.federation.node.context import Station
+from mtcd.federation.node.exit_status import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
+from mtcd.federation.node.exit_status_gossip import Farewell
+from mtcd.federation.node.final_check import Outcome, Verdict
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.leaving import Leaving
-from mtcd.federation.node.mail import IncomingRequest
-from mtcd.federation.node.role import Participant, Role
-from mtcd.federation.node.station import Station
+from mtcd.federation.node.refusal import Refusal, UnableError
+from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.training import Trainer
-from mtcd.federation.node.verdict import Outcome, Verdict
 from mtcd.federation.node.watch import Watch
+from mtcd.federation.node.watched import Watched
 from mtcd.federation.participant.keeping import Summary, keep_metrics
+from mtcd.federation.participant.participant import Participant, Role
 from mtcd.protocol.party import Party
+from mtcd.training.divergence import DIVERGED
 
 FINAL_MODULE = "words"
 NOT_TESTED = (
@@ -47,10 +50,12 @@ class Ending:
     def __init__(self, kit: Kit, participant: Participant, folder: RunFolder, station: Station) -> None:
         self.kit, self.participant, self.folder, self.station = kit, participant, folder, station
         station.failed = self._failed
+        self.refusal = Refusal(station, self._has_begun)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self.outcome = Outcome()
         """The outcome of the evaluation after the end."""
         self.farewell = Farewell(station, folder)
+        self.watched = Watched(station.loop)
         self.stay_seconds = 0.0
         """For how long this party stays after the end, to answer the operator."""
         self.staying = False
@@ -143,15 +148,38 @@ class Ending:
             self.staying = True
             self.log.say("staying", f"Staying for {self.stay_seconds:g} s, to answer the operator.")
             self.loop.later(self.stay_seconds, self.loop.stop)
-        self.farewell.leave((lambda: None) if self.stay_seconds else self.loop.stop)
+        self.farewell.leave((lambda: None) if self.stay_seconds else self._leave_operator)
+
+    def _leave_operator(self) -> None:
+        self.watched.leave(self.loop.stop)
+
+    def _has_begun(self) -> bool:
+        """Whether training has begun here: this party has sent or processed something that counts."""
+        if self.trainer is None:
+            return False
+        reliable = self.trainer.reliable
+        return reliable.ended is not None or any(reliable.ledger.messages("sent").values())
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether an engine of this process observes all parties, and ends them itself if one fails."""
+        return False
 
     def _failed(self, error: BaseException) -> None:
         """Tell the others that this process ends, while its links are open. What has ended stays as it was told."""
-        if self.status is None:
-            how = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
-            status = "" if how == INTERRUPTED else type(error).__name__
-            iteration = None if self.watch is None else self.watch.iteration
-            self.farewell.say_at_once(how, status=status, iteration=iteration)
+        if self.status is not None:
+            return
+        how = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
+        facts: dict[str, Any] = {"status": "" if how == INTERRUPTED else type(error).__name__}
+        facts["iteration"] = None if self.watch is None else self.watch.iteration
+        if isinstance(error, UnableError):
+            facts["status"] = f"{error.party} cannot take part"
+        opening = isinstance(error, UnableError) or not self.folder.has_run
+        if how == INTERRUPTED or not opening or self.is_observed:
+            self.farewell.say_at_once(how, **facts)
+        else:  # all are needed until training begins: nobody is to wait for this party
+            self.farewell.say(how, **facts)
+            self.refusal.tell(error)
 
     def _keep(self) -> Summary:
         assert self.trainer is not None

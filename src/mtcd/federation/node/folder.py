@@ -10,16 +10,20 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from mtcd.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.version import JOURNAL_FORMAT, PROTOCOL, VERSION
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.private_files import write_files
-from mtcd.version import JOURNAL_FORMAT, PROTOCOL, VERSION
 
 AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
 VERDICT, WRITTEN_BY, LOCK = "verdict.json", "version.json", ".lock"
 VERSIONS = {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
 BEFORE = {"mtcd": "0.1.0", "protocol": 6, "journal": 8}
 """The versions of folders that say nothing about them."""
+
+
+class FolderInUseError(ConfigError):
+    """Another process of the same party uses the run folder."""
 
 
 class RunFolder:
@@ -33,7 +37,7 @@ class RunFolder:
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(
+            raise FolderInUseError(
                 f"{path} is in use: this party is already running. Stop that process, or give another folder (--out)."
             ) from None
         except OSError as error:
@@ -48,6 +52,11 @@ class RunFolder:
     def journal(self) -> Path:
         """The path of the journal, without its suffix."""
         return self.path / JOURNAL
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a run was agreed in this folder."""
+        return (self.path / AGREED).exists()
 
     def agreed(self) -> tuple[Agreed, float] | None:
         """The agreed settings and the time of the agreement; None before it."""

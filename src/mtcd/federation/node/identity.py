@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.sealed import Seal
-from mtcd.masking.parties import MaskingClient
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.relay_encryption import Seal
+from mtcd.privacy.masked.parties import MaskingClient
 from mtcd.protocol.party import SERVER, Parties
 
 KIND = "public key of masks"
@@ -20,16 +20,16 @@ class CertifiedIdentity:
     config: KitConfig
     run: str
 
-    def sign(self, key: bytes) -> bytes:
+    def sign(self, content: bytes) -> bytes:
         """The signature with the certificate of this party."""
-        return self.seal.sign(KIND, self._body(key))
+        return self.seal.sign(KIND, self._body(content))
 
-    def verify(self, client: int, key: bytes, signature: bytes) -> None:
-        """Raise a WireError unless this client has signed the key for this run."""
-        self.seal.verify(self.config.parties[client], KIND, self._body(key), signature)
+    def verify(self, client: int, content: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the content for this run."""
+        self.seal.verify(self.config.parties[client], KIND, self._body(content), signature)
 
-    def _body(self, key: bytes) -> bytes:
-        return self.run.encode() + b"\n" + key
+    def _body(self, content: bytes) -> bytes:
+        return self.run.encode() + b"\n" + content
 
 
 def certify(parties: Parties, number: int, seal: Seal | None, config: KitConfig, run: str) -> None:

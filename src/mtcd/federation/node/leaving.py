@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from mtcd.federation.delivery.envelopes import End
-from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
+from mtcd.federation.node.rpc_client import Questions
 from mtcd.federation.node.training import Trainer
+from mtcd.protocol.codec.envelopes import End
 
 LONGEST_STAY_SECONDS = 30.0
 UNREACHABLE_STAY_SECONDS = 10.0  # an unreachable party may be restarting

@@ -17,8 +17,8 @@ from typing import Any
 
 import zenoh
 
-from mtcd.errors import MtcdError
-from mtcd.federation.credentials import Credentials
+from mtcd.core.errors import MtcdError
+from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.keys import alive_key, channel, control_channel, message_key
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters

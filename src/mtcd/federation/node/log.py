@@ -14,8 +14,8 @@ from logging import DEBUG, ERROR, INFO, WARNING
 from pathlib import Path
 from typing import Any
 
-from mtcd.divergence import DIVERGED
 from mtcd.federation.node.log_handlers import LogFile, Screen, Tail
+from mtcd.training.divergence import DIVERGED
 
 TAIL = 1000  # events that the operator can request
 KINDS = 1000  # kinds of events that are counted separately; further ones are counted per party
@@ -36,15 +36,26 @@ REQUESTS = {  # kinds of requests, as text
     "verdict": "the verdict on divergence",
     "add": "a masked sum",
     "last_word": "a last word",
+    "check": "a request to check the requirements of the run",
+    "unable": "the news that a party cannot take part",
 }
+
+
+def in_words(kind: str) -> str:
+    """A kind of requests as text, with its article.
+
+    >>> in_words("align"), in_words("envelope"), in_words("message")
+    ('a request to align samples', 'an envelope', 'a message')
+    """
+    article = "an" if kind[:1].lower() in "aeio" else "a"
+    return REQUESTS.get(kind, f"{article} {kind}")
 
 
 LEVELS = {  # of events; all others are informative
     "failed": ERROR,
     DIVERGED: ERROR,
-    **dict.fromkeys(
-        ("early", "incompatible", "interrupted", "left", "lost", "older", "refused", "unsent", "waiting"), WARNING
-    ),
+    **dict.fromkeys(("early", "incompatible", "interrupted", "left", "lost", "older"), WARNING),
+    **dict.fromkeys(("refused", "unreached", "unsent", "waiting"), WARNING),
     "link": DEBUG,
 }
 LOGGER = "mtcd.federation"
@@ -76,7 +87,7 @@ class Log:
 
     def refused(self, sender: str, what: str, why: str) -> None:
         """Log a refused request, throttled."""
-        sentence = f"Refused {REQUESTS.get(what, f'a {what}')} from {sender}: {tidy(why)}"
+        sentence = f"Refused {in_words(what)} from {sender}: {tidy(why)}"
         self.throttled(("refused", sender, what, why), sentence, often=1, sender=sender)
 
     def throttled(self, kind: tuple[str, ...], sentence: str, often: int = OFTEN, **facts: Any) -> None:

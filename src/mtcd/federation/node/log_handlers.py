@@ -14,8 +14,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from mtcd.errors import ConfigError
-from mtcd.files import plain
+from mtcd.core.errors import ConfigError
+from mtcd.core.files import plain
 
 FILE_BYTES = 10 * 2**20  # of a log, after which it becomes log.jsonl.1, and that log.jsonl.2, ...
 KEPT_FILES = 5  # besides the one that is written

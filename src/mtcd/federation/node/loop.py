@@ -15,7 +15,7 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import TypeVar
 
-from mtcd.errors import MtcdError
+from mtcd.core.errors import MtcdError
 
 T = TypeVar("T")
 Action = Callable[[], None]
@@ -44,6 +44,10 @@ class Loop:
     def later(self, seconds: float, act: Action) -> None:
         """Run an action after a delay; only from the loop's own thread."""
         heapq.heappush(self._timers, (self.now() + seconds, next(self._count), act))
+
+    def drop_timers(self) -> None:
+        """Forget the actions that wait for their time; only from the loop's own thread."""
+        self._timers.clear()
 
     def work(
         self, job: Callable[[], T], then: Callable[[T], None], failed: Callable[[MtcdError], None] | None = None

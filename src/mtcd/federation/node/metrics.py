@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mtcd.version import PROTOCOL, VERSION
+from mtcd.core.version import PROTOCOL, VERSION
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from mtcd.core.http import NOTHING, Answer, Closing, WebServer, names_this_machine
+from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.node.metrics import PartyCollector
-from mtcd.version import PROTOCOL, VERSION
-from mtcd.web import NOTHING, Answer, Closing, WebServer, names_this_machine
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node

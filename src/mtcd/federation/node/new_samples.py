@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.config.schema import AdditiveSection, SplitSection
-from mtcd.errors import DataError, MtcdError
-from mtcd.extras import find
-from mtcd.families.trained import additive_columns
-from mtcd.federation.kit import Kit
-from mtcd.federation.kit_schema import KitConfig
+from mtcd.core.errors import DataError, MtcdError
+from mtcd.core.optional import find
+from mtcd.data.prepare.recipe import AUTO
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.node.folder import AGREED
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.predicting import NewSamples, Written, as_json, classes_from
-from mtcd.federation.participant.additive import AdditiveBlock, additive_of
-from mtcd.federation.participant.block import PartyBlock, read_block
-from mtcd.federation.participant.problem import glm_of
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
-from mtcd.federation.private_files import write_files
-from mtcd.model.predicted import Columns
-from mtcd.model.trained import linear_columns
-from mtcd.prepare.recipe import AUTO
+from mtcd.models.glm.party.block import PartyBlock, read_block
+from mtcd.models.glm.party.problem import glm_of
+from mtcd.models.glm.trained import linear_columns
+from mtcd.models.predicted import Columns
+from mtcd.models.trees.party import AdditiveBlock, additive_of
+from mtcd.models.trees.trained import additive_columns
 
 Decide = Callable[[NDArray[np.float64], Any], Columns]
 
@@ -38,6 +38,7 @@ class New:
     """A table of new samples."""
 
     table: PartyTable
+    block: Any
 
     @property
     def ids(self) -> Sequence[str]:
@@ -48,6 +49,11 @@ class New:
     def samples(self) -> int:
         """The number of rows of the table."""
         return self.table.rows
+
+    def notes(self, rows: Sequence[int]) -> Sequence[str]:
+        """Notes on values that are not as in the training rows."""
+        preparation, frame = self.block.preparation, self._of(rows).frame
+        return [] if preparation is None or frame is None else preparation.notes_on_new(frame)
 
     def _of(self, rows: Sequence[int]) -> PartyTable:
         return self.table.take(rows)
@@ -81,8 +87,6 @@ class LinearNew(New):
 class NetworkNew(New):
     """New samples for a network of a split model."""
 
-    block: Any
-
     @property
     def width(self) -> int:
         """The width of the aggregate."""
@@ -107,7 +111,7 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
     """A party's new samples, in the columns of the block that is in the run folder."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        block: Any = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
+        block: Any = find("mtcd.models.splitnet.party.block").read_network_block(config, kit.code, run)
         return NetworkNew(_new_table(config, data, key, block), block)
     block = read_block(run)
     if block.party != config.name:
@@ -136,7 +140,7 @@ def server_decides(kit: Kit, run: Path) -> Decide:
     """The decision function of a server that learns the predictions."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        block = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
+        block = find("mtcd.models.splitnet.party.block").read_network_block(config, kit.code, run)
         return lambda sums, classes: block.columns_of(sums.astype(np.float32))
     if isinstance(config.model, AdditiveSection):
         additive = additive_of(config)

@@ -8,37 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import Any
 
 import numpy as np
 
-from mtcd.errors import MtcdError, WireError
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.kit import Kit
+from mtcd.federation.node.context import Station
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.counted_journal import CountedJournal
 from mtcd.federation.node.ending import Ending
+from mtcd.federation.node.final_check import Verdict
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.identity import certify
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import IncomingRequest
 from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
 from mtcd.federation.node.rejoining import COUNTS
-from mtcd.federation.node.role import Participant, Role
-from mtcd.federation.node.station import Station
+from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.training import Trainer
-from mtcd.federation.node.verdict import Verdict
 from mtcd.federation.node.watch import Report
+from mtcd.federation.participant.participant import Participant, Role
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.methods.hosting import Share
-from mtcd.methods.sealed.payloads import SealedToken
-from mtcd.methods.svfl import Shared
+from mtcd.methods.mtcd.client import Share
+from mtcd.methods.svfl.svfl import Shared
+from mtcd.privacy.sealed.payloads import SealedToken
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
 WAITING_NOTE_SECONDS = 5.0
+ADVICE_SECONDS = 30.0
+"""Without any connection to a peer, after which this party says how to find out why."""
 PHASES = OPENING, TRAINING, ENDED = "opening", "training", "ended"
 OTHER_RUN = (
     "The other parties are in a run that is not in this folder. If this party took part in it, start it with the "
@@ -77,11 +80,14 @@ class Node(Ending):
         self.leading: OpeningLeader | None = None
         self.following: OpeningFollower | None = None
         self.report: Report | None = None
-        """The callback of an engine that observes this party: see ``federation/engine.py``."""
+        """The callback of an engine that observes this party: see ``testing/federation_engine.py``."""
         self._early: float | None = None
         """The time since which other parties train while this one does not."""
+        self.lost: dict[str, float] = {}
+        """By peer whose connection was lost, and did not come back: when, in seconds since 1970."""
         for kind in ("envelope", "ready", COUNTS):
             self.mail.on(kind, self._too_early)  # until there is a trainer
+        self._began = self.loop.now()
         answer_operator(self)
 
     def run(self) -> str:
@@ -99,6 +105,10 @@ class Node(Ending):
         """Close the links and the folder of a node that does not run."""
         self.station.close()
         self.folder.close()
+
+    @property
+    def is_observed(self) -> bool:
+        return self.report is not None
 
     # Before training
 
@@ -191,7 +201,19 @@ class Node(Ending):
             early = self._early is not None and self.loop.now() - self._early > WAITING_NOTE_SECONDS
             if self.trainer is None and early and reached:
                 self.log.throttled(("early",), OTHER_RUN)
+            if self.trainer is None and self.loop.now() - self._began > ADVICE_SECONDS:
+                self._say_how_to_check()
             self.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
+
+    def _say_how_to_check(self) -> None:
+        """Log once, for peers without a connection: a certificate that has expired, say, lets them tell nobody."""
+        if missing := self.station.missing():
+            sentence = (
+                f"Still no connection to {', '.join(missing)}: not started, or cannot be reached. On its host, 'mtcd "
+                "party KIT --check' (or 'mtcd server') finds what is wrong there, such as its certificate, its clock "
+                "or its address."
+            )
+            self.log.throttled(("unreached", *missing), sentence, often=1, missing=missing)
 
     def _too_early(self, request: IncomingRequest) -> None:
         """Drop a message of a training that has not begun here: soon it will, unless this party lost its folder."""
@@ -215,6 +237,10 @@ class Node(Ending):
         return TRAINING if self.trainer.reliable.ended is None else ENDED
 
     def _changed(self, name: str, up: bool) -> None:
+        if up:
+            self.lost.pop(name, None)
+        else:
+            self.lost[name] = time()
         if self.trainer is not None:
             self.trainer.changed(name, up)
         if up:

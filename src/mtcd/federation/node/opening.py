@@ -2,6 +2,7 @@
 
 The label holder leads. It sends these requests to every other party, and retries until each has answered:
 
+- ``check``: what takes two to check, such as clocks (see ``checking.py``); the server is asked too;
 - ``align``: find the common ids (see ``aligning.py``);
 - ``prepare``: announces the common samples; the answer holds what resolves the step size. If samples or classes have
   weights, it depends on them, and the labels come with the request;
@@ -9,7 +10,8 @@ The label holder leads. It sends these requests to every other party, and retrie
   federation file allows it.
 
 Each party writes the agreement into its run folder before training, and reads it from there after a restart. A party
-that restarts before the agreement is simply request again.
+that restarts before the agreement is simply asked again. One that finds that it cannot take part tells all others, and
+ends (see ``refusal.py``).
 """
 
 from __future__ import annotations
@@ -19,16 +21,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mtcd.errors import ConfigError, WireError
-from mtcd.federation.kit import Kit
+from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
+from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Samples, agreed_rows
-from mtcd.federation.node.asking import Answers, Questions
+from mtcd.federation.node.checking import CHECK, OpeningCheck, facts_of
+from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.mail import IncomingRequest, Mail
-from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.federation.node.rpc_client import Answers, Questions
 
 PURPOSE = "training"
+OWN_ERRORS = (DataError, ConfigError, NotInstalledError)
+"""What a party raises on its own table, settings and packages; messages that are not valid raise a WireError."""
 WHICH = "which"
 
 
@@ -79,14 +84,25 @@ class OpeningFollower:
         self._confirmed: str | None = None
         """The run that the leader has confirmed."""
         self.alignment = AlignmentFollower(mail, kit, kit.config.labels.held_by, PURPOSE, part, log)
+        mail.on(CHECK, self._answer_check)
         mail.on("start", self._start)
         if part is not None:
             mail.on("prepare", self._prepare)
 
+    def _answer_check(self, request: IncomingRequest) -> None:
+        self.alignment.read(request, 0)
+        request.answer(facts_of(self.kit.config))
+
     def _prepare(self, request: IncomingRequest) -> None:
         _, (announcement, *labels) = self.alignment.read(request, 1, more=1)
         assert self.part is not None
-        request.answer(self.part.facts(self.alignment.rows(announcement), *labels))
+        rows = self.alignment.rows(announcement)
+        try:
+            facts = self.part.facts(rows, *labels)
+        except OWN_ERRORS as error:
+            self._give_up(request, error)
+            return
+        request.answer(facts)
 
     def _start(self, request: IncomingRequest) -> None:
         _, (packed,) = self.alignment.read(request, 1)
@@ -102,9 +118,18 @@ class OpeningFollower:
             return
         if self.agreed is None:
             self._check(agreed)
-            self.start(agreed)
+            try:
+                self.start(agreed)
+            except OWN_ERRORS as error:
+                self._give_up(request, error)
+                return
             self.agreed = agreed
         request.answer()
+
+    def _give_up(self, request: IncomingRequest, error: MtcdError) -> None:
+        """End this party by an error on its own data, settings or packages: the leader would ask again for ever."""
+        request.drop()
+        self.mail.loop.call(lambda: _raise(error))
 
     def _confirm(self, run: str) -> None:
         """Ask the leader for its run: a relayed request may be a replay, but the answer to this one is fresh."""
@@ -147,12 +172,13 @@ class OpeningLeader:
     ) -> None:
         self.questions, self.kit, self.part, self.start, self.go = questions, kit, part, start, go
         self.leader = AlignmentLeader(questions, kit, PURPOSE, part, log)
+        self.check = OpeningCheck(questions, kit.config, log)
         self.confirmed = confirmed
         """The parties that have confirmed the start: one that lost its folder since then must not start again."""
 
     def lead(self) -> None:
-        """Begin with the alignment of samples."""
-        self.leader.align(self._prepare)
+        """Begin with the check of all others, then with the alignment of samples."""
+        self.check.begin(self.leader.wrapped(), lambda: self.leader.align(self._prepare))
 
     def start_others(self, agreed: Agreed, opener: str | None) -> None:
         """Start all parties that have not confirmed the start."""
@@ -189,3 +215,7 @@ class OpeningLeader:
         body = self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
         bodies = dict.fromkeys(self.leader.others, body)
         self.questions.ask("prepare", bodies, answered)
+
+
+def _raise(error: MtcdError) -> None:
+    raise error

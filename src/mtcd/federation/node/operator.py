@@ -15,8 +15,8 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.federation.credentials import Credentials
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR, Address, parse_address
 from mtcd.federation.node.counters import Counters
@@ -36,8 +36,13 @@ class Patience(NamedTuple):
     answer: float
 
 
-QUICK = Patience(0.4, 3.0)
-THOROUGH = Patience(2.0, 5.0)
+ANSWER_SECONDS = 5.0
+THOROUGH = Patience(2.0, ANSWER_SECONDS)
+
+
+def patience_of(seconds: float) -> Patience:
+    """To wait so long for a connection; a party that is connected has five seconds or more to answer."""
+    return Patience(seconds, max(seconds, ANSWER_SECONDS))
 
 
 def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:

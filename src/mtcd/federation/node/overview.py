@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from mtcd.errors import WireError
-from mtcd.federation.last_words import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED, LastWord, LastWords
-from mtcd.federation.membership import Membership
-from mtcd.federation.node.answers import read_status, read_words
-from mtcd.ledger.costs import Costs
-from mtcd.ledger.ledger import Ledger
+from mtcd.core.errors import WireError
+from mtcd.federation.credentials.credentials import Credentials
+from mtcd.federation.credentials.membership import Membership
+from mtcd.federation.node.exit_status import (
+    DIVERGED,
+    FAILED,
+    FILE,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    STOPPED,
+    LastWord,
+    LastWords,
+)
+from mtcd.federation.node.rpc_answers import read_status, read_words
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
 
 NOT_REACHED, NOT_READABLE, ENDED = "not reached", "not readable", "ended"
 UP = ("opening", "training", ENDED)
@@ -22,6 +34,8 @@ WELL = (*UP, FINISHED, STOPPED, DIVERGED)
 LEFT = (FINISHED, STOPPED, DIVERGED, FAILED, INTERRUPTED)
 FINAL = (ENDED, NOT_REACHED, NOT_READABLE, *LEFT)
 """The phases of parties that have left a last word, and of all from which nothing is to be expected."""
+DEAD = (NOT_REACHED, FAILED)
+"""The phases of parties that somebody has to look after."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -32,11 +46,33 @@ def in_words(one: Mapping[str, Any]) -> str:
         day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
         why = f" ({one['ended']})" if one["ended"] not in ("", one["phase"]) else ""
         return f"{one['phase']} {day}{when:%H:%M} UTC{why}"
+    if one["phase"] == NOT_REACHED:
+        return _absence(one)
     if one.get("ended"):
         return f"ended ({one['ended']})"
     if aligning := one.get("aligning"):
         return f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, {aligning['seconds']:.0f} s"
     return str(one["phase"])
+
+
+def is_dead(one: Mapping[str, Any]) -> bool:
+    """Whether a party has failed or is not reached. One that dials out only is not: others are connected to it."""
+    return one["phase"] in DEAD and not one.get("dials_out")
+
+
+def _absence(one: Mapping[str, Any]) -> str:
+    """Since when a party is not reached, or by whom it is all the same."""
+    if one.get("linked"):
+        return f"{NOT_REACHED} from here, but connected to {', '.join(one['linked'])}"
+    if not one.get("since"):
+        return NOT_REACHED
+    return f"{NOT_REACHED} since {_clock(datetime.fromisoformat(one['since']))}"
+
+
+def _clock(when: datetime) -> str:
+    """A time in UTC, with its day if that is not today."""
+    day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
+    return f"{day}{when:%H:%M:%S} UTC"
 
 
 def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
@@ -55,6 +91,24 @@ def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
                     known.add(word, signed)
 
 
+def learn_words_beside(known: LastWords, kit: Credentials, answers: Mapping[str, Any]) -> None:
+    """Take over the last words of parties that do not answer, from their run folders, where their kits are beside.
+
+    So it is on the administrator's machine, or if a whole federation runs on one. Words are signed, wherever they lie.
+    """
+    runs = {read_words(answer)[0] for answer in answers.values()}
+    for name in kit.config.peers:
+        path = kit.folder.parent / name / "run" / FILE
+        if name in answers or not path.is_file():
+            continue
+        with suppress(OSError, ValueError, RecursionError):
+            for signed in json.loads(path.read_text()):
+                with suppress(WireError):
+                    word = known.read(signed)
+                    if word.party == name and (not runs or word.run in runs):
+                        known.add(word, signed)
+
+
 def summarise(
     config: Membership,
     answers: Mapping[str, Any],
@@ -64,8 +118,10 @@ def summarise(
     """Merge the answers of all parties: which are up, the locations of the tokens, progress and cost.
 
     Parties exit after the end. How a party has ended is known from its last word; that it has, also from the other
-    parties, and from the answers ``before``.
+    parties, and from the parties ``before``: those of the last overview. Since when a party is not reached is known
+    from the others, which have lost their connections to it, and from its last answer.
     """
+    now = datetime.now(UTC)
     checked = {name: read_status(answer) for name, answer in answers.items()}
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
@@ -76,14 +132,23 @@ def summarise(
     costs = Costs(**config.costs.model_dump())
     latest = max(trained, key=lambda one: one["iteration"], default=None)
     known = [one for one in trained if one.get("objective") is not None]
+    parties: dict[str, Any] = {}
+    for name in config.peers:
+        if name in silent:
+            parties[name] = _last(silent[name], reported.get(name, {}))
+        elif name in reported:
+            parties[name] = reported[name]
+        else:
+            parties[name] = {"phase": _silent(name, answers, ended)}
+            if parties[name]["phase"] == NOT_REACHED:
+                parties[name] |= _seen_by_others(name, checked, before)
+            if "linked" in parties[name] and config.peers[name].address is None:
+                parties[name]["dials_out"] = True
+        if checked.get(name) is not None:
+            parties[name] = {**parties[name], "answered": now.isoformat(timespec="seconds")}
     return {
         "federation": config.federation,
-        "parties": {
-            name: _last(silent[name], reported.get(name, {}))
-            if name in silent
-            else reported.get(name, {"phase": _silent(name, answers, ended)})
-            for name in config.peers
-        },
+        "parties": parties,
         "tokens": _places(reported),
         "iteration": None if latest is None else latest["iteration"],
         "syncs": max((one["syncs"] for one in trained), default=None),
@@ -94,6 +159,19 @@ def summarise(
         "cost_per": costs.both(ledger),
         "status": next((one["ended"] for one in trained if one["ended"]), None) or _common(silent.values()),
     }
+
+
+def _seen_by_others(name: str, checked: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a party that does not answer: who is connected to it, or since when nobody is."""
+    others = {other: one for other, one in checked.items() if one is not None}
+    if linked := sorted(other for other, one in others.items() if name in one["connected"]):
+        return {"linked": linked}
+
+    moments = [datetime.fromtimestamp(one["lost"][name], UTC) for one in others.values() if name in one["lost"]]
+    last = before.get(name, {})
+    moments += [datetime.fromisoformat(last[key]) for key in ("answered", "since") if last.get(key)]
+    # the last moment at which anybody had a connection
+    return {"since": max(moments).isoformat(timespec="seconds")} if moments else {}
 
 
 def _last(word: LastWord, reported: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import DataError, WireError
-from mtcd.federation.kit import Kit
+from mtcd.core.errors import DataError, WireError
+from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
-from mtcd.federation.node.asking import Answers
+from mtcd.federation.node.context import Station
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.mail import IncomingRequest
 from mtcd.federation.node.passing import (
     SumContributor,
     SumReceiver,
@@ -32,8 +31,9 @@ from mtcd.federation.node.passing import (
     server_takes_part,
     to_sums,
 )
-from mtcd.federation.node.station import Station
-from mtcd.model.predicted import Columns
+from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.rpc_client import Answers
+from mtcd.models.predicted import Columns
 
 PURPOSE = "predicting"
 PASS_TIMEOUT_SECONDS = 20.0  # after which a pass is restarted
@@ -59,6 +59,9 @@ class NewSamples(Protocol):
 
     def part(self, rows: Sequence[int]) -> NDArray[Any]:
         """This party's part of the sum for these rows: (rows, width)."""
+
+    def notes(self, rows: Sequence[int]) -> Sequence[str]:
+        """Sentences for this party's log on values of these rows that are not as in its training rows."""
 
     def decided(self, sums: NDArray[np.float64]) -> Columns:
         """The predictions for the sum of all parts, with probabilities or scores, by the names of their columns."""
@@ -93,7 +96,7 @@ class Predictor:
         self.leader = self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
         self.leads = self.config.name == self.leader
         self.rows: Sequence[int] | None = None
-        self.finished = False
+        self.finished = self.noted = False
         self.receiver = SumReceiver(mail, questions, self.config) if learns_predictions(self.config) else None
         if new is not None and not learns_predictions(self.config):
             SumContributor(mail, questions, self.config, self._own_part)
@@ -190,7 +193,12 @@ class Predictor:
         assert self.new is not None
         if self.rows is None:
             raise WireError("pass", "comes before the announcement of samples")
-        return to_sums(self.new.part(self.rows))
+        part = to_sums(self.new.part(self.rows))
+        if not self.noted:  # a pass that is restarted says nothing new
+            for note in self.new.notes(self.rows):
+                self.station.log.say("note", note)
+        self.noted = True
+        return part
 
     def _certificate(self) -> bytes:
         seal = self.station.mail.seal

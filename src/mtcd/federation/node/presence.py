@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from mtcd.errors import WireError
+from mtcd.core.errors import WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import IncomingRequest, Mail
+from mtcd.federation.node.rpc import IncomingRequest, Mail
 from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"

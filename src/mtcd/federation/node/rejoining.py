@@ -15,10 +15,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtcd.errors import JournalError, WireError
+from mtcd.core.errors import JournalError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.node.mail import IncomingRequest
-from mtcd.schema.bounds import MOST
+from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.protocol.codec.limits import MOST
 
 if TYPE_CHECKING:
     from mtcd.federation.node.training import Trainer

@@ -11,19 +11,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mtcd.divergence import DIVERGED
-from mtcd.errors import JournalError, WireError
+from mtcd.core.errors import JournalError, WireError
 from mtcd.federation.delivery.codecs import CONTROL_PAYLOADS, decode_ack, decode_envelope, encode_ack, encode_envelope
-from mtcd.federation.delivery.envelopes import Ack, Envelope
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.presence import FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, Presence
 from mtcd.federation.node.rejoining import Rejoining
+from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.protocol.codec.envelopes import Ack, Envelope
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
-from mtcd.schema.bounds import Bounds
+from mtcd.training.divergence import DIVERGED
 
 DEFERRED = b"not now"
 
@@ -51,7 +51,7 @@ class Trainer(Presence):
         super().__init__(mail, loop, log, bounds.run)
         self._make = make
         self.reliable = reliable = make()
-        reliable.policy.started()
+        reliable.started()
         self.on_payload, self.on_report, self._ended = on_payload, on_report, ended
         self._bounds = {number: replace(bounds, sender=number, receiver=reliable.number) for number in self.names}
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.windows import Keeper, PlateauWatch
-from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method
-from mtcd.methods.svfl import Shared
+from mtcd.methods.svfl.svfl import Shared
 from mtcd.network.topology import Network
-from mtcd.pace import Growing, Pace
-from mtcd.plateau import PLATEAU, Plateau
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
-from mtcd.stop import Stop
+from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
+from mtcd.training.pace import Growing, Pace
+from mtcd.training.plateau import PLATEAU, Plateau
+from mtcd.training.stop import Stop
 
 MEASURE_SECONDS = 0.5
 LOG_SECONDS = 5.0

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mtcd.plateau import Plateau
 from mtcd.protocol.token import Token, Windows
+from mtcd.training.plateau import Plateau
 
 
 class Keeper(Protocol):

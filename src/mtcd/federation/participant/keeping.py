@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mtcd.divergence import DIVERGED
-from mtcd.errors import MtcdError
-from mtcd.federation.participant.additive import AdditiveBlock
-from mtcd.federation.participant.block import CSV, PartyBlock
-from mtcd.federation.participant.own_block import NPZ
-from mtcd.federation.private_files import write_files
-from mtcd.files import COEFFICIENTS, plain
-from mtcd.ledger.costs import Costs
-from mtcd.ledger.ledger import Ledger
-from mtcd.plateau import PLATEAU
-from mtcd.version import VERSION
+from mtcd.core.errors import MtcdError
+from mtcd.core.files import COEFFICIENTS, plain
+from mtcd.core.version import VERSION
+from mtcd.federation.credentials.private_files import write_files
+from mtcd.models.glm.party.block import CSV, PartyBlock
+from mtcd.models.glm.party.own_block import NPZ
+from mtcd.models.trees.party import AdditiveBlock
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.training.divergence import DIVERGED
+from mtcd.training.plateau import PLATEAU
 
 SUMMARY = "summary.json"
 METRICS = "metrics.json"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, WireError
 from mtcd.data.checks import check_labels, check_weights
-from mtcd.errors import DataError, WireError
 
 Labels = NDArray[np.generic]
 TEXT, WEIGHTS = "text", "weights"

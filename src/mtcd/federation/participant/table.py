@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,31 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
 from mtcd.config.schema import AdditiveSection, SplitSection
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError, DataError, did_you_mean
 from mtcd.data.checks import check_weights
+from mtcd.data.prepare import Recipe
+from mtcd.data.prepare.recipe import client_recipes
+from mtcd.data.prepare.values import as_column
 from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.tables import listed_columns
-from mtcd.errors import ConfigError, DataError, did_you_mean
-from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.schema import NO_WEIGHTS
-from mtcd.prepare import Recipe
-from mtcd.prepare.recipe import client_recipes
-from mtcd.prepare.values import as_column
 
 Labels = NDArray[np.generic]
 GIVEN_ORDER = "given order"
 HOW_TO_LEAVE_OUT = "name the columns to use: --columns"
+
+
+class ColumnsError(DataError):
+    """The table can be read, but its columns cannot be used."""
+
+
+class LabelsError(DataError):
+    """The columns of labels or weights are missing, or cannot be used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,26 +116,41 @@ def read_party_table(
 
     With ``prepare``, a recipe for the columns, they may hold anything.
     """
-    table = read_table(Path(path), key)
-    if weight in (label, key) and weight is not None:
-        raise DataError(f"Column {weight!r} cannot be the weight and the label or the id: name another (--weights).")
-    for role, name, option in (("label", label, "--label"), ("weight", weight, "--weights")):
-        if name is not None and name not in table.columns:
-            raise DataError(f"{path} has no {role} column {name!r}: {did_you_mean(name, table.columns)} ({option})")
-    used = _used_columns(table, party, key, columns, {label: "the label", weight: "the weight"})
-    weights = None if weight is None else _weights(table, weight)
-    labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
+    table = read_table(Path(path), key, None if prepare is None else (label, weight))
+    with _raised_as(LabelsError):
+        if weight in (label, key) and weight is not None:
+            raise DataError(
+                f"Column {weight!r} cannot be the weight and the label or the id: name another (--weights)."
+            )
+        for role, name, option in (("label", label, "--label"), ("weight", weight, "--weights")):
+            if name is not None and name not in table.columns:
+                raise DataError(f"{path} has no {role} column {name!r}: {did_you_mean(name, table.columns)} ({option})")
+    with _raised_as(ColumnsError):
+        used = _used_columns(table, party, key, columns, {label: "the label", weight: "the weight"})
+    with _raised_as(LabelsError):
+        weights = None if weight is None else _weights(table, weight)
+        labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
     ids = None if key is None else tuple(table.ids["id"].to_list())
-    if prepare is not None:
-        (recipe,) = client_recipes(prepare, [party], [used])
-        frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
-        nothing = np.empty((table.rows, 0))
-        return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe, weights)
-    check_features(table.path, [table.columns[column] for column in used], "--prepare auto", way_out)
-    values = np.empty((table.rows, len(used)), order="F")
-    for j, column in enumerate(used):
-        values[:, j] = feature(table.path, table.columns.pop(column), way_out)
+    with _raised_as(ColumnsError):
+        if prepare is not None:
+            (recipe,) = client_recipes(prepare, [party], [used])
+            frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
+            nothing = np.empty((table.rows, 0))
+            return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe, weights)
+        check_features(table.path, [table.columns[column] for column in used], "--prepare auto", way_out)
+        values = np.empty((table.rows, len(used)), order="F")
+        for j, column in enumerate(used):
+            values[:, j] = feature(table.path, table.columns.pop(column), way_out)
     return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes), weights=weights)
+
+
+@contextmanager
+def _raised_as(kind: type[DataError]) -> Iterator[None]:
+    """Raise an error on data as this kind: others are told what it is about, but not its text."""
+    try:
+        yield
+    except DataError as error:
+        raise kind(str(error)) from error.__cause__
 
 
 def _weights(table: Table, column: str) -> Array:
@@ -157,11 +181,11 @@ def id_column(config: KitConfig, key: str | None) -> str | None:
     """The id column; None with ``alignment: given order``, which ignores ids."""
     if config.alignment == GIVEN_ORDER:
         if key is not None:
-            raise DataError(f"--id {key}: 'alignment: given order' does not use ids. Leave --id out.")
+            raise ColumnsError(f"--id {key}: 'alignment: given order' does not use ids. Leave --id out.")
         return None
     found = config.data.id if key is None else key
     if found is None:
-        raise DataError(
+        raise ColumnsError(
             f"The kit of {config.name!r} does not name the column with the ids, on which samples are aligned: "
             "name it, for example with --id patient."
         )
@@ -172,11 +196,11 @@ def _label_column(config: KitConfig, label: str | None) -> str | None:
     """The label column; None if another party holds the labels."""
     if config.name != config.labels.held_by:
         if label is not None:
-            raise DataError(f"--label {label}: {config.labels.held_by!r} holds the labels. Leave --label out.")
+            raise LabelsError(f"--label {label}: {config.labels.held_by!r} holds the labels. Leave --label out.")
         return None
     found = config.labels.column if label is None else label
     if found is None:
-        raise DataError(
+        raise LabelsError(
             f"{config.name!r} holds the labels, but the kit does not name their column: name it, for example with "
             "--label outcome."
         )
@@ -186,7 +210,7 @@ def _label_column(config: KitConfig, label: str | None) -> str | None:
 def _weight_column(config: KitConfig, weights: str | None) -> str | None:
     """The column of weights; None if there is none, or another party holds the labels."""
     if config.name != config.labels.held_by and weights is not None:
-        raise DataError(
+        raise LabelsError(
             f"--weights {weights}: weights come with the labels, which {config.labels.held_by!r} holds. Leave "
             "--weights out."
         )

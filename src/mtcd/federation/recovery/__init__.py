@@ -12,7 +12,7 @@
 ``detours``                       the way of a token around clients that are down
 ================================  =================================================================================
 
-Tests on simulated federations (``mtcd.federation.simulate``: envelopes lost, duplicated and reordered; parties crash
+Tests on simulated federations (``mtcd.testing.simulator``: envelopes lost, duplicated and reordered; parties crash
 before and after a commit, restart, hang; links are cut) show:
 
 - Faults that pass leave no trace: every report of STCD, MTCD (clusters, average, visitors, mini-batch) and SVFL is that

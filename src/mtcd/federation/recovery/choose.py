@@ -13,9 +13,9 @@ from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
-from mtcd.masking.double_client import DoubleMaskingClient
-from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.network.topology import Network
+from mtcd.privacy.masked.double_client import DoubleMaskingClient
+from mtcd.privacy.masked.double_server import DoubleMaskingServer
 from mtcd.protocol.party import SERVER, Parties, Recovery
 
 

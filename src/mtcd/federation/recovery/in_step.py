@@ -10,11 +10,11 @@ several proposals, the earliest iteration counts.
 
 from __future__ import annotations
 
-from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.envelopes import End, Envelope
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.dcpa import DCPAClient
+from mtcd.methods.dcpa.dcpa import DCPAClient
+from mtcd.protocol.codec.envelopes import End, Envelope
 from mtcd.protocol.party import Message
+from mtcd.training.divergence import DIVERGED
 
 TIME_IS_UP = "seconds"
 

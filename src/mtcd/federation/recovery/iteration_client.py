@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtcd.errors import NetworkError
-from mtcd.federation.delivery.envelopes import End, Envelope, HolderLost, ResendTokens, Terms, Undeliverable
+from mtcd.core.errors import NetworkError
+from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.detours import next_around
 from mtcd.federation.recovery.iterations import base_term, has_speculative_term, is_over, known_term
-from mtcd.methods.token_parties import TokenClient, Visits
+from mtcd.methods.mtcd.server import TokenClient, Visits
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
+from mtcd.protocol.codec.envelopes import End, Envelope, HolderLost, ResendTokens, Terms, Undeliverable
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.seeding import uniform
 
 
 class IterationClient(RecoveryPolicy):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
+from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over, known_term
-from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
-from mtcd.masking.double_server import DoubleMaskingServer
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.token_parties import TokenServer
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.server import TokenServer
+from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.recovery import MaskedUploads
+from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token
-from mtcd.seeding import uniform
 
 
 class IterationServer(RecoveryPolicy):

@@ -37,9 +37,9 @@ before each speculative term, and roll back to it if the term was not synced.
 
 from __future__ import annotations
 
-from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.masking.payloads import DOUBLE_MASKS, KEYS
-from mtcd.methods.hosting import Done, Share
+from mtcd.methods.mtcd.client import Done, Share
+from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS
+from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.token import Token
 

@@ -57,17 +57,17 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release, Terms
+from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.detours import next_around
 from mtcd.federation.recovery.promises import Promises
 from mtcd.federation.recovery.search import Decision, Search
 from mtcd.federation.recovery.token_history import TokenHistory, live_terms
-from mtcd.methods.token_parties import TokenClient
+from mtcd.methods.mtcd.server import TokenClient
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.envelopes import End, Envelope, Prepare, Promise, Release, Terms
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
-from mtcd.seeding import uniform
 
 
 class LoneToken(RecoveryPolicy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtcd.federation.delivery.envelopes import Prepare, Terms
+from mtcd.protocol.codec.envelopes import Prepare, Terms
 
 
 class Promises:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
-from mtcd.masking.double_server import DoubleMaskingServer
-from mtcd.methods.svfl import Shared, SVFLServer
+from mtcd.methods.svfl.svfl import Shared, SVFLServer
+from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.recovery import MaskedUploads
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER, Message
 
 

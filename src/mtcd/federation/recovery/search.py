@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mtcd.federation.delivery.envelopes import Promise
 from mtcd.network.topology import Neighbours
-from mtcd.schema.payloads import stored
+from mtcd.protocol.codec.envelopes import Promise
+from mtcd.protocol.codec.payloads import stored
 
 
 class Decision(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.federation.delivery.envelopes import Envelope, Terms
-from mtcd.methods.token_parties import TokenClient
+from mtcd.methods.mtcd.server import TokenClient
+from mtcd.protocol.codec.envelopes import Envelope, Terms
 from mtcd.protocol.token import Token
 
 

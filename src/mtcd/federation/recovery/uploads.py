@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.core.arrays import Array
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.methods.svfl import SVFLServer
-from mtcd.methods.token_parties import TokenServer
+from mtcd.methods.mtcd.server import TokenServer
+from mtcd.methods.svfl.svfl import SVFLServer
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import SERVER, Message
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
-from mtcd.errors import ConfigError
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError
 from mtcd.network.topology import Network, make_network
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
-from mtcd.checks import check_whole
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Facts, checked_start, inside

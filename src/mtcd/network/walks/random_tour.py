@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.arrays import Array
-from mtcd.checks import check_whole
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
+from mtcd.core.seeding import uniform
 from mtcd.network.repair import repaired_tree
 from mtcd.network.topology import Network
 from mtcd.network.tours import spanning_tree
 from mtcd.network.walks.facts import Facts, TourTimes, checked_start
 from mtcd.network.walks.walk import WALKS, Walk
-from mtcd.seeding import uniform
 
 Tree = Sequence[Sequence[int]]
 """The neighbours of each client in a tree."""

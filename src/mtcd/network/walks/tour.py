@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mtcd.arrays import Array
-from mtcd.checks import check_whole
-from mtcd.errors import NetworkError
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import NetworkError
 from mtcd.network.repair import repaired
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Literal
 
-from mtcd.errors import NetworkError, listing
+from mtcd.core.errors import NetworkError, listing
+from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
 from mtcd.network.walks.declared import DeclaredFacts
 from mtcd.network.walks.facts import Facts
-from mtcd.registry import Registry
 
 NOWHERE = -1  # no mutants: any number that is no client
 PACKAGE = __name__.partition(".")[0]

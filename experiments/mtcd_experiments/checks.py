@@ -1,0 +1,228 @@
+"""Checks of claims: each compares curves of a figure, and returns the measured numbers and a verdict."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from mtcd_experiments.reading import Amount, Outcome, Reader, Verdict, gain, helps, less, opposite, verdict
+
+Check = Callable[[Reader], tuple[str, Verdict]]
+
+
+def cheaper(winner: str, loser: str) -> Check:
+    """In every case, the winner reaches the target at less cost."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, outcomes = _pairs(read, winner, loser, "cost")
+        return findings + _exceptions(read.cases(), outcomes), verdict(outcomes)
+
+    return check
+
+
+def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: str) -> Check:
+    """In each case, ours needs so many times less of x than each of theirs, at least."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, names = [], []
+        outcomes: list[Outcome] = []
+        for case, factor in least.items():
+            mine = read.amount(case, ours, x)
+            for other in theirs:
+                amount = read.amount(case, other, x)
+                times, more = amount.value / mine.value, "" if amount.exact else "more than "
+                findings.append(f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times")
+                names.append(f"{read.title(case)}, {read.label(other)}")
+                enough = mine.exact and times >= factor
+                outcomes.append(True if enough else False if mine.exact and amount.exact else None)
+        return f"{read.unit(x)}. {'; '.join(findings)}{_exceptions(names, outcomes)}", verdict(outcomes)
+
+    return check
+
+
+def not_always_faster(ours: str, theirs: str) -> Check:
+    """Per iteration, ours is behind in at least one case."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, outcomes = _pairs(read, ours, theirs, "iterations")
+        behind = opposite(outcomes)
+        return findings, "yes" if any(behind) else verdict(behind)
+
+    return check
+
+
+def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Outcome]]:
+    findings, outcomes = [], []
+    for case in read.cases(ours, theirs):
+        mine, other = read.amount(case, ours, x), read.amount(case, theirs, x)
+        findings.append(f"{case} {mine} against {other}")
+        outcomes.append(less(mine, other))
+    return f"{read.unit(x)}: {'; '.join(findings)}", outcomes
+
+
+def slower_along(cases: Sequence[str], curve: str) -> Check:
+    """The curve needs more iterations in each case than in the one before."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        return _rises(read.unit("iterations"), {case: read.amount(case, curve) for case in cases})
+
+    return check
+
+
+def rises_along(case: str, curves: Sequence[str], x: str) -> Check:
+    """In a case, each curve needs more of x than the one before."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        return _rises(read.unit(x), {read.label(curve): read.amount(case, curve, x) for curve in curves})
+
+    return check
+
+
+def _rises(unit: str, amounts: Mapping[str, Amount]) -> tuple[str, Verdict]:
+    outcomes = [less(before, after) for before, after in itertools.pairwise(amounts.values())]
+    steps = [f"{before} → {after}" for before, after in itertools.pairwise(amounts)]
+    return f"{unit}: {_listed(amounts)}{_exceptions(steps, outcomes)}", verdict(outcomes)
+
+
+def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
+    """More iterations than all others, at less cost than all others."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        outcomes: list[Outcome] = []
+        for other in others:
+            outcomes.append(less(read.amount(case, other), read.amount(case, curve)))
+            outcomes.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
+        findings = [
+            f"{read.label(name)}: {read.amount(case, name)} iterations, cost {read.amount(case, name, 'cost')}"
+            for name in (curve, *others)
+        ]
+        return f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): {'; '.join(findings)}", verdict(
+            outcomes
+        )
+
+    return check
+
+
+def best_changes(case: str, curves: Sequence[str]) -> Check:
+    """Over the range of R_C, more than one curve is the cheapest."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        best = {ratio: _cheapest(read, case, curves, ratio) for ratio in read.results.experiment.ratios}
+        runs = [
+            (name, [ratio for ratio, _ in items]) for name, items in itertools.groupby(best.items(), lambda i: i[1])
+        ]
+        findings = [f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None]
+        winners = {name for name in best.values() if name is not None}
+        holds: Verdict = "yes" if len(winners) > 1 else "no" if winners else "open"
+        return f"cheapest: {'; '.join(findings) or 'none gets there'}", holds
+
+    return check
+
+
+def middle_wins(case: str, middle: Sequence[str], ends: Sequence[str], ratios: Sequence[float]) -> Check:
+    """At each ratio, the cheapest of the middle is cheaper than all ends."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, won = [], []
+        for ratio in ratios:
+            amounts = {name: read.amount(case, name, "cost", ratio) for name in (*middle, *ends)}
+            best = min((amounts[name] for name in middle), key=lambda amount: (not amount.exact, amount.value))
+            won.append(_all([less(best, amounts[name]) for name in ends]))
+            findings.append(f"R_C = {ratio:g}: {_listed({read.label(name): found for name, found in amounts.items()})}")
+        cheapest = [_cheapest(read, case, (*middle, *ends), ratio) for ratio in ratios]
+        names = ", ".join(dict.fromkeys(read.label(name) for name in cheapest if name))
+        return (
+            f"cost to {read.results.experiment.target:g}. {'; '.join(findings)}. **Cheapest: {names or 'none'}**",
+            verdict(won),
+        )
+
+    return check
+
+
+def falls_along(curves: Sequence[str], x: str = "iterations", per: Sequence[float] | None = None) -> Check:
+    """In every case some later curve needs notably less of x than the first; says which needs least.
+
+    ``per`` divides the amounts: hops per sync turn iterations into syncs.
+    """
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, outcomes = _falls(read, curves, x, per)
+        return findings, verdict(outcomes)
+
+    return check
+
+
+def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
+    """In no case a later curve needs notably less of x than the first."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, outcomes = _falls(read, curves, x, None)
+        return findings, verdict(opposite(outcomes))
+
+    return check
+
+
+def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Outcome]]:
+    findings, outcomes = [], []
+    for case in read.cases(*curves):
+        divisors = per or [1.0] * len(curves)
+        amounts = [read.amount(case, curve, x).per(unit) for curve, unit in zip(curves, divisors, strict=True)]
+        findings.append(f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}")
+        outcomes.append(helps(amounts))
+    names = ", ".join(read.label(curve) for curve in curves)
+    return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(findings)}", outcomes
+
+
+def gets_below(curve: str, share: float) -> Check:
+    """In every case the gap falls below this share of what it was at the start."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        findings, outcomes = [], []
+        for case in read.cases(curve):
+            gaps = [one.columns["gap"] for one in read.curve(case, curve).trained]
+            findings.append(f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}")
+            outcomes.append(all(gap[-1] <= share * gap[0] for gap in gaps))
+        return f"gap from start to end: {', '.join(findings)}", verdict(outcomes)
+
+    return check
+
+
+def _cheapest(read: Reader, case: str, curves: Sequence[str], ratio: float) -> str | None:
+    """The curve with the least cost to the target, of those that get there."""
+    costs = {curve: read.amount(case, curve, "cost", ratio) for curve in curves}
+    there = [curve for curve in curves if costs[curve].exact]
+    return min(there, key=lambda curve: costs[curve].value, default=None)
+
+
+def _all(outcomes: Sequence[Outcome]) -> Outcome:
+    if False in outcomes:
+        return False
+    return None if None in outcomes else True
+
+
+def _exceptions(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
+    """The cases in which the claim fails or is undecided, if it holds in some."""
+    wrong = [name for name, one in zip(names, outcomes, strict=True) if one is False]
+    open_ = [name for name, one in zip(names, outcomes, strict=True) if one is None]
+    parts = [
+        f"{what}: {', '.join(found)}"
+        for what, found in (("not so", wrong), ("about the same or not decided", open_))
+        if found
+    ]
+    return f". **{'; '.join(parts)}**" if parts and any(outcomes) else ""
+
+
+def _best(read: Reader, curves: Sequence[str], amounts: Sequence[Amount]) -> str:
+    found = gain(amounts)
+    if found is None or found[0] <= 1:
+        return ""
+    factor, least = found
+    return f" (least: {read.label(curves[least])}, by {'' if amounts[0].exact else 'more than '}{factor:.2g} times)"
+
+
+def _listed(amounts: Mapping[str, Amount]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
+
+
+def _span(ratios: Sequence[float]) -> str:
+    return f"{ratios[0]:g}" if len(ratios) == 1 else f"{ratios[0]:g} to {ratios[-1]:g}"

@@ -1,0 +1,11 @@
+"""Data sets and experiments of the paper."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    public_names={
+        "Forecast": "mtcd_experiments.datasets.entry",
+        "load_dataset": "mtcd_experiments.datasets.catalogue",
+    },
+    commands={"": "mtcd_experiments.commands:app"},
+)

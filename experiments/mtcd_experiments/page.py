@@ -1,0 +1,111 @@
+"""The page of all figures: claims of the paper and measured numbers, then figure by figure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from mtcd.core.files import write_whole
+from mtcd.reporting.styles import scientific
+from mtcd_experiments.claims import Claim
+from mtcd_experiments.numbers import entries, grid
+from mtcd_experiments.read import ALL, FIGURES
+from mtcd_experiments.results import Results
+from mtcd_experiments.tables import caption, cells, headings, span
+
+QUICK = "**Quick version: smaller than the paper's.**"
+
+
+def write_page(
+    results: Mapping[str, Results],
+    claims: Sequence[Claim],
+    page: Path,
+    figures: Path,
+    missing: Mapping[str, str],
+) -> None:
+    """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not made, and why."""
+    folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
+    paper = set(results) <= set(FIGURES)
+    heading = "The paper's figures, made again" if paper else "Experiments of our own"
+    parts = [f"# {heading}", _introduction(results, missing, paper), *_claims(claims, results, paper)]
+    for result in results.values():
+        parts += _figure(result, quote(folder))
+    if missing:
+        parts += ["## Not made", "\n".join(f"- {name}: {_flat(why)}" for name, why in missing.items())]
+    write_whole(page, "\n\n".join(part for part in parts if part) + "\n")
+
+
+def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], paper: bool) -> str:
+    quick = any(result.quick for result in results.values())
+    seeds = sorted({result.seeds for result in results.values()})
+    usual = quick or all(result.seeds == result.experiment.seeds for result in results.values())
+    figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
+    command = f"mtcd reproduce {figures}" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
+    counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
+    curves = [entry.result for result in results.values() for entry in entries(result)]
+    training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
+    trying = f" and trying out step sizes {span(trials)} of processor time" if trials else ""
+    what = "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library" if paper else "Run"
+    return (
+        f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with all its pictures "
+        f"and numbers. Training took {span(training)}{trying}, all curves and seeds added up."
+    )
+
+
+def _claims(claims: Sequence[Claim], results: Mapping[str, Results], paper: bool) -> list[str]:
+    if not claims:
+        return []
+    rows = [(claim.says, claim.measured, claim.holds, _to_section(claim.figure, results)) for claim in claims]
+    says = "## What the paper says, and what was measured" if paper else "## In short"
+    return [says, _table(["claim", "measured", "holds?", "figure"], rows)]
+
+
+def _to_section(name: str, results: Mapping[str, Results]) -> str:
+    return f"[{name}](#{name})" if name in results else name
+
+
+def _figure(result: Results, folder: str) -> list[str]:
+    """The section of one figure."""
+    experiment = result.experiment
+    place = f"{folder}/{quote(result.name)}"
+    lines = {"lines (CSV)": ".csv"} if experiment.layout == "lines" else {}
+    files = {"SVG": ".svg", "PDF": ".pdf", **lines, "table (CSV)": "-table.csv"}
+    tuned = _tuned(result)
+    return [
+        f'<a id="{result.name}"></a>\n\n## {_flat(experiment.title)}',
+        QUICK if result.quick else "",
+        f"![{_flat(experiment.title)}]({place}.png)",
+        " · ".join(f"[{what}]({place}{ending})" for what, ending in files.items()),
+        experiment.about.strip(),
+        "\n".join(f"- {_flat(note)}" for note in dict.fromkeys(result.notes)),
+        caption(result),
+        _table(headings(result), [cells(result, entry) for entry in entries(result)]),
+        *(["Step sizes that were chosen from a grid:", tuned] if tuned else []),
+    ]
+
+
+def _tuned(result: Results) -> str:
+    """The table of step sizes; empty if all were given."""
+    rows = [
+        (
+            entry.title,
+            entry.result.label,
+            scientific(entry.result.stepsize) + (" (edge of the grid)" if entry.result.at_edge else ""),
+            grid(entry.result),
+        )
+        for entry in entries(result)
+        if entry.result.tuned
+    ]
+    return _table(["case", "curve", "chosen", "what each led to"], rows) if rows else ""
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(_flat(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _flat(text: str) -> str:
+    """One line, as headings and cells need it."""
+    return " ".join(text.split())

@@ -1,0 +1,194 @@
+"""One panel of a figure: the gap or the accuracy along an axis, or the cost to the target against R_C."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
+
+from mtcd.reporting.styles import Style, plain
+from mtcd_experiments.numbers import entries, panel_axis, panel_line, panel_ratio, panel_scale
+from mtcd_experiments.results import CurveResult, Line, Results
+from mtcd_experiments.schema import Panel
+
+MOVED = 0.15  # a log axis starts where the first curve has moved this much from its first value
+TALLEST = 10.0  # a diverging curve may rise to this many times the largest first gap
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The part of the plane that a panel shows."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+def value_range(results: Results) -> tuple[float, float]:
+    """The axis of gaps or accuracies that all panels share."""
+    return _accuracy_range(results) if results.experiment.measure == "accuracy" else _gap_range(results)
+
+
+def _gap_range(results: Results) -> tuple[float, float]:
+    experiment = results.experiment
+    bottom = experiment.lowest_gap or experiment.target / 3
+    trained = [one.columns["gap"] for entry in entries(results) for one in entry.result.trained]
+    first = max((float(gaps[0]) for gaps in trained), default=1.0)
+    largest = max((float(gaps.max()) for gaps in trained), default=1.0)
+    return bottom, max(2 * min(largest, TALLEST * first), 10 * bottom)
+
+
+def _accuracy_range(results: Results) -> tuple[float, float]:
+    """From the least to the most accurate, with the target, and a little room. What guessing gives, before any
+    training, would squeeze all the rest.
+    """
+    measured = [one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained]
+    trained = [values[1:] if len(values) > 1 else values for values in measured]
+    target = results.experiment.target_accuracy
+    values = np.concatenate([*trained, [target] if target else []])
+    room = max(0.04 * float(np.ptp(values)), 0.005)
+    return float(values.min()) - room, float(values.max()) + room
+
+
+def alike(results: Results) -> bool:
+    """Whether all cases show the same curves: they then share a legend and the limits of their axes."""
+    return len({tuple(results.experiment.shown(case)) for case in results.case_names()}) == 1
+
+
+def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
+    """What a panel shows: the same in all cases where these can be compared, curve by curve."""
+    shown = entries(results, None if alike(results) else case)
+    lines = [panel_line(results, panel, entry.result) for entry in shown]
+    if panel.x == "ratio":
+        ratios = results.experiment.ratios
+        costs = np.concatenate([[], *(line.low for line in lines), *(line.high for line in lines)])
+        low, high = (costs.min(), costs.max()) if len(costs) else (1.0, 10.0)
+        return Limits(min(ratios) / 1.2, max(ratios) * 1.2, low / 2, high * 2)
+    bottom, top = value_range(results)
+    right = max((_last_seen(line, bottom) for line in lines), default=1.0) or 1.0
+    if panel_scale(results, panel) == "linear":
+        return Limits(0, right * 1.03, bottom, top)
+    places = np.concatenate(
+        [
+            one.along(panel_axis(results, panel), panel_ratio(results, panel))
+            for entry in shown
+            for one in entry.result.trained
+        ]
+    )
+    measured = places[places > 0].min(initial=right)
+    left = min((x for line in lines if (x := _first_move(line)) > 0), default=right / 100)
+    return Limits(min(max(left, measured) / 1.3, right / 10), right * 1.15, bottom, top)  # a decade at least
+
+
+def _first_move(line: Line) -> float:
+    """Where a line first leaves its first value; its end if it does not."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # an accuracy may be 0
+        moved = np.flatnonzero(np.abs(np.log(line.value / line.value[0])) > MOVED)
+    return float(line.x[moved[0]] if len(moved) else line.x[-1])
+
+
+def _last_seen(line: Line, bottom: float) -> float:
+    """Where a line leaves the panel at the bottom; its end if it does not."""
+    below = np.flatnonzero(line.value < bottom)
+    leaves = len(below) > 0 and below[0] > 0  # an accuracy comes in there
+    return float(line.x[below[0]] if leaves else line.x[-1])
+
+
+def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Mapping[tuple[str, str], Style]) -> None:
+    """All curves of a case in one panel, with its axes."""
+    limits = panel_limits(results, panel, case)
+    shown = entries(results, case)
+    axes.set_xscale(panel_scale(results, panel))
+    axes.set_yscale("log" if results.experiment.measure == "gap" else "linear")
+    axes.set_xlim(limits.left, limits.right)
+    axes.set_ylim(limits.bottom, limits.top)
+    axes.set_xlabel(x_label(results, panel))
+    axes.grid(alpha=0.25, linewidth=0.6)
+    for place, entry in enumerate(shown):
+        line = panel_line(results, panel, entry.result)
+        style = styles[entry.case, entry.curve].line()
+        # markers of neighbouring curves are at different places, so that curves on top of each other show both
+        every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
+        x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
+        axes.plot(x, line.value, **style, markevery=every, label=plain(entry.result.label))
+        if len(entry.result.trained) > 1:
+            axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
+        if panel.x != "ratio":
+            _mark_end(axes, entry.result, line, limits, style["color"])
+    target = results.experiment.target if results.experiment.measure == "gap" else results.experiment.target_accuracy
+    if panel.x != "ratio" and target:
+        axes.axhline(target, color="0.35", linestyle=":", linewidth=0.9, zorder=1, label="_target")
+    _number_axes(axes, results, panel)
+
+
+def _number_axes(axes: Axes, results: Results, panel: Panel) -> None:
+    """Accuracies in percent, bytes and floats with their prefixes, few enough numbers of many digits."""
+    if results.experiment.measure == "accuracy":
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if panel_scale(results, panel) == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    if panel.x == "bytes":
+        axes.xaxis.set_major_formatter(EngFormatter("B"))
+    elif panel_axis(results, panel) in ("floats", "float-cost") and panel_scale(results, panel) == "linear":
+        axes.xaxis.set_major_formatter(EngFormatter())
+
+
+def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
+    """A cross where a curve diverged, a ring where a limit stopped it; nothing where it came to its end."""
+    if line.value[-1] < limits.bottom or curve.ending == "done":
+        return
+    mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
+    looks: dict[str, Any] = {"marker": mark, "markersize": size, "markerfacecolor": "white", "markeredgewidth": 1.6}
+    x, gap = max(float(line.x[-1]), limits.left), min(float(line.value[-1]), limits.top)
+    axes.plot(x, gap, **looks, color=colour, clip_on=False, zorder=5, label="_end")
+
+
+def remarks(results: Results, panel: Panel, case: str) -> list[str]:
+    """Short notes on curves that are missing in the panel."""
+    shown = [entry.result for entry in entries(results, case)]
+    if panel.x == "ratio":
+        reached = [(curve.label, curve.reach(results.experiment.target)) for curve in shown]
+        partly = [(label, spread) for label, spread in reached if spread and not spread.everywhere]
+        never = [label for label, spread in reached if spread is None]
+        some = [f"{label} ({spread.reached} of {spread.seeds})" for label, spread in partly]
+        return _listed("not reached", never) + _listed("reached by some seeds", some)
+    if panel != next(one for one in results.experiment.panels if one.x != "ratio"):
+        return []  # said once is enough
+    return _listed("diverged", [curve.label for curve in shown if curve.ending == "diverged"])
+
+
+def _listed(what: str, labels: Sequence[str]) -> list[str]:
+    return textwrap.wrap(plain(f"{what}: {'; '.join(labels)}"), 46) if labels else []
+
+
+def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
+    """The panel's own title, if it has one, and remarks above it."""
+    if panel.title:
+        axes.set_title(plain(panel.title), fontsize="medium")
+    if lines:
+        above = "\n" if panel.title else ""
+        axes.set_title("\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25")
+
+
+def x_label(results: Results, panel: Panel) -> str:
+    """The label of an axis."""
+    if panel.x == "ratio":
+        return "cost ratio $R_C$ (server : client)"
+    if panel.x == "iterations":
+        return "iterations (hops per token)"
+    if panel.x == "messages":
+        return "messages between clients"
+    if panel.x == "floats":
+        return "numbers sent"
+    if panel.x == "epochs":
+        return "epochs"
+    if panel.x == "bytes":
+        return "communication in bytes"
+    per = " per float" if panel_axis(results, panel) == "float-cost" else ""
+    return f"communication cost{per} ($R_C$ = {panel_ratio(results, panel):g})"

@@ -1,0 +1,65 @@
+# Written by `python -m documentation` from the public names of the core and of every feature.
+
+from mtcd.config.runs import load_run as load_run
+from mtcd.core.errors import DataWarning as DataWarning
+from mtcd.core.errors import MtcdError as MtcdError
+from mtcd.data.dataset import VerticalDataset as VerticalDataset
+from mtcd.data.sources import BlockSources as BlockSources
+from mtcd.data.sources import made_blocks as made_blocks
+from mtcd.data.sources import parquet_blocks as parquet_blocks
+from mtcd.data.sources import svmlight_blocks as svmlight_blocks
+from mtcd.data.splitting import split as split
+from mtcd.data.svmlight import read_svmlight as read_svmlight
+from mtcd.data.synthetic import synthetic as synthetic
+from mtcd.data.tables import TableShare as TableShare
+from mtcd.data.tables import read_tables as read_tables
+from mtcd.data.vertical import VerticalData as VerticalData
+from mtcd.estimators.classifier import MTCDClassifier as MTCDClassifier
+from mtcd.estimators.regressor import MTCDRegressor as MTCDRegressor
+from mtcd.estimators.trees import TreesClassifier as TreesClassifier
+from mtcd.estimators.trees import TreesRegressor as TreesRegressor
+from mtcd.methods.dcpa.dcpa import DCPA as DCPA
+from mtcd.methods.mtcd.mtcd import MTCD as MTCD
+from mtcd.methods.mtcd.mtcd import STCD as STCD
+from mtcd.methods.mtcd.schedule import Schedule as Schedule
+from mtcd.methods.svfl.svfl import SVFL as SVFL
+from mtcd.methods.tree_cg.tree_cg import TreeCG as TreeCG
+from mtcd.models.glm.model import Glm as Glm
+from mtcd.models.splitnet.model import SplitModel as SplitModel
+from mtcd.models.trees.model import Mixed as Mixed
+from mtcd.models.trees.model import Trees as Trees
+from mtcd.network.changes import with_changes as with_changes
+from mtcd.network.edges import network_from_edges as network_from_edges
+from mtcd.network.edges import read_network as read_network
+from mtcd.network.topology import Change as Change
+from mtcd.network.topology import Network as Network
+from mtcd.network.topology import make_network as make_network
+from mtcd.privacy.settings import DP as DP
+from mtcd.privacy.settings import Privacy as Privacy
+from mtcd.protocol.ledger.costs import Costs as Costs
+from mtcd.protocol.ledger.ledger import Ledger as Ledger
+from mtcd.ray.settings import Ray as Ray
+from mtcd.studies.cross_validation import CrossValidation as CrossValidation
+from mtcd.studies.cross_validation import cross_validate as cross_validate
+from mtcd.studies.path import Path as Path
+from mtcd.studies.path import path as path
+from mtcd.studies.sweep import Sweep as Sweep
+from mtcd.studies.sweep import sweep as sweep
+from mtcd.training.callbacks.callback import Callback as Callback
+from mtcd.training.callbacks.callback import Moment as Moment
+from mtcd.training.callbacks.csv import CsvWriter as CsvWriter
+from mtcd.training.callbacks.early_stopping import EarlyStopping as EarlyStopping
+from mtcd.training.callbacks.keep_best import KeepBest as KeepBest
+from mtcd.training.callbacks.mlflow import MLflowWriter as MLflowWriter
+from mtcd.training.callbacks.tensorboard import TensorBoardWriter as TensorBoardWriter
+from mtcd.training.compute import Compute as Compute
+from mtcd.training.history import History as History
+from mtcd.training.history import Measurement as Measurement
+from mtcd.training.run import Run as Run
+from mtcd.training.stop import Stop as Stop
+from mtcd.training.train import train as train
+from mtcd_experiments.datasets.catalogue import load_dataset as load_dataset
+from mtcd_experiments.datasets.entry import Forecast as Forecast
+
+__version__: str
+__all__: list[str]

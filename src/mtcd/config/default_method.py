@@ -1,0 +1,37 @@
+"""The section ``method`` of a method, and the one that is taken where a config has none."""
+
+from __future__ import annotations
+
+from mtcd.config.keys import has_depth, keys_of
+from mtcd.config.method_schema import MethodSection, section_for
+from mtcd.config.model_schema import GlmSection
+from mtcd.config.section import Section
+from mtcd.methods.default import ADDITIVE, SPLIT, ModelKind, default_method, linear_kind
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.trees.config import AdditiveSection
+from mtcd.privacy.settings import Privacy
+
+
+def method_section(method: Method) -> MethodSection:
+    """The section of a config that makes this method."""
+    settings = {name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)}
+    if isinstance(method, MTCD) and method.adaptive:
+        settings |= {"stepsize": "auto"}
+    if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect
+        settings.pop("depth", None)
+    return section_for(method.kind).model_validate({"kind": method.kind, **settings})
+
+
+def default_section(
+    model: Section, privacy: Privacy | None = None, connected: bool = True, server: bool | None = None
+) -> MethodSection:
+    """The section of the default method for the section of a model: see ``default_method``."""
+    return method_section(default_method(_kind_of(model), connected, privacy, server))
+
+
+def _kind_of(model: Section) -> ModelKind:
+    # the section alone decides, as a model cannot be made before the code of a loss of one's own is found
+    if isinstance(model, GlmSection):
+        return linear_kind(model.l1)
+    return ADDITIVE if isinstance(model, AdditiveSection) else SPLIT

@@ -1,0 +1,97 @@
+"""The exceptions of the library: one tree, so that a caller can catch all of them at once."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+
+
+class MtcdError(Exception):
+    """The base of all errors of this library. The text says what was wrong and what to do next."""
+
+
+class ConfigError(MtcdError):
+    """A setting is unknown, missing, or has a value that cannot work."""
+
+
+class DataError(MtcdError):
+    """A table, a label or a feature cannot be used as it is.
+
+    ``shared`` is the text for other parties, where the whole text holds values of a party's table.
+    """
+
+    def __init__(self, text: str = "", shared: str | None = None) -> None:
+        super().__init__(text)
+        self.shared = shared
+
+
+class DataWarning(UserWarning):
+    """Values of a table were guessed, replaced or left out. The text says which, how many, and what to do."""
+
+
+def warn_of_data(text: str) -> None:
+    """Warn the user of values of a table, at the line that called this library."""
+    warn_user(text, DataWarning)
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn the user, at the line that called this library."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "mtcd":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=depth)
+
+
+class NetworkError(MtcdError):
+    """The graph does not fit the clients, or the method cannot work on it."""
+
+
+class NotInstalledError(MtcdError):
+    """An optional dependency that is needed here is not installed."""
+
+
+class NoSuchPartError(MtcdError, AttributeError):
+    """A run was asked for a part that its model does not have; ``hasattr`` is then False."""
+
+
+class DivergedError(NoSuchPartError):
+    """A result was requested from a run that diverged: it has no model."""
+
+
+class WireError(MtcdError):
+    """A message between parties is invalid: its ``field`` has a ``problem``.
+
+    The text never holds numbers of the payload, so that it may be logged anywhere.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"The message was refused: {field} {problem}.")
+        self.field, self.problem = field, problem
+
+
+class JournalError(MtcdError):
+    """A party cannot write or read its journal: it must stop."""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> str:
+    """A hint to append to an error: the nearest known word, or all of them if none is near, after ``otherwise``.
+
+    >>> did_you_mean("tokns", ["tokens", "hops"])
+    "did you mean 'tokens'?"
+    """
+    words = [str(k) for k in known]
+    near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise}: {listing(words)}"
+
+
+def listing(items: Sequence[object], limit: int = 8) -> str:
+    """The items joined by commas, cut after ``limit``.
+
+    >>> listing(range(12), limit=3)
+    '0, 1, 2 and 9 more'
+    """
+    shown = ", ".join(str(item) for item in items[:limit])
+    rest = len(items) - limit
+    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,0 +1,88 @@
+"""Features: folders that say what they add in a file ``feature.py``.
+
+Nothing outside a feature names it: registries, the public names and the command line ask here. A folder that is deleted
+takes its entries with it. Packages of others do the same with an entry point in the group ``mtcd.features``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What a folder adds, as ``module:name``. Nothing is imported until it is used.
+
+    Parameters
+    ----------
+    parts
+        By registry (its group of entry points), the classes by the names that configs give them.
+    public_names
+        The modules of names that users import from ``mtcd``.
+    commands
+        By place in the command line (``""`` for the top level), the modules with an ``app`` of Typer.
+
+    Examples
+    --------
+    >>> Feature(parts={"mtcd.walks": {"spiral": "my_package.spiral:SpiralWalk"}}).parts["mtcd.walks"]["spiral"]
+    'my_package.spiral:SpiralWalk'
+    """
+
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    public_names: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def built_in() -> tuple[Feature, ...]:
+    """The features in folders of this package, by path."""
+    found = []
+    for path in sorted(PACKAGE.rglob("feature.py")):
+        module = ".".join(("mtcd", *path.relative_to(PACKAGE).with_suffix("").parts))
+        found.append(import_module(module).FEATURE)
+
+    return tuple(found)
+
+
+@cache
+def of_other_packages() -> tuple[Feature, ...]:
+    """The features of installed packages.
+
+    The metadata of a package outlives a folder that was deleted by hand: a module that is gone adds nothing.
+    """
+    from importlib.metadata import entry_points  # takes a while to import, and few need it
+
+    found = []
+    for point in entry_points(group="mtcd.features"):
+        if find_spec(point.module.partition(".")[0]) is not None:
+            found.append(point.load())
+
+    return tuple(found)
+
+
+def every() -> Iterator[Feature]:
+    """All features: those of this package, then those of others."""
+    yield from built_in()
+    yield from of_other_packages()
+
+
+def parts(group: str) -> dict[str, str]:
+    """What all built-in features add to a registry, by name."""
+    found: dict[str, str] = {}
+    for feature in built_in():
+        found.update(feature.parts.get(group, {}))
+
+    return found
+
+
+def load(home: str) -> object:
+    """The object that ``module:name`` names."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,188 @@
+"""Names that a config may use, and the class behind each: built in, registered by a call, or installed as a plugin.
+
+A package that is installed beside mtcd adds to a registry by an entry point of its group, say ``mtcd.walks``:
+
+    [project.entry-points."mtcd.walks"]
+    spiral = "my_package.spiral:SpiralWalk"
+
+Its code is imported when its name is used, and never otherwise: a config can only select among the names
+that the person at this machine has installed. A name with a colon, ``module:Class``, is a class in a file of the
+user's own: see :mod:`mtcd.core.own_code` for where that may be loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from mtcd.core import features, own_code
+from mtcd.core.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+class Registry(Generic[T]):
+    """The classes of one kind by name; with ``functions``, also functions that return an instance.
+
+    ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
+    built-in ones are: its module of the same name is imported, or all of them where that does not have it. ``unknown``
+    begins the error about an unknown name.
+
+    >>> from mtcd.network.walks import WALKS
+    >>> WALKS["lazy"].__name__
+    'LazyWalk'
+    >>> WALKS["tuor"]
+    Traceback (most recent call last):
+    mtcd.core.errors.ConfigError: unknown walk 'tuor': did you mean 'tour'?
+    """
+
+    def __init__(self, base: type, group: str, package: str, unknown: str, functions: bool = False) -> None:
+        self.base, self.group, self.package, self.unknown, self.functions = base, group, package, unknown, functions
+        self._classes: dict[str, T] = {}
+        self._own: dict[str, T] = {}  # by 'module:Class'
+        self._complete = False
+
+    @overload
+    def register(self, name: str) -> Callable[[C], C]: ...
+
+    @overload
+    def register(self, name: str, made: C) -> C: ...
+
+    def register(self, name: str, made: C | None = None) -> C | Callable[[C], C]:
+        """Add a class under a name, as a call or as a decorator; refused if the name is taken."""
+        if made is None:
+            return lambda decorated: self.register(name, decorated)
+        self._check(name, made, f"{self.group}: {name!r}")
+        ours = getattr(made, "__module__", "").partition(".")[0] == "mtcd"
+        if name in (self._classes if ours else self._known()):
+            raise ConfigError(
+                f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: choose another name for "
+                f"{_where(made)}."
+            )
+        self._classes[name] = made  # type: ignore[assignment]
+        return made
+
+    def __getitem__(self, name: str) -> T:
+        if own_code.is_own(name):
+            return self._of_the_user(name)
+        if name not in self._classes:
+            self._import(
+                module for module in self._modules() if module.rpartition(".")[2] == str(name).replace("-", "_")
+            )
+        if name not in self._classes and name in features.parts(self.group):
+            features.load(features.parts(self.group)[name])  # a class registers itself when it is imported
+        if name not in self._classes and name not in self._known():
+            self._load(name)
+        return self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        if own_code.is_own(name):
+            return name in self._own or own_code.may_run()
+        return name in self._classes or name in self._known() or any(point.name == name for point in self._points())
+
+    def __iter__(self) -> Iterator[str]:
+        """All names, sorted; those of entry points too, whether their code works or not."""
+        return iter(sorted({*self._known(), *(point.name for point in self._points())}))
+
+    def usable(self) -> dict[str, T]:
+        """All classes by name, without plugins that cannot be loaded: using one of these by name gives the error."""
+        found = {}
+        for name in self:
+            try:
+                found[name] = self[name]
+            except ConfigError:
+                continue
+        return found
+
+    def _of_the_user(self, name: str) -> T:
+        """The class 'module:Class'. Once loaded, it is used wherever the name is given in this process."""
+        if own_code.may_run() or name not in self._own:
+            made = own_code.load(name, self.group)
+            said = f"{self.group}: {name!r}"
+            if not isinstance(made, type):
+                raise ConfigError(f"{said} must be a class, a subclass of {_where(self.base)}, but is {made!r}.")
+            self._check(name, made, said)
+            self._own[name] = made  # type: ignore[assignment]
+        return self._own[name]
+
+    def _known(self) -> dict[str, T]:
+        if not self._complete:
+            self._complete = True
+            homes = (home.partition(":")[0] for home in features.parts(self.group).values())
+            for module in (*self._modules(), *homes):
+                self._import_if_it_can_be(module)
+        return self._classes
+
+    def _import_if_it_can_be(self, module: str) -> None:
+        """Import a module while looking for names, without one that needs a package which is not installed."""
+        try:
+            self._import([module])
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] == "mtcd":
+                raise
+
+    def _modules(self) -> list[str]:
+        """The modules of the package: names of files, so that what a config says is looked for nowhere else."""
+        folder = importlib.import_module(self.package).__path__
+        return [f"{self.package}.{module.name}" for module in pkgutil.iter_modules(folder) if not module.ispkg]
+
+    def _import(self, modules: Iterable[str]) -> None:
+        for module in modules:
+            importlib.import_module(module)
+
+    def _points(self) -> tuple[EntryPoint, ...]:
+        from importlib.metadata import entry_points  # takes a while to import, and few need it
+
+        return tuple(entry_points(group=self.group))
+
+    def _load(self, name: str) -> None:
+        """The class of the entry point with this name; raises an error if there is none, or if it cannot be loaded."""
+        points = [point for point in self._points() if point.name == name]
+        if not points:
+            raise ConfigError(f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}")
+        origins = " and ".join(dict.fromkeys(_origin(point) for point in points))
+        if len({point.value for point in points}) > 1:
+            raise ConfigError(f"{self.group}: the name {name!r} is given twice, by {origins}: uninstall one of them.")
+        said = f"{self.group}: {name!r}, which is {origins},"
+        try:
+            made = points[0].load()
+        except (Exception, SystemExit) as error:  # the plugin's code may raise anything
+            raise ConfigError(
+                f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
+            ) from error
+        self._check(name, made, said)
+        self._classes.setdefault(name, made)  # its module may have registered it by a call too
+
+    def _shadowed(self) -> str:
+        """A sentence on entry points that are not used, as their names are taken by built-in or registered classes."""
+        taken = [point for point in self._points() if point.name in self._classes]
+        loaded = {_where(made) for made in self._classes.values()}
+        unused = [point for point in taken if point.value.replace(":", ".") not in loaded]
+        return "".join(f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused)
+
+    def _check(self, name: object, made: object, said: str) -> None:
+        """Reject an object that is not of this kind; functions are checked by their return type."""
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError(f"{self.group}: a name is a text that is not empty, but this one is {name!r}.")
+        fits = issubclass(made, self.base) if isinstance(made, type) else self.functions and callable(made)
+        if not fits:
+            raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
+        if inspect.isabstract(made):
+            missing = ", ".join(sorted(getattr(made, "__abstractmethods__", ())))
+            raise ConfigError(f"{said} does not define {missing}, as every {self.base.__name__} must.")
+
+
+def _where(made: object) -> str:
+    return f"{getattr(made, '__module__', '?')}.{getattr(made, '__qualname__', made)}"
+
+
+def _origin(point: EntryPoint) -> str:
+    package = f" of the package {point.dist.name}" if point.dist else ""
+    return f"the entry point {point.value!r}{package}"

@@ -1,0 +1,116 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG.yaml", help="The data, the model, the network and the method.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one key of the config, such as method.hops=16. Repeatable."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
+AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+StyleOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STYLE",
+        help="paper, or paper:INCHES,POINTS: pictures of that width and size of text, without a title, as PDF for "
+        "LaTeX. paper is a column of 3.5 inches with 8 points.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace earlier results at --out, also those of another config.")]
+NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Trainings at the same time. Default: one for each CPU, of the cluster with --ray.",
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Train on the Ray cluster at this address; 'auto': the one of RAY_ADDRESS or of 'ray start' on this "
+        "machine, if there is one. Without an address, start Ray on this machine.",
+    ),
+]
+RunCode = Annotated[
+    bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
+]
+Stay = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of those who left.",
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Only check what the run needs here: packages, certificate, table, columns, labels, addresses, clock.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]
+Code = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py", help="A file with your own networks, if the federation file names some. Repeatable."
+    ),
+]
+AgreeCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SHA256",
+        help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
+    ),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of 127.0.0.1.",
+    ),
+]
+RunDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
+]
+
+
+@dataclass(frozen=True)
+class ConfigOptions:
+    """The options of every command that trains what a config describes."""
+
+    config: Path
+    out: Path | None
+    changes: list[str]
+    seed: int | None
+    as_json: bool
+    quiet: bool
+
+
+def with_ray_address(arguments: list[str]) -> list[str]:
+    """The command line with an address after each ``--ray`` that has none, which Typer cannot express.
+
+    >>> with_ray_address(["sweep", "config.yaml", "--ray", "--seeds", "2"])
+    ['sweep', 'config.yaml', '--ray', 'local', '--seeds', '2']
+    """
+    given: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=False):
+        given += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
+    return given

@@ -1,0 +1,127 @@
+"""Workers as processes on this machine, one BLAS thread each. Each has a pipe to this process: jobs in, news out."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import TypeVar
+
+from mtcd.core.workers.job import Failed, Job, News, outcome
+from mtcd.core.workers.pool import Workers
+
+T = TypeVar("T")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class ProcessWorkers(Workers[T]):
+    """Processes; one that dies is replaced when its number is next given a job."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._started: dict[int, tuple[BaseProcess, Connection]] = {}
+        self._busy: dict[int, T] = {}
+
+    @property
+    def idle(self) -> list[int]:
+        return [worker for worker in range(self.jobs) if worker not in self._busy]
+
+    def give(self, name: T, job: Job, worker: int | None = None) -> None:
+        if worker is None:  # one that runs already, if possible
+            worker = min(self.idle, key=lambda one: one not in self._started)
+        if worker not in self._started:
+            self._started[worker] = _start()
+        self._busy[worker] = name
+        with suppress(OSError):  # it has died: its news will say so
+            self._started[worker][1].send(job)
+
+    def news(self, timeout: float) -> Iterator[tuple[T, News]]:
+        pipes = {self._started[worker][1]: worker for worker in self._busy}
+        for pipe in wait(list(pipes), timeout):
+            assert isinstance(pipe, Connection)
+            worker = pipes[pipe]
+            try:
+                said: News = pipe.recv()
+            except (EOFError, OSError):
+                process, _ = self._started.pop(worker)
+                yield self._busy.pop(worker), Failed(_death(process), lost=True)
+                continue
+            yield self._busy[worker] if isinstance(said, float) else self._busy.pop(worker), said
+
+    def stop(self) -> None:
+        # an interrupt may have come before a process was started
+        processes = [process for process, _ in self._started.values() if process.pid is not None]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(timeout=2)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+def _start() -> tuple[BaseProcess, Connection]:
+    context = get_context("spawn")  # a forked child would inherit the threads' locks
+    here, there = context.Pipe()
+    process = context.Process(target=_work, args=(there,), daemon=True)
+    with _one_thread(), _deaf_to_interrupts():
+        process.start()
+    there.close()  # so that its death can be heard
+    return process, here
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started now use one BLAS thread: with more, workers get in each other's way."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops them.
+
+    It is held back, not ignored: one that comes meanwhile is heard afterwards.
+    """
+    resource_tracker.ensure_running()  # starting it would let the signal through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _death(process: BaseProcess) -> str:
+    process.join(timeout=2)
+    code = process.exitcode or 0
+    how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"its process was {how}; if memory ran out, use fewer workers."
+
+
+def _work(pipe: Connection) -> None:
+    """The main loop of a worker, until the other end of the pipe is closed."""
+
+    def tell(news: News) -> None:
+        try:
+            pipe.send(news)
+        except OSError:
+            raise SystemExit from None
+
+    while True:
+        try:
+            job: Job = pipe.recv()
+        except (EOFError, OSError):
+            return
+        tell(outcome(job, tell))

@@ -1,0 +1,221 @@
+"""The preparation of a client: from its columns as given to its block, fitted on its own training rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, listing
+from mtcd.data.prepare.automatic import kind_of_column, notes_on
+from mtcd.data.prepare.column import Odd, PreparedColumn, unread
+from mtcd.data.prepare.kinds import Kind, OpenChoiceError
+from mtcd.data.prepare.recipe import Recipe
+from mtcd.data.prepare.settings import Auto
+from mtcd.data.prepare.transformer import NEW_CATEGORY
+
+FORMAT = 1
+FEW = 3  # columns of a client with a note each on values that cannot be read
+MOST = 100  # columns in a note
+
+
+class Preparation(ABC):
+    """A fitted preparation. New samples are prepared as the training rows were."""
+
+    inputs: tuple[str, ...]
+    """The columns as given."""
+    outputs: tuple[str, ...]
+    """The columns of the block."""
+    sources: tuple[int, ...]
+    """For each column of the block, the column as given that it comes from; the first, where that is not known."""
+
+    keeps_missing = False
+    """Whether the block has NaN where a value is missing."""
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The columns of the block that hold the numbers of categories."""
+        return ()
+
+    @abstractmethod
+    def apply(self, frame: pl.DataFrame) -> Array:
+        """The block of new samples, from their columns as given."""
+
+    def notes(self, frame: pl.DataFrame) -> list[str]:
+        """Sentences for the user about values that cannot be read, or that no training row has."""
+        return []
+
+    def notes_on_new(self, frame: pl.DataFrame) -> list[str]:
+        """The same about new samples: also about values that are missing where those of no training row are."""
+        return self.notes(frame)
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The preparation as plain values."""
+
+
+@dataclass(frozen=True)
+class ColumnPreparation(Preparation):
+    """Every column by its own steps: the built-in transformers."""
+
+    columns: tuple[PreparedColumn, ...]
+    refuse_unseen: bool = False
+    keeps_missing: bool = False
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        kinds = [column.categorical for column in self.columns for _ in column.outputs]
+        return tuple(j for j, categorical in enumerate(kinds) if categorical)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns as given."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns of the block."""
+        return tuple(name for column in self.columns for name in column.outputs)
+
+    @property
+    def sources(self) -> tuple[int, ...]:  # type: ignore[override]
+        """For each column of the block, the column that it comes from."""
+        return tuple(j for j, column in enumerate(self.columns) for _ in column.outputs)
+
+    def apply(self, frame: pl.DataFrame) -> Array:
+        if self.refuse_unseen:
+            for column in self.columns:
+                column.refuse_unseen(frame[column.name])
+        if self.keeps_missing:
+            return _block([part for column in self.columns for part in column.apply(frame[column.name])])
+        return _block([part for column in self.columns for part in column.filled(frame[column.name])])
+
+    def notes(self, frame: pl.DataFrame) -> list[str]:
+        return odd_notes([odd for column in self.columns for odd in column.odd(frame[column.name])])
+
+    def notes_on_new(self, frame: pl.DataFrame) -> list[str]:
+        notes = self.notes(frame)
+        if self.keeps_missing:
+            return notes
+        known = [column.name for column in self.columns if not column.had_missing]
+        lost = {name: frame[name].null_count() for name in known}
+        shown = [f"{name} ({count:,})" for name, count in lost.items() if count]
+        if shown:
+            notes.append(f"Values are missing, and filled in, that no training row misses: {listing(shown, MOST)}.")
+        return notes
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "kind": "columns",
+            "columns": [column.to_json() for column in self.columns],
+            "on_unseen": "error" if self.refuse_unseen else "ignore",
+        } | ({"missing": "keep"} if self.keeps_missing else {})
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> ColumnPreparation:
+        """The preparation again. Raises ValueError, KeyError or TypeError."""
+        if (stored["format"], stored["kind"]) != (FORMAT, "columns"):
+            raise ValueError(f"a preparation of format {stored['format']} and kind {stored['kind']!r}")
+        columns = tuple(PreparedColumn.from_json(column) for column in stored["columns"])
+        return ColumnPreparation(columns, stored["on_unseen"] == "error", stored.get("missing") == "keep")
+
+
+def decided(client: str, frame: pl.DataFrame, recipe: Recipe) -> Recipe:
+    """The recipe with what the columns that are prepared automatically hold, from all rows there are.
+
+    So a single row decides for all, whether it is trained on or not: folds and held-out rows are read alike.
+    """
+    kinds: dict[str, Kind] = {}
+    still_open: dict[str, str] = {}
+    for name in frame.columns:
+        steps = recipe.steps(name)
+        if not isinstance(steps, Auto):
+            continue
+        try:
+            kinds[name] = kind_of_column(frame[name], steps)
+        except OpenChoiceError as error:  # all of them are told at once
+            still_open[name] = str(error)
+    if still_open:
+        raise _open_choices(client, still_open)
+    return replace(recipe, kinds=kinds)
+
+
+def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[ColumnPreparation, Array, list[str]]:
+    """The preparation of a client fitted on its training rows, their block, and notes for the user."""
+    if not recipe.kinds:
+        recipe = decided(client, frame, recipe)
+    columns, parts, notes, missing, choices = [], [], [], {}, []
+    for name in frame.columns:
+        known = recipe.kinds.get(name)
+        column, made, choice = PreparedColumn.fit(frame[name], recipe.steps(name), recipe.keeps_missing, known)
+        columns.append(column)
+        choices += [] if choice is None else [choice]
+        parts += made
+        if not recipe.keeps_missing and (lost := max(part.null_count() for part in made)):
+            odd, first = unread(frame[name], column.steps[0][0])
+            missing[name] = lost, f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})"
+        if frame[name].null_count() == frame.height:
+            notes.append(f"Column {name!r} has no value in any training row.")
+    if missing:
+        total, shown = sum(lost for lost, _ in missing.values()), listing([said for _, said in missing.values()])
+        values, are = ("value", "is") if total == 1 else ("values", "are")
+        raise DataError(
+            f"{total:,} {values} of client {client!r} {are} still missing after preparation, of {frame.height:,} rows "
+            f"each: {shown}. Add impute to the steps of these columns, or prepare them automatically (auto)."
+        )
+    preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
+    check_outputs(client, preparation.outputs)
+    return preparation, _block(parts), [*notes, *notes_on(choices, client), *preparation.notes(frame)]
+
+
+def _open_choices(client: str, errors: Mapping[str, str]) -> DataError:
+    """One error for all columns that can be read in several ways; without values for other parties."""
+    return DataError(
+        f"Client {client!r}: {' '.join(errors.values())}",
+        shared=f"Client {client!r} has columns that can be read in several ways, and must say how: "
+        f"{listing([repr(name) for name in errors])}.",
+    )
+
+
+def odd_notes(odd: Sequence[Odd]) -> list[str]:
+    """A sentence for each column with odd values, or one for all, where they are many."""
+    notes = []
+    for kind in dict.fromkeys((one.what == NEW_CATEGORY, one.instead) for one in odd):
+        same = [one for one in odd if (one.what == NEW_CATEGORY, one.instead) == kind]
+        if len(same) <= FEW:
+            notes += [_odd_note(one) for one in same]
+            continue
+        shown = listing([f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same], MOST)
+        total, new_category, instead = sum(one.count for one in same), *kind
+        what = f"are {NEW_CATEGORY}" if new_category else "cannot be read"
+        notes.append(f"{total:,} values of {len(same)} columns {what} and {instead}: {shown}.")
+    return notes
+
+
+def _odd_note(one: Odd) -> str:
+    all_of_them = " (all of them)" if one.count == one.total and one.total > 1 else ""
+    return (
+        f"{one.count} value(s) of column {one.column!r}{all_of_them} that are {one.what}, such as {one.example!r}, "
+        f"{one.instead}."
+    )
+
+
+def check_outputs(client: str, names: Sequence[str]) -> None:
+    """Reject two columns of one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"Preparation gives client {client!r} two columns {twice!r}: rename one of its columns.")
+
+
+def _block(parts: Sequence[pl.Series]) -> Array:
+    """The columns side by side, column-major."""
+    block = np.empty((len(parts[0]), len(parts)), order="F")
+    for j, part in enumerate(parts):
+        block[:, j] = part.to_numpy()
+    return block

@@ -1,0 +1,98 @@
+"""Features with zero mean and unit variance, and the numbers that bring new samples to the same scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, listing
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block, VerticalData
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The means that each client subtracts from its columns, and the deviations by which it divides them.
+
+    The means of sparse blocks are 0: subtracting others would make them dense.
+    """
+
+    means: tuple[Array, ...]
+    scales: tuple[Array, ...]
+
+    def __repr__(self) -> str:
+        return f"Scaling({sum(map(len, self.means)):,} columns of {len(self.means):,} client(s))"
+
+    def apply(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        """Scaled copies of the blocks, one per client: of the data it was made from, or of new samples."""
+        if len(blocks) != len(self.means):
+            raise DataError(f"The scaling is for {len(self.means)} clients, but there are {len(blocks)} blocks.")
+        return tuple(self._scaled(k, block) for k, block in enumerate(blocks))
+
+    def _scaled(self, k: int, block: Block) -> Block:
+        width = len(self.means[k])
+        if block.ndim != 2 or block.shape[1] != width:
+            raise DataError(f"Client number {k} was scaled with {width} columns, but brings shape {block.shape}.")
+        if is_sparse(block):
+            if self.means[k].any():
+                raise DataError(
+                    f"Client number {k} was scaled with means to subtract, which would make sparse features dense: "
+                    "give .toarray() of them."
+                )
+            return block @ scipy.sparse.diags_array(1 / self.scales[k])
+        scaled: Array = np.subtract(block, self.means[k], order="F")
+        scaled /= self.scales[k]
+        return scaled
+
+
+def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
+    """The data with zero mean and unit variance in every column, and the scaling that did it; the test set is scaled
+    in the same way. Samples count by their weights.
+
+    Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with them their zeros.
+    """
+    means, scales, constants, sparse = [], [], [], []
+    for client, columns, block in zip(data.clients, data.columns, data.blocks, strict=True):
+        if is_sparse(block):
+            sparse.append(client)
+            means.append(np.zeros(block.shape[1]))
+            scales.append(_sparse_deviations(block, data.weights))
+            continue
+        counted = block if data.weights is None or data.weights.all() else block[data.weights > 0]
+        # by the values themselves: rounding can leave a constant column a tiny variance
+        constant = counted.min(axis=0) == counted.max(axis=0)
+        mean, deviations = _moments(block, data.weights)
+        means.append(np.where(constant, counted[0], mean))
+        scales.append(np.where(constant, 1.0, deviations))
+        constants += [f"{columns[j]} ({client})" for j in np.flatnonzero(constant)]
+    scaling = Scaling(tuple(means), tuple(scales))
+    notes = [f"Columns that are constant became 0: {listing(constants)}."] if constants else []
+    if sparse:
+        notes.append(f"Sparse columns are divided by their deviations, but not centred: those of {listing(sparse, 4)}.")
+    test = None if data.test is None else replace(data.test, blocks=scaling.apply(data.test.blocks))
+    return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test), scaling
+
+
+def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
+    """The mean and deviation of every column."""
+    # column by column: the deviations of a whole block would be a second copy of it
+    if weights is None:
+        return block.mean(axis=0), np.array([column.std() for column in block.T])
+    share = weights / weights.sum()
+    mean = share @ block
+    return mean, np.sqrt([share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)])
+
+
+def _sparse_deviations(block: Block, weights: Array | None) -> Array:
+    """The deviation of every column, 1 where it is 0 up to rounding."""
+    parts = (block, block.power(2))
+    if weights is None:
+        mean, square = (np.asarray(part.mean(axis=0)).ravel() for part in parts)
+    else:
+        mean, square = (np.asarray(part.T @ weights) / weights.sum() for part in parts)
+    variance = square - mean**2
+    return np.sqrt(np.where(variance <= 1e-12 * square, 1.0, variance))

@@ -1,0 +1,45 @@
+"""mtcd federation dashboard: the page of a whole federation, from the operator's kit."""
+
+from __future__ import annotations
+
+import time
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mtcd.core.optional import find
+from mtcd.core.terminal.screen import screen
+from mtcd.federation.commands.watch import known_words
+
+
+def show_dashboard(kits: Path, address: str, opens: bool, every: float, timeout: float) -> None:
+    """Serve the page, and ask all parties periodically, until Ctrl-C."""
+    find("bokeh")  # raises with installation advice
+    asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
+    from mtcd.reporting.federation import FederationView
+    from mtcd.reporting.serve import serve
+
+    kit = asking.operator_kit(kits, find("mtcd.federation.credentials.bundle").read_kit)
+    view, began = FederationView(kit.config), time.monotonic()
+    before: dict[str, Any] = {}
+    with asking.Operator(kit) as operator:
+
+        def look() -> None:
+            answers = operator.ask("status", asking.patience_of(timeout))
+            summary = overview.summarise(kit.config, answers, before, known_words(kit, answers))
+            before.update(summary["parties"])
+            view.observe(summary, time.monotonic() - began)
+
+        look()
+        with serve(address, view.document) as serving:
+            screen.print(f"Dashboard: {serving.url}", highlight=False, markup=False, soft_wrap=True)
+            if serving.is_public:
+                screen.print("Whoever has this address can read the page, and it is not encrypted.", highlight=False)
+            screen.print("Ctrl-C closes it; the federation goes on.", highlight=False)
+            if opens:
+                webbrowser.open(serving.url)
+            with suppress(KeyboardInterrupt):
+                while True:
+                    time.sleep(every)
+                    look()

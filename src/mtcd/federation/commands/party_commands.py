@@ -1,0 +1,80 @@
+"""The commands that take part in a federation: a party, and the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtcd.core.terminal.exit_codes import described
+from mtcd.core.terminal.options import AgreeCode, Check, Code, Metrics, Quiet, RunDir, Stay
+
+parties = typer.Typer()
+
+
+@parties.command(
+    help=(
+        "Take part in a federation with the kit (credentials bundle) of a party: wait for the other parties, align "
+        "samples, train, and save this party's block of the model.\n\n"
+        "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the run; the other parties "
+        "continue."
+    ),
+    epilog=described("party"),
+)
+def party(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="This party's own table, instead of the one the kit names.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The columns to train on. Default: all others.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the labels, for the party that holds them.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the weights of samples, at the same party.")
+    ] = None,
+    prepare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|FILE",
+            help="Prepare texts, dates and missing values: automatically, or by the recipe in a YAML file.",
+        ),
+    ] = None,
+    code: Code = None,
+    agree_code: AgreeCode = None,
+    out: RunDir = None,
+    metrics: Metrics = None,
+    stay: Stay = 0,
+    check: Check = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take part in a federation."""
+    from mtcd.federation.commands.party import PartyOptions, check_party, run_party
+
+    codes = code or (), agree_code or ()
+    options = PartyOptions(kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay)
+    raise typer.Exit((check_party if check else run_party)(options))
+
+
+@parties.command(epilog=described("server"))
+def server(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder kits/server.")],
+    code: Code = None,
+    agree_code: AgreeCode = None,
+    out: RunDir = None,
+    metrics: Metrics = None,
+    stay: Stay = 0,
+    check: Check = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the server of a federation, at which tokens sync. The server sees neither data nor hops."""
+    from mtcd.federation.commands.party import PartyOptions, check_party, run_party
+
+    options = PartyOptions(
+        kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or (), metrics=metrics, stay=stay
+    )
+    raise typer.Exit((check_party if check else run_party)(options, server=True))

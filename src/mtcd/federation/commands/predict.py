@@ -1,0 +1,67 @@
+"""mtcd predict: predict new samples in a federation; each party has its own columns and kit (credentials bundle)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from mtcd.core.errors import ConfigError
+from mtcd.core.optional import find
+from mtcd.federation.commands.party import interrupt, own_run
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """The options of ``mtcd predict``."""
+
+    kit: Path
+    data: Path | None
+    id: str | None
+    run: Path | None
+    out: Path
+    quiet: bool
+    code: Sequence[Path] = ()
+    agreed: Sequence[str] = ()
+
+
+def predict_with_others(
+    kit: Path,
+    data: Path | None,
+    key: str | None,
+    run: Path | None,
+    out: Path,
+    quiet: bool,
+    code: Sequence[Path],
+    agreed: Sequence[str],
+) -> None:
+    """Take part with a kit, as ``mtcd predict KIT`` does: see :class:`PredictOptions`."""
+    predict(PredictOptions(kit, data, key, run, out, quiet, code, agreed))
+
+
+def predict(options: PredictOptions) -> None:
+    """Take part until the party that learns the predictions has them."""
+    signal.signal(signal.SIGTERM, interrupt)
+    kit = find("mtcd.federation.credentials.bundle").read_kit(options.kit, options.code, options.agreed)
+    samples, config = find("mtcd.federation.node.new_samples"), kit.config
+    if config.is_operator:
+        raise ConfigError(f"{options.kit} is the operator's kit, which cannot predict: use the kit of a party.")
+    run = options.run or own_run(options.kit)
+    if config.seen_by == config.name:
+        samples.check_out(options.out)
+    new = decide = None
+    if not config.is_server:
+        if options.data is None:
+            raise ConfigError("Which new samples? Give this party's own columns of them, with --data new.csv.")
+        new = samples.new_samples(kit, run, options.data, options.id)
+    elif config.seen_by != config.name:
+        raise samples.no_server(config)
+    else:
+        decide = samples.server_decides(kit, run)
+    number = samples.run_number(run)
+    show = None if options.quiet else typer.echo
+    predictor = find("mtcd.federation.node.predicting").Predictor
+    predictor(kit, new, samples.writer(config, options.out), decide, show, run / "predict.jsonl", number).run()

@@ -1,0 +1,89 @@
+"""Reading of a kit (credentials bundle), as a party or the server does when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from mtcd.core.errors import ConfigError
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.credentials import WHAT, Credentials, check_files, read_party_file, refuse_strangers
+from mtcd.federation.credentials.private_files import read_file
+from mtcd.federation.own_code import NO_CODE, OwnCode
+from mtcd.federation.own_code_files import read_code
+from mtcd.federation.transport import PARTIES_FILE
+
+SECRET_BYTES = 32
+WARN_BEFORE_DAYS = 30  # the certificate expires
+
+
+@dataclass(frozen=True)
+class Kit(Credentials):
+    """A whole kit: credentials, the settings of the training, and code."""
+
+    config: KitConfig
+    code: OwnCode = NO_CODE
+    """The network code that this party may run."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user of the kit."""
+        left = (self.until - datetime.now(UTC)).days
+        cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
+        notes = [f"{name!r} was revoked: this party does not connect to it." for name in cut_off]
+        notes += [f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()]
+        if left < WARN_BEFORE_DAYS:
+            notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew it.")
+        return tuple(notes)
+
+    def alignment_secret(self) -> bytes:
+        """The secret of hashed alignment, which is the same at all parties."""
+        return self.secret("alignment")
+
+    def secret(self, purpose: str) -> bytes:
+        """Derive the key for a purpose, which all parties have, but neither the server nor the operator."""
+        path = self.folder / PARTIES_FILE
+        try:
+            shared = bytes.fromhex(read_file(path, WHAT).decode())
+        except ValueError:
+            shared = b""
+        if len(shared) != SECRET_BYTES:
+            raise ConfigError(f"{path} is damaged: ask the administrator for this kit again.")
+        return HKDF(hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()).derive(shared)
+
+
+def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
+    """Read the kit in a folder; refused if a file is missing, readable by others, expired, revoked or of another party.
+
+    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the kit that may run.
+    """
+    return with_code(read_kit_without_code(folder), code, agreed)
+
+
+def read_kit_without_code(folder: Path) -> Kit:
+    """Read the kit in a folder, but for network code: enough to speak to the other members.
+
+    Raises:
+        ConfigError: A file is missing, readable by others, expired, revoked or of another party.
+    """
+    folder = folder.absolute()
+    config = read_party_file(folder, KitConfig)
+    refuse_strangers(config, {config.labels.held_by, config.seen_by}, folder / "party.yaml")
+    kit = Kit(folder, config, *check_files(folder, config))
+    if config.name in config.parties:
+        kit.secret("check")
+    return kit
+
+
+def with_code(kit: Kit, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
+    """The same kit with the network code that its owner may run: see ``read_kit``.
+
+    Raises:
+        ConfigError: The code cannot be read, is not the agreed one, or is not needed.
+    """
+    return replace(kit, code=read_code(kit.config, kit.folder, code, agreed))

@@ -1,0 +1,106 @@
+"""The schema of party.yaml, the settings in a kit (credentials bundle)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from mtcd.config.keys import has_depth, keys_of
+from mtcd.config.schema import (
+    AnyMethodSection,
+    ComputeSection,
+    Fraction,
+    ModelSection,
+    PrivacySection,
+    Seed,
+    StopSection,
+)
+from mtcd.core.version import PROTOCOL
+from mtcd.federation.credentials.membership import Membership, PeerSection
+from mtcd.federation.names import OPERATOR, SERVER
+from mtcd.federation.schema import Alignment, Federation, LabelsSection, PartyData, PredictionsSection
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network
+from mtcd.privacy.settings import SEALED
+
+
+class KitConfig(Membership):
+    """A whole party.yaml: the membership, the party's own data, and the training that all parties must agree on."""
+
+    data: PartyData = PartyData()
+    labels: LabelsSection
+    predictions: PredictionsSection
+    alignment: Alignment
+    standardise: bool
+    holdout: Fraction | None = None  # kits of before it have none
+    model: ModelSection
+    method: AnyMethodSection
+    stop: StopSection
+    privacy: PrivacySection | None = None  # kits of before it have none
+    compute: ComputeSection | None = None
+    seed: Seed
+
+    @property
+    def network(self) -> Network:
+        """The network of all parties."""
+        return network_from_edges(self.links, self.parties)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether tokens are encrypted, and labels stay with their holder."""
+        return self.privacy is not None and self.privacy.mode == SEALED
+
+    @property
+    def seen_by(self) -> str:
+        """The party that learns the predictions."""
+        return self.predictions.seen_by or self.labels.held_by
+
+
+def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:
+    """The settings of a party, of the server or of the operator, without those on the data of others."""
+    place, names, party = federation.places.get(name), list(federation.parties), federation.parties.get(name)
+    if party is not None:
+        near = [names[j] for j in network.neighbours[names.index(name)]]
+        near += [SERVER] if federation.server is not None else []
+    else:
+        near = [other for other in federation.places if other != name]
+    holder = name == federation.labels.held_by
+    settings = ("model", "method", "stop", "costs", "privacy", "compute", "limits", "seed")
+    shared = ("alignment", "standardise", "holdout", *settings)
+    return KitConfig(
+        protocol=PROTOCOL,
+        federation=federation.name,
+        name=name,
+        certificate=certificates[name] or name,
+        address=None if place is None else place.address,
+        listen=None if place is None else place.listen,
+        operator=certificates.get(OPERATOR),
+        parties=names,
+        links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
+        peers={
+            peer: PeerSection(address=federation.places[peer].address, certificate=certificates[peer]) for peer in near
+        },
+        data=PartyData() if party is None else party.data,
+        labels=federation.labels if holder else federation.labels.model_copy(update={"column": None, "weights": None}),
+        predictions=PredictionsSection(seen_by=federation.predictions.seen_by or federation.labels.held_by),
+        **{key: getattr(federation, key) for key in shared},
+    )
+
+
+def settings_yaml(config: KitConfig) -> str:
+    """The settings of the training as YAML, without names and addresses: keys of a federation file."""
+    content = yaml.safe_load(as_yaml(config))
+    keys = ("alignment", "standardise", "holdout", "model", "method", "stop", "costs", "seed")
+    return yaml.safe_dump({key: content[key] for key in keys if key in content}, sort_keys=False)
+
+
+def as_yaml(section: Federation | KitConfig) -> bytes:
+    """Encode as YAML, with all defaults filled in."""
+    content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
+    content["method"] = section.method.model_dump(
+        mode="json", exclude_none=True, include=keys_of(section.method.kind) | {"kind"}
+    )
+    if not has_depth(section.method.acceleration):
+        content["method"].pop("depth", None)
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode()

@@ -1,0 +1,95 @@
+"""The membership part of party.yaml: who is in the federation, where each is reached, and by which certificate.
+
+It is all that the operator needs, who trains nothing: no method, model or plugin is imported to read it.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from mtcd.config.costs_schema import CostsSection
+from mtcd.config.numbers import Whole
+from mtcd.config.section import Section
+from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
+
+
+def _address(text: str) -> str:
+    """An address that others connect to. Zenoh, which makes the connections, takes no IPv6 number with TLS."""
+    found = parse_address(text)
+    if isinstance(found.ip, IPv6Address):
+        raise ValueError(
+            f"{text!r}: parties cannot connect to an IPv6 number, but to a name that stands for one: give the name of "
+            f"the host, such as clinic.example.org:{found.port}. To listen at the number, add listen: '{found}'"
+        )
+    return str(found)
+
+
+def _listening(text: str) -> str:
+    return str(parse_address(text, listening=True))
+
+
+def _certificate(name: str) -> str:
+    party, mark, generation = name.partition("~")
+    if mark and not (generation.isdecimal() and generation.isascii()):
+        raise ValueError(f"{name!r} is not the name of a certificate")
+    usable_name(party)
+    return name
+
+
+Name = Annotated[str, AfterValidator(usable_name)]
+AddressText = Annotated[str, AfterValidator(_address)]
+ListenText = Annotated[str, AfterValidator(_listening)]
+CertificateName = Annotated[str, AfterValidator(_certificate)]
+
+
+class PeerSection(Section):
+    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to.
+
+    Without an address it dials out only: it connects to this party.
+    """
+
+    address: AddressText | None = None
+    certificate: CertificateName | None = None
+
+
+class LimitsSection(Section):
+    """Limits on messages, leases and commits."""
+
+    message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
+    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as unreachable
+    sync: bool = False  # whether every commit waits for the disk, so that a loss of power loses nothing
+
+
+class Membership(Section):
+    """The members of the federation as one of them sees them."""
+
+    protocol: Whole
+    federation: Name
+    name: Name
+    certificate: CertificateName
+    address: AddressText | None = None  # the operator has none, nor has a party that dials out only
+    listen: ListenText | None = None
+    operator: CertificateName | None = None  # the name of the operator's certificate; None if revoked
+    parties: list[Name]  # client k is the k-th
+    links: list[tuple[Name, Name]]
+    peers: dict[Name, PeerSection]
+    costs: CostsSection
+    limits: LimitsSection
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this is the server's kit."""
+        return self.name == SERVER
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether this is the operator's kit."""
+        return self.name == OPERATOR
+
+    @property
+    def rank(self) -> dict[str, int]:
+        """Of two peers with addresses, the one of higher rank connects to the other; the server has the lowest rank."""
+        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}

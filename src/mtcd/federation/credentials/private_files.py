@@ -1,0 +1,51 @@
+"""Files that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtcd.core.errors import ConfigError, MtcdError
+
+PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False) -> None:
+    """Replace files, in order. All are written to a temporary folder first, so that a full disk changes nothing.
+
+    Files of ``PRIVATE`` names, and all if ``private``, are readable by their owner only.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
+            for name, content in files.items():
+                _create(Path(aside) / name, content, private or name in PRIVATE)
+            for name in files:
+                os.replace(Path(aside) / name, folder / name)
+    except OSError as error:
+        raise MtcdError(f"{folder} could not be written: {error.strerror or error}.") from None
+
+
+def _create(path: Path, content: bytes, private: bool) -> None:
+    """Create a file; a private one has mode 600 from the start, whatever the umask."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """Read a file of a kit (credentials bundle); a private one must be readable by its owner only."""
+    try:
+        if path.name in PRIVATE and os.name == "posix" and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            raise ConfigError(
+                f"Others can read {path} (its mode is {mode:o}), and it must stay with its owner. Run: chmod 600 {path}"
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path.parent} is not {what}: there is no {path.name} in it.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None

@@ -1,0 +1,40 @@
+"""Encoding of the messages before training: a JSON head, followed by blocks of bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mtcd.core.errors import WireError
+
+LONGEST_HEAD_BYTES = 1_000_000
+
+
+def wrap(head: dict[str, Any], *parts: bytes) -> bytes:
+    """Encode a line of JSON and the parts."""
+    line = json.dumps({**head, "sizes": [len(part) for part in parts]}, allow_nan=False)
+    return b"".join([line.encode(), b"\n", *parts])
+
+
+def unwrap(data: bytes, keys: Sequence[str], parts: int, more: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+    """Decode a message that must have exactly these keys, this number of parts, and at most so many ``more``."""
+    end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
+    try:
+        head = json.loads(data[:end]) if end >= 0 else None
+    except (ValueError, RecursionError):
+        head = None
+    if not isinstance(head, dict):
+        raise WireError("head", "is not readable")
+    sizes = head.pop("sizes", None)
+    if set(head) != set(keys):
+        raise WireError("head", "has missing or unknown keys")
+    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+        raise WireError("sizes", "are not those of its parts")
+    if not parts <= len(sizes) <= parts + more or end + 1 + sum(sizes) != len(data):
+        raise WireError("sizes", "are not those of its parts")
+    found, at = [], end + 1
+    for size in sizes:
+        found.append(data[at : at + size])
+        at += size
+    return head, found

@@ -1,0 +1,156 @@
+"""Last words: what a party leaves with others when its process ends, so that finished is told from dead.
+
+A word says how the run ended at this party, or that it runs again. It names the run, so that a word of another run is
+refused, and is signed with the key of the party, so that nobody else can make or change one. The latest word of a party
+counts: a restarted party supersedes its last one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, ValidationError
+
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.credentials.certificates import load_certificate, load_key
+from mtcd.federation.credentials.credentials import WHAT, Credentials
+from mtcd.federation.credentials.members import Members
+from mtcd.federation.credentials.private_files import read_file, write_files
+from mtcd.federation.names import SERVER
+from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE
+
+FILE = "last_words.json"
+MARK = b"mtcd last word 1"
+SIGNATURE = ec.ECDSA(hashes.SHA256())
+RUNNING, FINISHED, STOPPED, DIVERGED = "running", "finished", "stopped", "diverged"
+FAILED, INTERRUPTED = "failed", "interrupted"
+KEYS = {"word", "certificate", "signature"}
+LAST_MOMENT = 253_402_300_799_000  # the end of the year 9999, in ms
+
+Signed = dict[str, str]
+"""A word as it is signed, its certificate and its signature in hex: texts, for JSON."""
+ShortText = Annotated[StrictStr, Field(max_length=200, pattern=r"^[ -~]*$")]
+
+
+class LastWord(BaseModel):
+    """A word of one party. ``run`` is empty before a run is agreed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    party: ShortText
+    run: ShortText
+    outcome: Literal["running", "finished", "stopped", "diverged", "failed", "interrupted"]
+    time: Annotated[StrictInt, Field(ge=0, le=LAST_MOMENT)]
+    """In ms since 1970; each word of a party has a later one."""
+    status: ShortText = ""
+    """The status of the end, such as the name of a limit; of a failure, its kind."""
+    iteration: Annotated[StrictInt, Field(ge=0)] | None = None
+    objective: FiniteFloat | None = None
+
+    @property
+    def when(self) -> datetime:
+        """The time in UTC."""
+        return datetime.fromtimestamp(self.time / 1000, UTC)
+
+
+class Signer:
+    """Signs the words of the owner of a kit (credentials bundle)."""
+
+    def __init__(self, kit: Credentials) -> None:
+        self._federation = kit.config.federation
+        key, certificate = kit.folder / KEY_FILE, kit.folder / CERTIFICATE_FILE
+        self._key = load_key(read_file(key, WHAT), str(key))
+        self._certificate = load_certificate(read_file(certificate, WHAT), str(certificate)).public_bytes(Encoding.DER)
+
+    def sign(self, word: LastWord) -> Signed:
+        """The word with its certificate and signature."""
+        text = word.model_dump_json()
+        signature = self._key.sign(_bound(self._federation, self._certificate, text), SIGNATURE)
+        return {
+            "word": text,
+            "certificate": self._certificate.hex(),
+            "signature": signature.hex(),
+        }
+
+
+class LastWords:
+    """The latest word of each party, checked, and kept in a file. A damaged file counts as empty."""
+
+    def __init__(self, kit: Credentials, path: Path) -> None:
+        self.path, self._members, self._config = path, Members(kit), kit.config
+        self._kept: dict[str, tuple[LastWord, Signed]] = {}
+        with suppress(OSError, ValueError, RecursionError):
+            for signed in json.loads(path.read_text()):
+                with suppress(WireError):  # its certificate may have expired
+                    self._keep(self.read(signed), signed)
+
+    @property
+    def words(self) -> dict[str, LastWord]:
+        """By party."""
+        return {name: word for name, (word, _) in self._kept.items()}
+
+    def signed(self, names: Iterable[str] | None = None) -> list[Signed]:
+        """The words of these parties, or of all, to pass on."""
+        return [self._kept[name][1] for name in (self._kept if names is None else names) if name in self._kept]
+
+    def read(self, signed: Any) -> LastWord:
+        """The word, if its signature is that of the party it is of; otherwise raises a WireError."""
+        try:
+            if set(signed) != KEYS:
+                raise ValueError("other keys")
+            text = signed["word"]
+            certificate, signature = (bytes.fromhex(signed[key]) for key in ("certificate", "signature"))
+            word = LastWord.model_validate_json(text)
+        except (ValidationError, ValueError, TypeError, KeyError):
+            raise WireError("a last word", "is not readable") from None
+        owner, public = self._members.owner(certificate, [*self._config.parties, SERVER], "a last word")
+        try:
+            public.verify(signature, _bound(self._config.federation, certificate, text), SIGNATURE)
+        except InvalidSignature:
+            raise WireError(f"the signature of {owner!r}", "does not fit a last word") from None
+        if word.party != owner:
+            raise WireError(f"a last word of {word.party!r}", f"is signed by {owner!r}")
+        return word
+
+    def add(self, word: LastWord, signed: Signed) -> bool:
+        """Keep a word that was read, if it is later than the one known; returns whether it is."""
+        new = self._keep(word, signed)
+        if new:
+            self._write()
+        return new
+
+    def keep_runs(self, runs: Iterable[str]) -> None:
+        """Drop the words of all other runs."""
+        kept = {name: one for name, one in self._kept.items() if one[0].run in set(runs)}
+        if len(kept) < len(self._kept):
+            self._kept = kept
+            self._write()
+
+    def _keep(self, word: LastWord, signed: Signed) -> bool:
+        known = self._kept.get(word.party)
+        if known is not None and (known[0].time, known[0].objective is not None) >= (
+            word.time,
+            word.objective is not None,
+        ):
+            return False
+        self._kept[word.party] = word, signed
+        return True
+
+    def _write(self) -> None:
+        with suppress(MtcdError):  # a folder that cannot be written must not end a party, nor its status
+            write_files(self.path.parent, {self.path.name: json.dumps(self.signed()).encode()}, private=True)
+
+
+def _bound(federation: str, certificate: bytes, text: str) -> bytes:
+    """The bytes to sign. Sizes come first, so that the encoding is unique."""
+    parts = (MARK, federation.encode(), certificate, text.encode())
+    return b"".join([*(len(part).to_bytes(4, "big") for part in parts), *parts])

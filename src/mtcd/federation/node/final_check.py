@@ -1,0 +1,289 @@
+"""The verdict: the evaluation after the end whether the training has diverged.
+
+The model is in the blocks of all parties. The label holder asks the other parties whether they have ended;
+then a masked sum (``passing.py``) adds up their representations (and penalties, of a linear model), which only the
+holder learns. It evaluates the objective, as a training in one process does at its end, and announces the verdict to
+all parties. Before, no block is kept. Every party writes the verdict to its run folder, so that it survives a restart.
+If a party is unreachable, the holder waits up to a timeout: the run then ends with the status of its limit and the
+note that the verdict is missing. When all parties are restarted, the objective is evaluated again.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.errors import WireError
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.names import SERVER
+from mtcd.federation.node.context import Station
+from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
+from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.rpc_client import Answers
+from mtcd.training.divergence import DIVERGED
+
+JUDGE, VERDICT = "judge", "verdict"
+FINE, MISSING = "fine", "missing"
+UNREACHABLE_TIMEOUT_SECONDS = 5.0  # for a party whose link is down
+ANSWER_TIMEOUT_SECONDS = 15.0  # for any other
+VERDICT_TIMEOUT_SECONDS = 20.0  # for the holder
+GROUP_TIMEOUT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the training has diverged; unknown if parties were ``away`` (unreachable) at the evaluation."""
+
+    diverged: bool = False
+    away: tuple[str, ...] = ()
+
+    def sentence(self, judged: bool) -> str:
+        """What is not known, why, and what to do; empty if there is a verdict.
+
+        ``judged``: the token told whether the training has diverged, and only metrics are missing.
+        """
+        if not self.away:
+            return ""
+        if judged:
+            return (
+                f"The held-out samples are not evaluated: {', '.join(self.away)} took no part after the end. Start all "
+                "parties again at the same time, with the same folders, to evaluate them."
+            )
+        return (
+            f"Whether the training has diverged is not known: {', '.join(self.away)} took no part when the objective "
+            "was evaluated at the end. Start all parties again at the same time, with the same folders, to evaluate "
+            "it. Do not rely on the model before."
+        )
+
+    def __str__(self) -> str:
+        return " ".join([MISSING, *self.away]) if self.away else DIVERGED if self.diverged else FINE
+
+    @staticmethod
+    def read(text: str, names: Iterable[str]) -> Outcome:
+        """Decode the text of ``str``; ``names`` are the known parties."""
+        if text in (DIVERGED, FINE):
+            return Outcome(text == DIVERGED)
+        kind, *away = text.split(" ")
+        if kind != MISSING or not away or not set(away) <= set(names):
+            raise WireError("verdict", "is not valid")
+        return Outcome(away=tuple(away))
+
+
+class VerdictStore(Protocol):
+    """The storage of the verdict and, at the holder, of the parties that have confirmed it."""
+
+    def verdict(self) -> tuple[bool, set[str]] | None:
+        """Whether the training has diverged, and the parties that have confirmed it; None while it is unknown."""
+
+    def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
+        """Write the verdict, and the parties that have confirmed it."""
+
+
+class Evidence(Protocol):
+    """A party's part of the evaluation."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether this party knows the final theta_0, if the model has one."""
+
+    @property
+    def term(self) -> int | None:
+        """The term of the token that has ended the training, 0 without one; None while the training goes on."""
+
+    def evidence(self) -> NDArray[np.float64]:
+        """This party's part of the sum from which the model is evaluated."""
+
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """Whether the training has diverged, given the sum of all parts."""
+
+
+class Verdict:
+    """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the verdict comes late."""
+
+    def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence, store: VerdictStore) -> None:
+        self.mail, self.questions, self.loop, self.log = station.mail, station.questions, station.loop, station.log
+        self.run, self.own, self.config, self.name = run.encode(), own, config, config.name
+        self.holder = config.labels.held_by
+        self.parties = [name for name in config.parties if name != self.holder]
+        self.clients = len(config.parties)
+        self._then: Callable[[Outcome], None] | None = None
+        self._store = store
+        self._confirmed: set[str] = set()
+        self._part: NDArray[np.float64] | None = None
+        self.known = self._missing = False
+        seen = config.model_copy(update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})})
+        if self.name == self.holder:
+            self._receiver = SumReceiver(self.mail, self.questions, seen)
+            return
+        self.mail.on(VERDICT, self._receive_verdict)
+        if not config.is_server:
+            SumContributor(self.mail, self.questions, seen, self._sums)
+            self.mail.on(JUDGE, self._send_certificate)
+
+    def begin(self, then: Callable[[Outcome], None]) -> None:
+        """Begin the evaluation after this party has ended. A verdict from before a restart stands."""
+        self._then, self._part, self.known, self._missing = then, None, False, False
+        kept = self._store.verdict()
+        if kept is not None:
+            diverged, self._confirmed = kept
+            self._announce(Outcome(diverged))
+        elif self.name == self.holder:
+            self.loop.later(UNREACHABLE_TIMEOUT_SECONDS, lambda: self._give_up(self._awaited()))
+            self.loop.later(ANSWER_TIMEOUT_SECONDS, lambda: self._announce(self._without(self._awaited())))
+            self.proceed()
+        else:
+            self.loop.later(UNREACHABLE_TIMEOUT_SECONDS, lambda: self._give_up({self.holder}))
+            self.loop.later(VERDICT_TIMEOUT_SECONDS, lambda: self._announce(self._without({self.holder})))
+
+    def _awaited(self) -> set[str]:
+        """The parties for which the holder waits: for an answer, or for the final theta_0."""
+        has_module = {SERVER} & set(self.config.peers) if not self.own.complete else set()
+        return (self.questions.waits_for | has_module) or set(self.parties)
+
+    def _without(self, away: set[str]) -> Outcome:
+        return Outcome(away=tuple(sorted(away)))
+
+    def proceed(self) -> None:
+        """Evaluate the objective, if this is the holder and it is complete; called when either may have changed."""
+        if self.pending and self.name == self.holder and self.own.complete:
+            self.questions.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
+
+    def _request(self) -> bytes:
+        """The run, and the term of a token that was regenerated: blocks of an older term are not of this model."""
+        return self.run + (b" %d" % self.own.term if self.own.term else b"")
+
+    def _give_up(self, awaited: set[str]) -> None:
+        """End without a verdict if one of the awaited parties is unreachable."""
+        link = self.mail.link
+        if away := awaited & (link.peers - link.up):
+            self._announce(self._without(away))
+
+    @property
+    def pending(self) -> bool:
+        """Whether this party still waits for the verdict."""
+        return self._then is not None and not self.known
+
+    def _is_new(self, outcome: Outcome) -> bool:
+        """Whether the outcome counts: the first one, or a verdict after a missing one; none if the end was undone."""
+        return self.own.term is not None and (self.pending or (self._missing and not outcome.away))
+
+    def _conclude(self, outcome: Outcome) -> None:
+        if self._is_new(outcome) and self._then is not None:
+            self.known, self._missing = True, bool(outcome.away)
+            if not outcome.away:
+                self._store.keep_verdict(outcome.diverged, self._confirmed)
+            self._then(outcome)
+
+    # The holder
+
+    def _answered(self, answers: Answers) -> None:
+        own = self._evidence()
+        if DIVERGED.encode() in answers.values() or not fits(own, self.clients):
+            self._announce(Outcome(diverged=True))
+        elif not self.parties:
+            self._announce(Outcome(self.own.has_diverged(own)))
+        elif invalid := {name for name, answer in answers.items() if not self._is_valid(name, answer)}:
+            self._announce(self._without(invalid))  # as if they were unreachable
+        elif not self.known or self._missing:
+            certificates = {name: b64encode(answer).decode() for name, answer in answers.items()}
+            certificates[self.name] = b64encode(self._certificate()).decode()
+            self._receiver.begin(own.shape, certificates, self._evaluate)
+
+    def _is_valid(self, name: str, certificate: bytes) -> bool:
+        assert self.mail.seal is not None  # parties have one
+        try:
+            self.mail.seal.key_of(name, certificate)
+        except WireError as error:
+            self.mail.note_refused(name, "certificate", error)
+            return False
+        return True
+
+    def _evaluate(self, others: Sums) -> None:
+        self._announce(Outcome(self.own.has_diverged(from_sums(others + self._sums()))))
+
+    def _announce(self, outcome: Outcome) -> None:
+        """Conclude; the holder announces the outcome to the parties that have not confirmed it."""
+        if self._is_new(outcome):
+            self._conclude(outcome)
+            if self.name == self.holder:
+                groups = [[name for name in one if name not in self._confirmed] for one in farthest_first(self.config)]
+                self._announce_to(outcome, [one for one in groups if one])
+
+    def _announce_to(self, outcome: Outcome, groups: list[list[str]]) -> None:
+        """Announce the outcome to one group after the other; after a timeout, continue without an answer."""
+        if not groups:
+            return
+        now, *later = groups
+        continued = False
+
+        def proceed(_: Answers | None = None) -> None:
+            nonlocal continued
+            if not continued:
+                continued = True
+                self._announce_to(outcome, later)
+
+        def confirmed(name: str) -> None:
+            if not outcome.away:
+                self._confirmed.add(name)
+                self._store.keep_verdict(outcome.diverged, self._confirmed)
+
+        body = self.run + b" " + str(outcome).encode()
+        self.questions.ask(VERDICT, dict.fromkeys(now, body), proceed, confirmed)
+        self.loop.later(GROUP_TIMEOUT_SECONDS, proceed)
+
+    # The others
+
+    def _send_certificate(self, request: IncomingRequest) -> None:
+        """Answer with the certificate for the pass; or that this party's numbers are not finite, or too large."""
+        if request.sender != self.holder or request.body.partition(b" ")[0] != self.run:
+            raise WireError("sender", "is not the label holder of this run")
+        if self._then is None or self.own.term is None or request.body != self._request():
+            request.drop()  # the run has not ended here, or not with this token: the holder retries
+        else:
+            request.answer(self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode())
+
+    def _receive_verdict(self, request: IncomingRequest) -> None:
+        run, _, text = request.body.partition(b" ")
+        if request.sender != self.holder or run != self.run or not text.isascii():
+            raise WireError("verdict", "is not valid, or not from the label holder")
+        outcome = Outcome.read(text.decode(), [*self.config.parties, SERVER])
+        if self._then is None:
+            request.drop()
+            return
+        self._conclude(outcome)
+        request.answer()
+
+    def _sums(self) -> Sums:
+        if self._then is None:
+            raise WireError("pass", "comes before the end")
+        return to_sums(self._evidence())
+
+    def _evidence(self) -> NDArray[np.float64]:
+        """This party's part, computed once: a network has to represent all samples."""
+        if self._part is None:
+            self._part = self.own.evidence()
+        return self._part
+
+    def _certificate(self) -> bytes:
+        assert self.mail.seal is not None  # parties have one
+        return self.mail.seal.certificate
+
+
+def farthest_first(config: KitConfig) -> list[list[str]]:
+    """All other parties, grouped by distance, the farthest first and the server last.
+
+    A party may exit once it knows the verdict, and nearer parties relay it to farther ones.
+    """
+    graph = nx.Graph(config.links)
+    graph.add_nodes_from(config.parties)
+    links = nx.single_source_shortest_path_length(graph, config.name)
+    others = [name for name in config.parties if name != config.name]
+    far = {name: links.get(name, len(others) + 1) for name in others}
+    groups = [[name for name in others if far[name] == one] for one in sorted(set(far.values()), reverse=True)]
+    return [*groups, *([[SERVER]] if SERVER in config.peers else [])]

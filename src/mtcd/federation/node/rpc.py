@@ -1,0 +1,237 @@
+"""Requests to any party of the federation: direct to a peer, or relayed from neighbour to neighbour.
+
+Relays cannot change a request, and the server cannot read it: it is encrypted (see
+``federation/relay_encryption.py``). Handlers see whether a request came direct or relayed, and decide which they
+accept; tokens are never relayed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from hashlib import blake2b
+from typing import Any
+
+import networkx as nx
+
+from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.names import SERVER
+from mtcd.federation.node.counters import Counters, reason_of
+from mtcd.federation.node.link import NO, OK, Connect, Link, Request
+from mtcd.federation.node.log import Log, tidy
+from mtcd.federation.node.loop import Loop
+from mtcd.federation.relay_encryption import Seal
+
+RELAY, HELLO, UNABLE = "relay", "hello", "unable"
+NOT_KNOWN = "has no handler in this phase"
+LONGEST_HEAD_BYTES = 300  # per party
+Done = Callable[[bytes | None, str], None]
+"""Called with the answer; without one, with None and the reason if the receiver refused."""
+
+
+class IncomingRequest:
+    """An incoming request, as handlers get it. ``direct``: it came from a peer over their own link."""
+
+    __slots__ = ("_answer", "body", "direct", "drop", "sender")
+
+    def __init__(
+        self, sender: str, body: bytes, answer: Callable[[bytes], None], drop: Callable[[], None], direct: bool
+    ) -> None:
+        self.sender, self.body, self._answer, self.drop, self.direct = sender, body, answer, drop, direct
+
+    def answer(self, body: bytes = b"") -> None:
+        """Send the answer."""
+        self._answer(OK + body)
+
+    def refuse(self, why: str) -> None:
+        """Send a refusal with its reason."""
+        self._answer(NO + tidy(why).encode())
+
+
+Handler = Callable[[IncomingRequest], None]
+
+
+class Mail:
+    """The requests of one party. ``on`` adds a handler; a handler that raises an error refuses the request."""
+
+    def __init__(
+        self, kit: Kit, loop: Loop, log: Log, on_change: Callable[[str, bool], None], connect: Connect = Link
+    ) -> None:
+        self.kit, self.loop, self.log = kit, loop, log
+        config = kit.config
+        self.me = config.name
+        self.members = [*config.parties, SERVER]
+        self._graph = nx.Graph(config.links)
+        self._graph.add_nodes_from(config.parties)
+        self.seal = None if config.is_server else Seal(kit)
+        self._handlers: dict[str, Handler] = {}
+        self._ending = False
+        self.incompatible: dict[str, str] = {}
+        """By peer that speaks another protocol: a sentence that says so. All else that it sends is refused."""
+        self.counters = Counters(config.peers)
+        self.link = connect(kit, loop, self._on_request, on_change, self.counters)
+
+    def on(self, kind: str, handler: Handler) -> None:
+        """Register the handler of a kind of requests."""
+        self._handlers[kind] = handler
+
+    def end(self) -> None:
+        """From now on drop all requests but greetings and refusals: this party is about to end."""
+        self._ending = True
+
+    def ask(self, to: str, kind: str, body: bytes, done: Done, direct: bool = False) -> None:
+        """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
+        if to in self.link.up or (to in self.link.peers and self.seal is None):
+            self.link.post(to, kind, body, lambda answer: _report(done, answer))
+        elif direct or self.seal is None or to == SERVER:  # the server has no seal, and a link to every party
+            done(None, "")
+        else:
+            sealed = self.seal.seal(to, kind, body)
+            self._relay(to, sealed, self._opened(to, _answer_to(kind, sealed), done), frozenset())
+
+    def _relay(self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]) -> None:
+        """Try one neighbour after the other until there is an answer: each knows only its own links."""
+        near = self._towards(to, tried)
+        if near is None:
+            opened(None)
+            return
+
+        def answered(answer: bytes | None) -> None:
+            if answer is None:
+                self._relay(to, sealed, opened, tried | {near})
+            else:
+                opened(answer)
+
+        self.link.post(near, RELAY, _head(to, 2 * len(self.members), [self.me]) + sealed, answered)
+
+    def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
+        """Opens the sealed answer to a request; its kind names the request."""
+
+        def opened(answer: bytes | None) -> None:
+            assert self.seal is not None
+            try:
+                inside = None if not answer else self.seal.open(answer, expect_from=to)
+                if inside is not None and inside.kind != kind:
+                    raise WireError("kind", "is not that of the answer to this request")
+            except MtcdError as error:
+                self.note_refused(to, "sealed answer", error)
+                inside = None
+            _report(done, None if inside is None else inside.body)
+
+        return opened
+
+    def _towards(self, to: str, by: Collection[str] = ()) -> str | None:
+        """The next hop towards a party: a neighbour if possible, otherwise the server.
+
+        Never one of ``by``, through which the request came: it may know of a cut link unknown here.
+        """
+        graph = self._graph.copy()
+        graph.remove_nodes_from(by)
+        if self.me in graph:
+            graph.remove_edges_from([(self.me, p) for p in list(graph[self.me]) if p not in self.link.up])
+            if to in graph and nx.has_path(graph, self.me, to):
+                return str(nx.shortest_path(graph, self.me, to)[1])
+        return SERVER if SERVER in self.link.up and SERVER not in by else to if to in self.link.up else None
+
+    def _on_request(self, request: Request) -> None:
+        """Handle or relay a request that arrived over a link."""
+        if request.sender in self.incompatible and request.kind not in (HELLO, UNABLE):
+            request.answer(NO + self.incompatible[request.sender].encode())
+        elif request.kind == RELAY:
+            self._forward(request)
+        else:
+            self._handle(
+                request.kind, IncomingRequest(request.sender, request.body, request.answer, request.drop, True)
+            )
+
+    def _handle(self, kind: str, request: IncomingRequest) -> None:
+        if self._ending and kind not in (HELLO, UNABLE):
+            request.drop()
+            return
+        handler = self._handlers.get(kind)
+        try:
+            if handler is None:
+                raise WireError("kind", NOT_KNOWN)
+            handler(request)
+        except (WireError, DataError, ConfigError) as error:
+            self.refuse(request, "message" if handler is None else kind, error)
+
+    def refuse(self, request: IncomingRequest, kind: str, error: MtcdError) -> None:
+        """Refuse a request: log the reason, and send it to the sender."""
+        self.note_refused(request.sender, kind, error)
+        request.refuse(getattr(error, "shared", None) or str(error))
+
+    def note_refused(self, sender: str, what: str, error: MtcdError) -> None:
+        """Log that a message is refused, and count it."""
+        self.log.refused(sender, what, str(error))
+        self.counters.refused[reason_of(error)] += 1
+
+    def _forward(self, request: Request) -> None:
+        try:
+            to, left, by, start = _read_head(request.body, self.members)
+            if to == self.me:
+                self._unseal(request, request.body[start:])
+                return
+            near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
+            if near is None or near == request.sender:
+                request.drop()
+                return
+            body = _head(to, left - 1, [*by, self.me]) + request.body[start:]
+            self.link.post(near, RELAY, body, lambda answer: _return(request, answer))
+        except MtcdError as error:
+            self.note_refused(request.sender, RELAY, error)
+            request.drop()
+
+    def _unseal(self, request: Request, sealed: bytes) -> None:
+        seal = self.seal
+        if seal is None:
+            raise WireError("receiver", "is the server, which accepts no relayed requests")
+        inside = seal.open(sealed)
+
+        def answer(body: bytes) -> None:
+            request.answer(seal.seal(inside.origin, _answer_to(inside.kind, sealed), body))
+
+        self._handle(inside.kind, IncomingRequest(inside.origin, inside.body, answer, request.drop, False))
+
+
+def _answer_to(kind: str, sealed: bytes) -> str:
+    """The kind of the answer to one request. It includes a digest, so that no replayed answer has it."""
+    return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
+
+
+def _return(request: Request, answer: bytes | None) -> None:
+    request.drop() if answer is None else request.answer(answer)
+
+
+def _report(done: Done, answer: bytes | None) -> None:
+    if answer is None or answer[:1] not in (OK, NO):
+        done(None, "")
+    elif answer[:1] == NO:
+        done(None, tidy(answer[1:].decode(errors="replace")))
+    else:
+        done(answer[1:], "")
+
+
+def _head(to: str, left: int, by: list[str]) -> bytes:
+    return json.dumps({"to": to, "left": left, "by": by}).encode() + b"\n"
+
+
+def _read_head(body: bytes, members: list[str]) -> tuple[str, int, list[str], int]:
+    """The receiver, the hops left, the parties passed, and the offset of the sealed part."""
+    end = body.find(b"\n", 0, LONGEST_HEAD_BYTES * (1 + len(members)))
+    try:
+        head: Any = json.loads(body[:end]) if end >= 0 else None
+        to, left, by = head["to"], head["left"], head["by"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise WireError("head", "is not that of a relayed request") from None
+    if (
+        to not in members
+        or not isinstance(by, list)
+        or not all(name in members for name in by)
+        or not isinstance(left, int)
+        or isinstance(left, bool)
+        or not 0 <= left <= 2 * len(members)
+    ):
+        raise WireError("head", "names an unknown party, or has too many hops left")
+    return to, left, by, end + 1

@@ -1,0 +1,95 @@
+"""Requests to several parties, retried until all have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from mtcd.federation.node.log import Log, in_words
+from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.rpc import Mail
+
+RETRY_SECONDS = 0.3
+REFUSED_RETRY_SECONDS = 3.0
+
+Answers = dict[str, bytes]
+
+
+class Questions:
+    """The pending requests of one party."""
+
+    def __init__(self, mail: Mail, loop: Loop, log: Log) -> None:
+        self.mail, self.loop, self.log = mail, loop, log
+        self._asked: list[set[str]] = []
+        self._over = False
+
+    def give_up(self) -> None:
+        """Ask nothing any more, and act on no answer: this party is about to end."""
+        self._asked, self._over = [], True
+
+    @property
+    def waits_for(self) -> set[str]:
+        """The parties with a pending request."""
+        return set().union(*self._asked)
+
+    def ask_when_made(
+        self,
+        kind: str,
+        names: Iterable[str],
+        make: Callable[[], Mapping[str, bytes]],
+        then: Callable[[Answers], None],
+    ) -> None:
+        """Like ``ask``, but ``make`` computes the bodies in a thread; ``names`` count as pending meanwhile."""
+        waited_for = set(names)
+        self._asked.append(waited_for)
+
+        def made(bodies: Mapping[str, bytes]) -> None:
+            self._asked = [names for names in self._asked if names is not waited_for]
+            self.ask(kind, bodies, then)
+
+        self.loop.work(make, made)
+
+    def ask(
+        self,
+        kind: str,
+        bodies: Mapping[str, bytes],
+        then: Callable[[Answers], None] = lambda answers: None,
+        each: Callable[[str], None] = lambda name: None,
+        refused: Callable[[str, str], bytes | None] = lambda name, why: None,
+    ) -> None:
+        """Send each party its body; call ``each`` per answer, and ``then`` with all answers in the order of bodies.
+
+        ``refused`` gets a party that refuses, and why: what it returns is taken as its answer. Otherwise it is asked
+        again.
+        """
+        answers: Answers = {}
+        missing = set(bodies)
+        if self._over:
+            return
+        if not bodies:
+            then(answers)
+            return
+        self._asked.append(missing)
+
+        def ask(name: str) -> None:
+            self.mail.ask(name, kind, bodies[name], lambda answer, why: answered(name, answer, why))
+
+        def answered(name: str, answer: bytes | None, why: str) -> None:
+            if name in answers or self._over:  # a duplicate, or nobody waits for it any more
+                return
+            if answer is None and why:
+                answer = refused(name, why)
+            if answer is None:
+                if why:
+                    refusal = f"{name} refuses {in_words(kind)}: {why}"
+                    self.log.throttled(("waiting", kind, name, why), refusal, often=1)
+                self.loop.later(REFUSED_RETRY_SECONDS if why else RETRY_SECONDS, lambda: ask(name))
+                return
+            answers[name] = answer
+            missing.discard(name)
+            each(name)
+            if not missing:
+                self._asked = [names for names in self._asked if names is not missing]
+                then({one: answers[one] for one in bodies})
+
+        for name in bodies:
+            ask(name)

@@ -1,0 +1,221 @@
+"""Roaming while clients leave and join. Between two changes lies a membership view, with its own walks and starts.
+
+All parties know the changes in advance (``Network.changes``), so the path of a token is still a function of (seed,
+token, iteration, hop). With a server a view begins at a sync; without one at the next hop, or, with acceleration, at
+the next tour. In a cluster that becomes disconnected, a walk stays in its component.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mtcd.core.errors import ConfigError
+from mtcd.core.seeding import uniform
+from mtcd.methods.mtcd.roaming import Roaming, StartAt, has_visited_all, is_last_visit, reach, tour_length
+from mtcd.network.changes import absences
+from mtcd.network.topology import Network, breadth_first, connected_pieces
+from mtcd.network.walks import NOWHERE, Walk
+from mtcd.network.walks.pieces import Pieces
+
+NO_DRAW = 0.0  # no mutants: tours use none
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipView:
+    """The walks and starts while ``absent`` clients are away, from iteration (without a server: hop) ``begins`` on."""
+
+    begins: int
+    absent: frozenset[int]
+    walks: Sequence[Walk]
+    starts: Sequence[StartAt | None]  # None: no client is present
+    entry: int = NOWHERE
+    """The client at which a tour without a server begins."""
+
+    @property
+    def lone(self) -> Walk:
+        """The walk of the lone token, without a server."""
+        return self.walks[0]  # no mutants: there is one
+
+
+@dataclass(frozen=True, eq=False)
+class ChangingRoaming(Roaming):
+    """The roaming of a network that changes: that of the current view."""
+
+    network: Network
+    views: Sequence[MembershipView]
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [view.begins for view in self.views]
+
+    def view(self, when: int) -> MembershipView:
+        """The view of iteration t; without a server, of a hop."""
+        return self.views[bisect_right(self._begins, when) - 1]
+
+    def first(self, token: int, iteration: int) -> int:
+        start = self.view(iteration).starts[token]
+        return NOWHERE if start is None else start.pick(uniform(self.seed, "start", (token,), iteration))
+
+    def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
+        if self.hops is None:
+            return self._next_alone(hop, client, previous)
+        walk, draw = self.view(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
+        return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
+
+    def _next_alone(self, hop: int, client: int, previous: int) -> int:
+        """Without a server. The first hop of a view leads to its entry, possibly through absent clients."""
+        view = self.view(hop)
+        if hop == view.begins:
+            entry = nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
+            if view.entry != NOWHERE or entry != client:
+                return next_on_way(self.network, client, entry)
+        draw = uniform(self.seed, "walk", (0,), hop)
+        return view.lone.next(client, previous, view.entry, view.begins, hop - view.begins, draw)
+
+    def all_walks(self) -> Sequence[Walk]:
+        return [walk for view in self.views for walk in view.walks]
+
+    def ends_tour(self, hop: int) -> bool:
+        view = self.view(hop)
+        return (hop - view.begins) % tour_length(view.lone) == 0
+
+    def has_visited_all(self, hop: int) -> bool:
+        if self.ends_tour(hop):
+            return True  # also before the first hop of the next view
+        view = self.view(hop)
+        return has_visited_all(view.lone, view.entry, hop - view.begins)
+
+    def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
+        if self.hops is not None:
+            return is_last_visit(self.view(t).walks[token], self.first(token, t), self.hops, hop, client)
+        view = self.view(hop)
+        return is_last_visit(view.lone, view.entry, None, hop - view.begins, client)
+
+    def begins_view(self, when: int) -> bool:
+        return self.view(when).begins == when
+
+    def is_away(self, client: int, hop: int) -> bool:
+        return client in self.view(hop).absent
+
+
+def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
+    """The client itself, if it is there, or the nearest one that is; the first of those equally near."""
+    levels = breadth_first(network.neighbours, client, set(range(network.size))) if client in absent else [[client]]
+    return next(k for level in levels for k in sorted(level) if k not in absent)
+
+
+def next_on_way(network: Network, client: int, to: int) -> int:
+    """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to it."""
+    near = {client} if client == to else set(network.neighbours[client])
+    levels = breadth_first(network.neighbours, to, set(range(network.size)))
+    return next(k for level in levels for k in sorted(level) if k in near)
+
+
+def through_changes(
+    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
+) -> Roaming:
+    """The roaming through the changes of the network. ``whole_tours``: a view begins between two tours only."""
+    if not network.changes:
+        return roaming
+    regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
+    repairs = {walk: Repairs(network, walk, region) for walk, region in zip(roaming.walks, regions, strict=True)}
+    views: list[MembershipView] = []
+    for iteration, absent in absences(network):
+        here = [[k for k in region if k not in absent] for region in regions]
+        made = {walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)}
+        starts = [_start(roaming, network, i, regions[i], there, whole_tours) for i, there in enumerate(here)]
+        begins = _begins(iteration, roaming.hops, views, whole_tours)
+        if views and views[-1].begins == begins:  # the previous view is empty
+            views.pop()
+        view = MembershipView(begins, absent, [made[walk] for walk in roaming.walks], starts)
+        if roaming.hops is None and roaming.lone.length is not None:
+            view = _touring(view, views, roaming, network, whole_tours)
+        elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
+            raise ConfigError(
+                f"network.changes: from iteration {iteration} on a cluster is disconnected, but method.acceleration "
+                "needs a tour of it: leave acceleration out, or choose other clusters."
+            )
+        views.append(view)
+    return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views)
+
+
+class Repairs:
+    """The walks of a cluster in all views: repaired from one view to the next, reused for the same set of clients."""
+
+    def __init__(self, network: Network, walk: Walk, region: Sequence[int]) -> None:
+        self.network, self.touring = network, walk.length is not None
+        self.known = {tuple(region): walk}
+        self.last = dict(self.known)
+
+    def walk(self, present: Sequence[int]) -> Walk:
+        """The walk over the present clients; one tour for each connected component."""
+        pieces = connected_pieces(self.network.neighbours, present) if self.touring else (tuple(present),)
+        if present:
+            self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
+            self.known |= self.last
+        return Pieces(self.last) if len(self.last) > 1 else next(iter(self.last.values()))
+
+    def _repaired(self, piece: tuple[int, ...]) -> Walk:
+        members = set(piece)
+        old = max(self.last, key=lambda before: len(members.intersection(before)))
+        return self.last[old].repaired(self.network, piece)
+
+
+def _start(
+    roaming: Roaming, network: Network, token: int, region: Sequence[int], here: Sequence[int], fixed: bool
+) -> StartAt | None:
+    """The configured start, restricted to present clients, if it reaches all those that it reached; else uniform."""
+    asked = roaming.starts[token]
+    among = asked.among(set(here))
+    if not here or (among is not None and asked.weights is None):
+        return among
+    reached = reach(network, asked, region, roaming.hops).intersection(here)
+    if among is not None and reached <= reach(network, among, here, roaming.hops):
+        return among
+    return StartAt(here[:1] if fixed else here)
+
+
+def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], whole_tours: bool) -> int:
+    if hops is not None:
+        return -(-iteration // hops)
+    if not whole_tours or not before:
+        return iteration
+    last = before[-1]
+    length = tour_length(last.lone)
+    return last.begins + max(0, -(-(iteration - last.begins) // length)) * length
+
+
+def _touring(
+    view: MembershipView, before: Sequence[MembershipView], roaming: Roaming, network: Network, whole_tours: bool
+) -> MembershipView:
+    """Without a server: the tour of the component that the token is in, and the client at which it enters it.
+
+    With acceleration that is the home client, if it is present.
+    """
+    walk = view.lone
+    if not before:
+        start = view.starts[0]  # no mutants: there is one
+        assert start is not None  # some client is always present
+        entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
+    else:
+        last = _position(before[-1], view.begins - 1)
+        if whole_tours and before[-1].entry not in view.absent:
+            entry = before[-1].entry
+        elif last in view.absent:
+            entry = nearest(network, last, view.absent)
+        else:
+            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, NO_DRAW)
+    return MembershipView(view.begins, view.absent, [walk.around(entry)], view.starts, entry)
+
+
+def _position(view: MembershipView, hop: int) -> int:
+    """The client that has the token after ``hop`` hops: every tour begins at the same client."""
+    walk = view.lone
+    since = hop - view.begins
+    client, previous = view.entry, NOWHERE
+    for at in range(since - since % tour_length(walk), since):
+        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW), client
+    return client

@@ -1,0 +1,76 @@
+"""Combination rules: how a client combines its copies at a sync, and the server the tokens.
+
+A client combines the copies theta_k(gamma) of the n tokens that visited it into
+
+    theta_k^{t+1} = theta_k^t + w * sum_{visitors} (theta_k(gamma) - theta_k^t)
+
+with one weight w that depends on the rule, on n and on Gamma. For linear representations the same
+combination of the tokens gives the new aggregate, as long as w is the same at every client. Each rule has a file here,
+or in a plugin.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.registry import Registry
+from mtcd.protocol.model import Problem, Theta
+from mtcd.protocol.party import Parties
+from mtcd.protocol.token import Token
+
+if TYPE_CHECKING:
+    from mtcd.methods.mtcd.plan import Plan
+
+
+class Combine(ABC):
+    """A rule for the weights of a sync."""
+
+    same_everywhere = True
+    """Whether w is the same at every client, so that the tokens alone give the new aggregate."""
+
+    one_visitor = False
+    """Whether no client is visited by two tokens, so that its one copy is the combined model. Tokens then stay in
+    clusters, which are found unless ``method.clusters`` gives them."""
+
+    covered = False
+    """Whether the theorems cover it, given their step sizes."""
+    never_raises = False
+    """Whether a sync with the full batch never raises a convex f, as long as no visit does."""
+    server_chooses = False
+    """Whether the server chooses the weights after the roam, from sums that the tokens carry, and sends them with the
+    next tokens. The rule then has its own ``parties``, for linear models and the full batch."""
+    planned: ClassVar[frozenset[str]] = frozenset()
+    """The tokens with which ``mtcd plan`` tries the rule: crossing, clustered, or both."""
+
+    @abstractmethod
+    def weight(self, visitors: int, tokens: int) -> float:
+        """w at a client that ``visitors`` of the ``tokens`` have visited."""
+
+    def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
+        """The clients and the server of a rule with ``server_chooses``."""
+        raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
+
+    def copies(self, start: Theta, copies: Sequence[Theta], tokens: int) -> Theta:
+        """theta_k^{t+1} from theta_k^t and the copies of the visiting tokens."""
+        changes: Theta = 0
+        for copy in copies:
+            changes = changes + (copy - start)
+        return start + self.weight(len(copies), tokens) * changes
+
+    def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
+        """The aggregate of the combined model, from the one at the start and the tokens."""
+        changes = (token.aggregate - start if token.sync_change is None else token.sync_change for token in tokens)
+        weight = 1.0
+        if self.same_everywhere:
+            weight = self.weight(1, len(tokens))  # no mutants: it does not depend on the visitors
+        return np.asarray(start + weight * sum(changes))
+
+
+RULES: Registry[type[Combine]] = Registry(
+    Combine, "mtcd.combine", "mtcd.methods.mtcd.combine", "method.combine: no rule is called '{}';"
+)

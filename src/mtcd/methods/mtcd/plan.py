@@ -1,0 +1,130 @@
+"""The plan of a method of tokens: its settings, resolved for one problem and network, which all parties share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+from mtcd.core.arrays import Array
+from mtcd.methods.mtcd.combine import Combine
+from mtcd.methods.mtcd.features import Roles, TokenFeature
+from mtcd.methods.mtcd.roaming import Roaming
+from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.fields import ClientSet
+from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.types import Iteration, TokenIndex
+from mtcd.protocol.ledger.costs import Sizes
+from mtcd.protocol.party import MONITOR, Message
+from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
+
+
+@payload(4, "c>s")
+@dataclass(frozen=True, slots=True)
+class Done(Payload):
+    """A token has made its S hops, and the sync does not need its aggregate; at most the clients it ``visited``."""
+
+    index: TokenIndex
+    visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
+
+
+@payload(5, "s>c")
+@dataclass(frozen=True, slots=True)
+class Share(Payload):
+    """The server requests the representation on the batch of iteration t."""
+
+    t: Iteration
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The settings of a method, resolved for one problem and network. All parties have the same plan."""
+
+    tokens: int
+    hops: int | None
+    local_updates: int
+    stepsize: float
+    combine: Combine
+    batches: Batches
+    roaming: Roaming
+    outputs: int
+    schedule: Schedule | None = None
+    roles: Roles | None = None
+    """The parties of a feature that replaces the plain ones, such as accelerated tours."""
+    features: tuple[TokenFeature, ...] = ()
+    """What features add to tokens and visits; mostly nothing."""
+    majorises: bool = False
+    """Whether local updates are steps on a quadratic upper bound of f."""
+    linear: bool = True
+    """Whether representations are linear, so that the average of copies has the average of their representations."""
+    first_pass: tuple[int, ...] = ()
+    """The clients that a lone token visits before training to collect their representations, in order; the last is its
+    start. Of split networks, and of linear models that do not start at 0."""
+    charges_hops: bool = True
+    """Whether a visit ends with a hop; False for SVFL, where every round goes through the server."""
+
+    def stepsize_at(self, t: int) -> float:
+        """The step size of iteration t."""
+        return scheduled(self.stepsize, self.schedule, t, self.batches)
+
+    @cached_property
+    def tokens_return(self) -> bool:
+        """Whether the sync computes the new aggregate from the tokens, which are then sent to the server."""
+        return self.batches.size is None and self.charges_hops and (self.linear or self.combine.one_visitor)
+
+    @cached_property
+    def aggregate_floats(self) -> int:
+        """Numbers in an aggregate."""
+        return self.batches.length * self.outputs
+
+    @cached_property
+    def carries_change(self) -> bool:
+        """Whether tokens carry their change of the combined aggregate to the server."""
+        return self.tokens_return and not self.combine.same_everywhere
+
+    @cached_property
+    def token_floats(self) -> int:
+        """Numbers in a token after a visit, but for those of features (``Token.extra``)."""
+        return self.aggregate_floats * (2 if self.carries_change else 1)
+
+    @cached_property
+    def feature_floats(self) -> int:
+        """Numbers that features add to every token."""
+        return sum(feature.floats for feature in self.features)
+
+    @cached_property
+    def floats(self) -> int:
+        """Numbers in a token between two clients."""
+        return self.token_floats + self.feature_floats
+
+    @property
+    def sizes(self) -> Sizes:
+        """Numbers in the messages of a linear model."""
+        uplink = self.floats if self.tokens_return else self.aggregate_floats
+        return Sizes(uplink, self.aggregate_floats + self.feature_floats, self.floats)
+
+    def last_clients(self, t: int) -> tuple[int, ...]:
+        """The clients from which the tokens return to the server in iteration t, where no client is down."""
+        if t not in self._last_clients:
+            self._last_clients.clear()
+            self._last_clients[t] = tuple(self.roaming.last(token, t) for token in range(self.tokens))
+        return self._last_clients[t]
+
+    @cached_property
+    def _last_clients(self) -> dict[int, tuple[int, ...]]:
+        """Those of the iteration for which they were last computed."""
+        return {}
+
+    def new_token(self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction) -> Token:
+        """A token that sets out in iteration t; it has met no client."""
+        token = Token(index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats)
+        for feature in self.features:
+            token = feature.attach(token, endless=self.hops is None)
+        return token
+
+    def lone_token(self, token: Token | None = None) -> list[Message]:
+        """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
+        first = self.roaming.lone_start
+        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
+        return [Message(first, MONITOR, token), Message(first, first, token)]

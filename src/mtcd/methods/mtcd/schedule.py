@@ -1,0 +1,55 @@
+"""How the step size changes from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.protocol.batches import Batches
+
+KINDS = ("step", "exponential", "cosine")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The factor of the step size, by epoch: a pass over all samples (with the full batch, every iteration).
+
+    ``step``: multiplied by ``factor`` after every ``every`` epochs (the paper halves every 20). ``exponential``: by
+    ``factor`` per ``every`` epochs, continuously. ``cosine``: from 1 to ``factor`` in ``every`` epochs, then constant.
+    ``warmup`` epochs at the start increase it in equal steps.
+
+    >>> Schedule(every=20).at(45)
+    0.25
+    """
+
+    kind: str = "step"
+    every: int = 20
+    factor: float = 0.5
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            hint = did_you_mean(self.kind, KINDS)
+            raise ConfigError(f"method.schedule.kind: nothing is called {self.kind!r}; {hint}")
+        check_whole("method.schedule.every", self.every)
+        check_whole("method.schedule.warmup", self.warmup, least=0)
+        check_number("method.schedule.factor", self.factor, above=None if self.kind == "cosine" else 0)
+
+    def at(self, epoch: int) -> float:
+        """The factor in this epoch, counted from 0."""
+        return self._kind_at(epoch) * min(1.0, (epoch + 1) / (self.warmup + 1))
+
+    def _kind_at(self, epoch: int) -> float:
+        if self.kind == "step":
+            return self.factor ** (epoch // self.every)
+        if self.kind == "exponential":
+            return float(self.factor ** (epoch / self.every))
+        down = (1 + math.cos(math.pi * min(epoch / self.every, 1.0))) / 2
+        return self.factor + (1 - self.factor) * down
+
+
+def scheduled(stepsize: float, schedule: Schedule | None, t: int, batches: Batches) -> float:
+    """The step size of iteration t."""
+    return stepsize if schedule is None else stepsize * schedule.at(t // batches.per_epoch)

@@ -1,0 +1,107 @@
+"""The server of MTCD: the sync of the paper's Algorithm 2. A visit is in ``client.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from mtcd.methods.mtcd.client import Done, Plan, Share, TokenClient, Visits, WithPenalty
+from mtcd.network.walks import NOWHERE
+from mtcd.protocol.gathering import Fresh, Gathering
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
+from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Tally, Token
+
+__all__ = ["TokenClient", "TokenServer", "Visits", "WithPenalty", "opening"]
+
+
+def opening(server: TokenServer, clients: Sequence[TokenClient], problem: Problem) -> Sequence[Message]:
+    """The first messages: Gamma tokens, or, where theta does not start at 0, K uploads that the first token sums."""
+    return [client.share(0) for client in clients] if problem.warm else server.start_iteration()
+
+
+class TokenServer(Party):
+    """The server: sends Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
+
+    state_fields: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
+    recovery = Recovery.RESTART
+
+    def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
+        assert plan.hops is not None
+        self.clients, self.plan, self._problem, self.hops = clients, plan, problem, plan.hops
+        self.knows_objective = plan.batches.size is None
+        self.t = 0
+        self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
+        self.instruction = NO_INSTRUCTION
+        self.products = NOTHING
+        self.back: dict[int, Token | Done] = {}
+        self.gathering = Gathering(clients)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, which only acceleration and optimal sync use: they evaluate f."""
+        assert self._problem is not None
+        return self._problem
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        arrived = message.payload
+        if isinstance(arrived, Fresh):
+            return self.gather(message.sender, arrived)
+        assert isinstance(arrived, Token | Done)
+        self.back[arrived.index] = arrived
+        return self.sync() if len(self.back) == self.plan.tokens else []
+
+    def last_sync(self) -> tuple[int, int]:
+        return self.t, self.t * self.hops
+
+    def start_iteration(self) -> Sequence[Message]:
+        """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
+        t, plan = self.t, self.plan
+        known = self.aggregate if self.knows_objective else None
+        progress = Message(SERVER, MONITOR, Progress(t * self.hops, t, known, self.penalty))
+        messages = [] if self.instruction.trial else [progress]
+        self.accelerate()
+        for index in range(plan.tokens):
+            token, first = self.token(index), plan.roaming.first(index, t)
+            if first == NOWHERE:  # all clients of its cluster are absent
+                self.back[index] = token
+            else:
+                messages.append(send(SERVER, first, token))
+        return messages
+
+    def token(self, index: int) -> Token:
+        """The token gamma = ``index`` at the start of the iteration."""
+        order = self.instruction
+        token = self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty, order)
+        token.tally = Tally(np.zeros(order.products))
+        return token
+
+    def accelerate(self) -> None:
+        """With acceleration: compute the instruction for the clients from the last syncs."""
+
+    def sync(self) -> Sequence[Message]:
+        """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all clients."""
+        tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
+        self.back = {}
+        if tokens:
+            self.combine(tokens)
+            self.t += 1
+            return self.start_iteration()
+        self.t += 1
+        return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        """The new aggregate and penalty, from the tokens."""
+        self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
+        self.penalty += sum(token.sync_penalty for token in tokens)
+        self.products = np.asarray(sum(token.tally.products for token in tokens))
+
+    def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
+        """Z^t = sum_k h_k on the mini-batch (line 6), once all uploads have arrived."""
+        sums = self.gathering.add(client, fresh)
+        if sums is None:
+            return []
+        self.aggregate, self.penalty = sums
+        return self.start_iteration()

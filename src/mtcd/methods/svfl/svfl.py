@@ -1,0 +1,201 @@
+"""SVFL: the client-server baseline (FedBCD). All clients upload, the server returns the aggregate to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize
+from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.mtcd.combine.cluster import Cluster
+from mtcd.methods.mtcd.roaming import plan_roaming
+from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.models.splitnet.parties import SPLIT_PAYLOADS, FusionPlan
+from mtcd.models.splitnet.setup import SplitParties, split_parties
+from mtcd.network.changes import absences
+from mtcd.network.topology import Network
+from mtcd.privacy.masked.parties import UploadBatches
+from mtcd.privacy.settings import MASKED, PLAIN
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.gathering import Fresh, Gathering
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.model import ClientModel, Problem, SplitProblem, Theta
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message, OnDemand, Parties, Party, Progress, Recovery, send
+from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.updates import LocalUpdates
+from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
+
+
+@payload(7, "s>c")
+@dataclass(frozen=True, slots=True)
+class Shared(Payload):
+    """The aggregate on the batch of this round, to every client."""
+
+    round: Iteration
+    aggregate: Aggregate
+
+    @property
+    def floats(self) -> int:
+        return self.aggregate.size
+
+    @property
+    def t(self) -> int:
+        """The iteration, under the name of other payloads."""
+        return self.round
+
+
+@METHODS.register("svfl")
+@dataclass(frozen=True)
+class SVFL(Method):
+    """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale, all upload."""
+
+    local_updates: int = 1
+    stepsize: Stepsize = "auto"
+    batch: int | None = None
+    schedule: Schedule | None = None
+    fusion_updates: int | None = None
+    transport: str = field(default=DEFAULT, kw_only=True)
+    aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
+
+    def __post_init__(self) -> None:
+        self._check_local_settings()
+        self._check_masked()
+        if self.fusion_updates is not None:
+            check_whole("method.fusion_updates", self.fusion_updates)
+
+    @property
+    def kind(self) -> str:
+        return "svfl"
+
+    def describe(self) -> str:
+        return f"SVFL, Q={self.local_updates}" + ("" if self.batch is None else f", B={self.batch}")
+
+    def with_stepsize(self, stepsize: float) -> SVFL:
+        return replace(self, stepsize=stepsize)
+
+    def masked(self, aggregation: str = MASKED) -> SVFL:
+        return replace(self, aggregation=aggregation)
+
+    warm_starts = True
+
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        return theorem_limit(smoothness, 1, self.local_updates, self.batch)
+
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        round_ = network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
+        return round_ + self.opening_cost(network, costs)
+
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
+        self.check_network(network)
+        batches = Batches(problem.samples, self.batch, seed)
+        clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
+        server = SVFLServer(network, batches.zeros(problem.outputs), batches)
+        if problem.warm:  # the round before the first: K uploads
+            server.round = -1
+        opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
+        return self.equip(Parties(clients, server, opening), upload_batches=UploadBatches(batches, _next_batch))
+
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        if general.split is None:
+            return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
+        return replace(general, kinds=SPLIT_PAYLOADS, tokens=network.size, hops=1)
+
+    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
+        """MTCD with one token per client, which stays there, and a sync after each visit."""
+        self.check_split()
+        self.check_network(network)
+        if network.changes:
+            raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
+        K = network.size
+        alone = [[k] for k in range(K)]
+        plan = Plan(
+            tokens=K,
+            hops=1,
+            local_updates=self.local_updates,
+            stepsize=self.resolved_stepsize(),
+            combine=Cluster(),
+            batches=Batches(problem.samples, self.batch, seed),
+            roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),  # no mutants: tokens stay
+            outputs=problem.outputs,
+            schedule=self.schedule,
+            charges_hops=False,
+        )
+        steps = self.fusion_updates or self.local_updates
+        return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED)
+
+
+def _next_batch(payload: Payload) -> int | None:
+    """The batch whose representation a message requests."""
+    return payload.round + 1 if isinstance(payload, Shared) else None
+
+
+class SVFLClient(Client):
+    """Client k: Q steps on a private copy of the aggregate."""
+
+    state_fields = ("theta",)
+    recovery = Recovery.ROUNDS
+
+    def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
+        self.number, self.model, self.batches = number, model, batches
+        self.local_updates, self.method = method.local_updates, method
+        self.theta = model.initial()
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        shared = message.payload
+        assert isinstance(shared, Shared)
+        eta = self.method.stepsize_at(shared.round, self.batches)
+        updates = LocalUpdates(self.local_updates, eta, self.batches.rows(shared.round))
+        self.theta = self.model.local_update(self.theta, shared.aggregate.copy(), updates)
+        return [self.upload(shared.round + 1)]
+
+    def upload(self, round_: int) -> Message:
+        """Send h_k on the batch of a round to the server."""
+        h = self.model.represent(self.theta, self.batches.rows(round_))
+        return send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))
+
+    def parameters(self) -> Theta:
+        """theta_k."""
+        return self.theta
+
+
+class SVFLServer(Party):
+    """The server: sums the representations and sends the sum to all; of absent clients, the last upload counts."""
+
+    state_fields = ("round", "aggregate", "penalty", "gathering")
+    recovery = Recovery.ROUNDS
+
+    def __init__(self, network: Network, aggregate: Array, batches: Batches) -> None:
+        self.clients, self.batches, self.absences = network.size, batches, absences(network)
+        self.aggregate, self.penalty = aggregate, 0.0
+        self.round = 0
+        self.gathering = Gathering(network.size, dict.fromkeys(self.absent(0), Fresh(aggregate, 0.0)))
+
+    def absent(self, round_: int) -> frozenset[int]:
+        """The clients that are absent in a round."""
+        return next(absent for begins, absent in reversed(self.absences) if begins <= round_)
+
+    def last_sync(self) -> tuple[int, int]:
+        return self.round, self.round
+
+    def start_round(self) -> Sequence[Message]:
+        """Send the aggregate to every present client."""
+        known = self.aggregate if self.batches.size is None else None
+        shared, absent = Shared(self.round, self.aggregate), self.absent(self.round)
+        present = [k for k in range(self.clients) if k not in absent]
+        progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
+        return [progress, *(send(SERVER, k, shared) for k in present)]
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        assert isinstance(message.payload, Fresh)
+        sums = self.gathering.add(message.sender, message.payload, self.absent(self.round + 1))
+        if sums is None:
+            return []
+        self.aggregate, self.penalty = sums
+        self.round += 1
+        return self.start_round()

@@ -1,0 +1,1 @@
+"""Accelerations of tours: a file for each; by name in ``ACCELERATIONS``."""

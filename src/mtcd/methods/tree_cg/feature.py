@@ -1,0 +1,14 @@
+"""The method Tree-CG: conjugate gradients whose sums go over a spanning tree."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    parts={
+        "mtcd.methods": {
+            "tree-cg": "mtcd.methods.tree_cg.tree_cg:TreeCG",
+        },
+    },
+    public_names={
+        "TreeCG": "mtcd.methods.tree_cg.tree_cg",
+    },
+)

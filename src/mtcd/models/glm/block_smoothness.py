@@ -1,0 +1,61 @@
+"""The smoothness of a linear model, from the blocks of all clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mtcd.core.arrays import Array
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness, sample_norm
+from mtcd.models.losses.squared import Squared
+from mtcd.theory.stepsize import Smoothness, positive
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSmoothness(Smoothness):
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed on first use."""
+
+    problem: LinearProblem
+
+    @cached_property
+    def overall(self) -> float:
+        """L."""
+        return positive(overall_smoothness(self.problem.blocks, self.problem.loss, self.l2))
+
+    @cached_property
+    def blocks(self) -> Array:
+        """L_k, one per client."""
+        L = block_smoothness(self.problem.blocks, self.problem.loss, self.l2)
+        positive(float(L.max()))
+        return L
+
+    @cached_property
+    def longest(self) -> float:
+        """max_n |x_n|^2, rows scaled by the weights of samples."""
+        return sample_norm([self.problem.loss.scaled(X) for X in self.problem.blocks])
+
+    @property
+    def norm(self) -> float:
+        """max_k |X_k|^2, whatever the weights of samples."""
+        loss = self.problem.loss
+        if isinstance(loss, Weighted):
+            return float(block_smoothness(self.problem.blocks, Squared()).max())
+        return (float(self.blocks.max()) - self.l2) / loss.curvature
+
+    def batch(self, size: int | None) -> float:
+        """An upper bound of L for the objective of a mini-batch of this size.
+
+        A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at most
+        as curved as N copies of the longest sample.
+        """
+        if size is None:
+            return self.overall
+        N, loss = self.problem.samples, self.problem.loss
+        return min(N / size * (self.overall - self.l2), N * loss.curvature * self.longest) + self.l2
+
+    @property
+    def l2(self) -> float:
+        """The weight of the l2 penalty."""
+        return self.problem.penalties[0].l2

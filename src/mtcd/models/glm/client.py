@@ -1,0 +1,263 @@
+"""The local updates of a visit: Q proximal gradient steps on one block, all others fixed.
+
+    theta <- prox_{eta r}( theta - eta * (X^T l'(z) + l2*theta) ),    z <- z + X*(theta_new - theta)
+
+:func:`plain_steps` does just that. For the squared loss the gradient is linear in theta: with
+M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps need
+X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`). With l1, other
+losses look only at columns that can move (``screening.py``).
+
+Majorised steps do the same for every loss of bounded curvature c: they minimise the quadratic upper bound of f at the
+aggregate z_0 that arrived, whose gradient is l'(z_0) + c*(z - z_0), so M = c*X^T X + l2*I. For steps up to 1/L_k the
+bound falls, and so does f; both have the same gradient at z_0, so that the fixed points are those of f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from mtcd.core.arrays import Array, Rows
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.glm.penalty import Penalty
+from mtcd.models.glm.screening import ScreenedSteps
+from mtcd.models.glm.smoothness import block_smoothness
+from mtcd.models.losses import Loss
+from mtcd.models.losses.squared import Squared
+from mtcd.protocol.updates import LocalUpdates
+
+Steps = Callable[[Array, Array], Array]
+"""(theta, z) -> the new theta; z is updated in place."""
+
+# an eigendecomposition beyond this size takes longer than the steps that it saves
+LARGEST_GRAM = 1500
+
+
+class LinearClient:
+    """The model of client k: its block, and the local updates on it."""
+
+    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty, start: Array | None = None) -> None:
+        self.X, self.y, self.loss, self.regulariser, self.start = X, y, loss, penalty, start
+        self.fit = LabelFit(loss, y)
+        self.penalty, self.nonsmooth_penalty, self.penalty_product = penalty.value, penalty.kink, penalty.product
+        self.strongly_convex = penalty.l2 > 0 and not penalty.free
+        self._prepared_for: tuple[int, float, bool] | None = None
+        self._steps: Steps
+
+    def initial(self) -> Array:
+        """theta_k = 0 unless a start is given, so that the first token is zero and free."""
+        if self.start is not None:
+            return self.start.copy()
+        return np.zeros((self.X.shape[1], *self.y.shape[1:]))
+
+    def represent(self, theta: Array, rows: Rows | None = None) -> Array:
+        """h_k = X_k theta_k, on all samples or on these rows."""
+        return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
+
+    @cached_property
+    def smoothness(self) -> float:
+        """L_k."""
+        [largest] = block_smoothness([self.X], self.loss, self.regulariser.l2)
+        return float(largest)
+
+    def survey(self) -> Array:
+        """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""
+        X = self.loss.scaled(self.X)
+        values = X.data if is_sparse(X) else X.ravel(order="K")  # K: no copy, whatever the layout
+        squares = float(values @ values)
+        norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
+        columns = self.X.shape[1]
+        return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
+
+    def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
+        """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
+        Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
+        if rows is None:
+            if self._prepared_for != (Q, eta, majorise):  # at the first visit
+                self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)
+                self._prepared_for = (Q, eta, majorise)
+            return self._steps(theta, aggregate)
+        X, y, loss, scale = self.X[rows], self.y[rows], self.loss.at(rows), len(self.y) / len(rows)
+        return plain_steps(X, y, loss, self.regulariser, theta, aggregate, Q, eta, scale)
+
+    def gradient(self, theta: Array, slope: Array) -> Array:
+        """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial gradient of f."""
+        gradient: Array = self.X.T.dot(slope)
+        self.regulariser.add_gradient(theta, gradient)
+        return gradient
+
+    def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
+        """theta after a proximal gradient step along X_k^T y, for primal-dual methods."""
+        gradient = self.gradient(theta, dual)
+        gradient *= -mu
+        gradient += theta
+        self.regulariser.prox(gradient, mu)
+        return gradient
+
+    def dual_prox(self, v: Array, c: float) -> Array:
+        """prox of c g* at v, g the loss."""
+        return self.loss.dual_prox(v, self.y, c)
+
+
+def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False) -> Steps:
+    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper bound of f."""
+    quadratic = majorise or loss.quadratic
+    small = min(X.shape) <= LARGEST_GRAM  # no mutants: only the time
+    if quadratic and Q > 1 and small:
+        if X.shape[1] <= X.shape[0]:
+            return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
+        if not (penalty.l1 or penalty.free):
+            return wide_steps(X, y, loss, penalty, Q, eta)
+    if quadratic and Q > 1 and not loss.quadratic:
+        return lambda theta, z: bound_steps(X, y, loss, penalty, theta, z, Q, eta)
+    if penalty.l1 and Q > 1 and y.ndim == 1:
+        return ScreenedSteps(X, y, loss, penalty, Q, eta)
+    return lambda theta, z: plain_steps(X, y, loss, penalty, theta, z, Q, eta)
+
+
+def plain_steps(
+    X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float, scale: float = 1.0
+) -> Array:
+    """Q steps, one after the other. ``scale`` (N/B) scales a mini-batch to all samples."""
+    transposed = X.T
+    for _ in range(Q):
+        gradient = transposed.dot(loss.gradient(z, y))
+        if scale != 1.0:  # no mutants: only the time
+            gradient *= scale
+        penalty.add_gradient(theta, gradient)
+        new = theta - eta * gradient
+        penalty.prox(new, eta)
+        step = new - theta
+        if not step.any():
+            break  # no mutants: a fixed point, the remaining steps would not move either
+        z += X.dot(step)
+        theta = new
+    return theta
+
+
+def bound_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float) -> Array:
+    """Q steps on the upper bound of f at z, one after the other, for blocks too large for a Gram matrix."""
+    transposed, start = X.T, z.copy()
+    slope = loss.gradient(z, y)
+    for _ in range(Q):
+        gradient = transposed.dot(slope + loss.hessian_bound(z - start))
+        penalty.add_gradient(theta, gradient)
+        new = theta - eta * gradient
+        penalty.prox(new, eta)
+        z += X.dot(new - theta)
+        theta = new
+    return theta
+
+
+def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """Without l1 the steps add up: theta_Q = theta - P g, P = eta * sum_{q<Q} (I - eta*M)^q."""
+    weights, gradient_of = _l2_weights(X, penalty), _gradient(X, y, loss, penalty)
+    eigenvalues, V = np.linalg.eigh(_gram(X, loss) + np.diag(weights))
+    P = (V * summed_powers(eigenvalues, Q, eta)) @ V.T
+
+    def steps(theta: Array, z: Array) -> Array:
+        step: Array = P.dot(gradient_of(theta, z))
+        z -= X.dot(step)
+        return theta - step
+
+    return steps
+
+
+def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """With l1 the steps are taken one by one, but on M instead of X."""
+    gradient_of = _gradient(X, y, loss, penalty)
+    M = _gram(X, loss) + np.diag(_l2_weights(X, penalty))
+
+    def steps(theta: Array, z: Array) -> Array:
+        gradient = gradient_of(theta, z)
+        start = theta
+        for _ in range(Q):
+            new = theta - eta * gradient
+            penalty.prox(new, eta)
+            gradient += M.dot(new - theta)
+            theta = new
+        z += X.dot(theta - start)
+        return theta
+
+    return steps
+
+
+def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """A block wider than tall, by the smaller matrix X X^T (four products with X).
+
+    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of c X X^T to c (p(s + l2) - p(l2)) / s, and
+    p(m) = eta * sum_{q<Q} (1 - eta*m)^q. With weights of samples, X stands for its scaled rows.
+    """
+    transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
+    rows = loss.scaled(np.ones(X.shape[0]))
+    s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
+    outside = float(summed_powers(np.array(l2), Q, eta))
+    inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
+    W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s.max())) @ U.T
+    W = rows[:, None] * W * rows
+
+    def steps(theta: Array, z: Array) -> Array:
+        gradient = gradient_of(theta, z)
+        step = outside * gradient + transposed.dot(W.dot(X.dot(gradient)))
+        z -= X.dot(step)
+        return np.asarray(theta - step)
+
+    return steps
+
+
+def _gradient(X: Block, y: Array, loss: Loss, penalty: Penalty) -> Callable[[Array, Array], Array]:
+    """(theta, z) -> the gradient of the smooth part of f in theta."""
+    transposed = X.T
+
+    def gradient_of(theta: Array, z: Array) -> Array:
+        gradient: Array = transposed.dot(loss.gradient(z, y))
+        penalty.add_gradient(theta, gradient)
+        return gradient
+
+    if not isinstance(loss, Squared):
+        return gradient_of
+    target, weights = transposed @ y, _l2_weights(X, penalty)
+
+    def gradient_of_squares(theta: Array, z: Array) -> Array:
+        """Without a pass over y, and with as few calls as there can be: small blocks take no longer than these."""
+        gradient: Array = transposed.dot(z)
+        gradient -= target
+        gradient += weights * theta
+        return gradient
+
+    return gradient_of_squares
+
+
+def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
+    """eta * sum_{q<Q} (1 - eta*m)^q = (1 - (1 - eta*m)^Q) / m, without cancellation for small m.
+
+    An eigenvalue below 0 is 0 but for rounding.
+    """
+    m = eigenvalues
+    with np.errstate(all="ignore"):
+        small = -np.expm1(Q * np.log1p(-eta * m)) / m
+        large = (1.0 - (1.0 - eta * m) ** Q) / m
+    either = eta * m < 0.5  # no mutants: both are exact there
+    tiny = Q * eta * m < 1e-14  # no mutants: small is exact there too, but for 0
+    return np.where(tiny, eta * Q, np.where(either, small, large))
+
+
+def _gram(X: Block, loss: Loss) -> Array:
+    """A bound of the second derivative of the loss in theta: c X^T X, rows scaled by the weights of samples."""
+    scaled = loss.scaled(X)
+    return loss.curvature * _dense(scaled.T @ scaled)
+
+
+def _l2_weights(X: Block, penalty: Penalty) -> Array:
+    """l2 for every column, 0 for the unpenalised ones at the end."""
+    weights = np.full(X.shape[1], penalty.l2)
+    weights[X.shape[1] - penalty.free :] = 0.0
+    return weights
+
+
+def _dense(matrix: Block) -> Array:
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)

@@ -1,0 +1,10 @@
+"""Generalised linear models."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    parts={"mtcd.trained": {"model": "mtcd.models.glm.trained_files:read_linear"}},
+    public_names={
+        "Glm": "mtcd.models.glm.model",
+    },
+)

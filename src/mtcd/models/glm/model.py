@@ -1,0 +1,200 @@
+"""Generalised linear models: h_k = X_k theta_k, the aggregate is their sum, no fusion parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_number
+from mtcd.core.errors import ConfigError
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block, VerticalData
+from mtcd.models.glm.client import LinearClient
+from mtcd.models.glm.evaluation import Evaluation, Parameters
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.glm.penalty import Penalty
+from mtcd.models.glm.sample_weights import ClassWeight, Weighted, check_class_weight, with_class_weights
+from mtcd.models.losses import LOSSES, Labels, Loss
+from mtcd.models.losses.own import check_own_loss
+from mtcd.models.metrics import class_numbers
+from mtcd.models.score import Score
+
+
+@dataclass(frozen=True)
+class Glm:
+    """f(theta) = sum_n w_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
+
+    ``kind``: ridge and linear (squared loss / 2), logistic (two classes), multinomial (any
+    class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin. ``alpha`` is ridge's name
+    for l2 (1 unless given). ``intercept`` adds one unpenalised column of ones at the first client. ``positive`` is the
+    positive one of two classes: the second in sorted order unless given.
+
+    w_n is the weight of sample n in the data (1 if it has none), times that of its class: ``class_weight`` is
+    'balanced', with which every class has the same total, or a weight for each class.
+
+    >>> Glm("ridge", alpha=10).l2_weight
+    10.0
+    """
+
+    kind: str = "ridge"
+    alpha: float | None = None
+    l1: float = 0.0
+    l2: float | None = None
+    intercept: bool = False
+    delta: float = 1.0
+    positive: str | float | None = field(default=None, repr=False)
+    class_weight: ClassWeight | None = None
+    loss: Loss = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kind = LOSSES[self.kind]
+        if kind.not_linear:
+            raise ConfigError(
+                f"model.kind: a linear model cannot have the {self.kind} loss, as {kind.not_linear}. Trees can: "
+                f'model: {{kind: trees, loss: {self.kind}}}, or mtcd.Trees("{self.kind}").'
+            )
+        if not kind.uses_delta and self.delta != 1.0:
+            raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
+        if self.kind != "ridge" and self.alpha is not None:
+            raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
+        if self.alpha is not None and self.l2 is not None:
+            raise ConfigError("model.alpha and model.l2 are the same thing for ridge: give one of them.")
+        for name in ("alpha", "l1", "l2"):
+            if getattr(self, name) is not None:
+                check_number(f"model.{name}", getattr(self, name))
+        if not kind.uses_positive and self.positive is not None:
+            raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
+        if self.class_weight is not None:
+            check_class_weight(self.class_weight)
+        settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
+        settings |= {} if self.positive is None else {"positive": self.positive}
+        object.__setattr__(self, "loss", kind(**settings))
+
+    @property
+    def l2_weight(self) -> float:
+        """The l2 in use: ``alpha`` is another name for ridge, where the default is 1."""
+        given = self.l2 if self.alpha is None else self.alpha
+        return float(given if given is not None else self.kind == "ridge")
+
+    def problem(self, data: VerticalData) -> LinearProblem:
+        """This model on this data: one block per client, labels encoded."""
+        data.check_complete("a linear model")
+        loss, labels, classes = self.weighted(data.labels, data.weights)
+        check_own_loss(self.loss, labels)
+        blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
+        return LinearProblem(loss, labels, classes, blocks, self.penalties(len(blocks)))
+
+    def weighted(self, labels: Labels, weights: Array | None = None) -> tuple[Loss, Array, tuple[str | float, ...]]:
+        """The loss with the weights of these samples and their classes; the encoded labels; the classes."""
+        encoded, classes = self.loss.encode(labels)
+        self.loss.check_classes(classes, len(labels))
+        if self.class_weight is not None:
+            if not classes:
+                raise ConfigError(
+                    f"model.class_weight is for classes, and {self.kind} predicts a number: leave it out."
+                )
+            weights = with_class_weights(self.class_weight, classes, class_numbers(labels, classes), weights)
+        return self.loss if weights is None else Weighted(self.loss, weights), encoded, classes
+
+    def block(self, k: int, X: Block) -> Block:
+        """The block of client k: its columns, and at the first client that of the intercept."""
+        return _with_ones(X) if self.intercept and k == 0 else X
+
+    def penalties(self, clients: int) -> tuple[Penalty, ...]:
+        """r, client by client."""
+        return tuple(
+            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0)) for k in range(clients)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """A linear model on data: the models of the clients, and the measurements."""
+
+    loss: Loss
+    labels: Array
+    classes: tuple[str | float, ...]
+    blocks: tuple[Block, ...]
+    penalties: tuple[Penalty, ...]
+    evaluation: Evaluation | None = None
+    """The metrics of a score; none unless given."""
+    start: tuple[Array, ...] | None = None
+    """theta_k at the start of a training; 0 unless given."""
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return len(self.labels)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in a representation."""
+        return self.loss.outputs(self.classes)
+
+    def client(self, k: int) -> LinearClient:
+        """The model of client k."""
+        start = None if self.start is None else self.start[k]
+        return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k], start)
+
+    def with_blocks(self, own: Mapping[int, Block]) -> Self:
+        """The problem of a process that has these blocks only: others have no columns, and there are no metrics."""
+        nothing = np.zeros((self.samples, 0))
+        blocks = tuple(own.get(k, nothing) for k in range(len(self.penalties)))
+        return replace(self, blocks=blocks, evaluation=None)
+
+    @property
+    def warm(self) -> bool:
+        """Whether theta starts elsewhere than at 0."""
+        return self.start is not None
+
+    @cached_property
+    def fit(self) -> LabelFit:
+        """The loss with the labels."""
+        return LabelFit(self.loss, self.labels)
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether r has a part that is not smooth: l1."""
+        return any(penalty.l1 > 0 for penalty in self.penalties)
+
+    def aggregate(self, parameters: Sequence[Array]) -> Array:
+        """H = sum_k X_k theta_k."""
+        total = np.zeros(self.labels.shape)
+        for X, theta in zip(self.blocks, parameters, strict=True):
+            total += X @ theta
+        return total
+
+    def read_off(self, aggregate: Array, penalty: float) -> float:
+        """f, from the aggregate and the penalty of a token."""
+        return self.fit.objective(aggregate, penalty)
+
+    def metrics(self, aggregate: Array, parameters: Parameters) -> dict[str, float]:
+        """The metrics, from the aggregate; those of a test set from the parameters of all clients."""
+        return {} if self.evaluation is None else self.evaluation.measured(aggregate, parameters)
+
+    def score(self, parameters: Sequence[Array]) -> Score:
+        """f and the metrics, from scratch."""
+        aggregate = self.aggregate(parameters)
+        metrics = self.metrics(aggregate, lambda: parameters)
+        return Score(self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics)
+
+    def evaluate(self, parameters: Sequence[Array]) -> float:
+        """f, from the parameters of all clients: for measurements only."""
+        return self._objective(self.aggregate(parameters), parameters)
+
+    def _objective(self, aggregate: Array, parameters: Sequence[Array]) -> float:
+        penalty = sum(r.value(theta) for r, theta in zip(self.penalties, parameters, strict=True))
+        return self.fit.objective(aggregate, penalty)
+
+
+def _with_ones(X: Block) -> Block:
+    ones = np.ones((X.shape[0], 1))
+    if is_sparse(X):
+        return scipy.sparse.csr_array(scipy.sparse.hstack([X, ones]))
+    return np.asfortranarray(np.hstack([X, ones]))

@@ -1,0 +1,161 @@
+"""A party's block of a linear model: its coefficients, and the scaling and classes for new samples.
+
+``block.npz`` holds all of it, for programs; for people, ``block.csv`` holds the coefficients as trained, and
+``coefficients.csv`` also those on the columns as given.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import MtcdError
+from mtcd.core.files import COEFFICIENTS
+from mtcd.core.rows import Rows
+from mtcd.data.prepare import ColumnPreparation
+from mtcd.data.standardise import Scaling
+from mtcd.federation.participant.table import PartyTable
+from mtcd.models.glm.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of
+from mtcd.models.glm.party.problem import OwnPart
+from mtcd.models.glm.trained import linear_columns, predictions
+from mtcd.models.predicted import Columns
+from mtcd.models.trees.party import AdditiveBlock, additive_block
+
+CSV = "block.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class PartyBlock(OwnBlock):
+    """theta_k. The first party has the ``intercept``; it is 0 elsewhere. Shapes: (d,) and (), or with classes."""
+
+    party: str
+    model: Glm
+    columns: tuple[str, ...]
+    classes: tuple[str | float, ...]
+    theta: Array
+    intercept: Array
+    scaling: Scaling | None = None
+    preparation: ColumnPreparation | None = None
+
+    @staticmethod
+    def of(part: OwnPart, parameters: Array) -> PartyBlock:
+        """The block of a party from the final parameters of its client."""
+        data, problem = part.data, part.problem
+        free = part.problem.penalties[part.number].free
+        theta, intercept = (parameters[:-1], parameters[-1]) if free else (parameters, np.zeros(parameters.shape[1:]))
+        return PartyBlock(
+            data.clients[0],
+            part.model,
+            data.columns[0],
+            problem.classes,
+            theta,
+            np.asarray(intercept),
+            part.scaling,
+            part.preparation,
+        )
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite: if not, the training diverged."""
+        return bool(np.isfinite(self.theta).all() and np.isfinite(self.intercept).all())
+
+    @property
+    def outputs(self) -> int:
+        """The width of a representation."""
+        return self.model.loss.outputs(self.classes)
+
+    def represent(self, table: PartyTable) -> Array:
+        """h_k of new samples, in the order of their table."""
+        X = self.values(table)
+        X = X if self.scaling is None else self.scaling.apply((X,))[0]
+        return np.asarray(X @ self.theta + self.intercept)
+
+    def predict(self, aggregate: Array) -> NDArray[np.generic]:
+        """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
+        return predictions(self.model, self.classes, aggregate)
+
+    def columns_of(self, aggregate: Array) -> Columns:
+        """The same, with the probabilities of classes or scores, by the names of their columns."""
+        return linear_columns(self.model, self.classes, aggregate)
+
+    def files(self) -> dict[str, bytes]:
+        """The block as files, by name."""
+        return {CSV: self._csv(), COEFFICIENTS: self.coefficients_table().to_csv().encode(), NPZ: self._npz()}
+
+    def coefficients_table(self) -> Rows:
+        """A row for each column, and one for this party's part of the intercept."""
+        given, constant = self.theta, self.intercept
+        if self.scaling is not None:
+            means, scales = self.scaling.means[0], self.scaling.scales[0]
+            given, constant = unscaled(given, scales), constant - shift_of(given, means, scales)
+        parts = [*zip(self.columns, given, self.theta, strict=True), (INTERCEPT, constant, self.intercept)]
+        return Rows(coefficient_row(self.party, *part, self.classes) for part in parts)
+
+    def _csv(self) -> bytes:
+        """One row per column. Coefficients refer to the scaled columns, if these were scaled."""
+        names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
+        rows = [[name, *np.atleast_1d(theta).tolist()] for name, theta in zip(self.columns, self.theta, strict=True)]
+        if self.scaling is not None:
+            names += ["mean", "scale"]
+            pairs = zip(self.scaling.means[0].tolist(), self.scaling.scales[0].tolist(), strict=True)
+            rows = [[*row, *pair] for row, pair in zip(rows, pairs, strict=True)]
+        if self.intercept.any():
+            rows.append([INTERCEPT, *np.atleast_1d(self.intercept).tolist()])
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([["column", *names], *rows])
+        return text.getvalue().encode()
+
+    def _npz(self) -> bytes:
+        glm = {field.name: getattr(self.model, field.name) for field in fields(self.model) if field.init}
+        arrays = {"theta": self.theta, "intercept": self.intercept}
+        if self.scaling is not None:
+            arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
+        return self.npz({"model": glm}, arrays)
+
+
+def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
+    """Read the block of a run folder."""
+    path = folder / NPZ
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        about = json.loads(str(arrays["about"]))
+        return additive_block(about, arrays) if "additive" in about else _block(about, arrays)
+    except FileNotFoundError:
+        raise MtcdError(
+            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
+        ) from None
+    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
+        raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
+
+
+def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:
+    check_format(about)
+    scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None
+    block = PartyBlock(
+        about["party"],
+        Glm(**about["model"]),
+        tuple(about["columns"]),
+        tuple(about["classes"]),
+        arrays["theta"],
+        arrays["intercept"],
+        scaling,
+        preparation_of(about),
+    )
+    width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
+    scales = () if scaling is None else (*scaling.means, *scaling.scales)
+    fitting = block.theta.shape == width + each and block.intercept.shape == each
+    if not fitting or any(values.shape != width for values in scales) or not block.finite:
+        raise ValueError("its parts do not belong together")
+    return block

@@ -1,0 +1,202 @@
+"""The training of a linear model: its step size, its optimum, and the advice if it diverges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError
+from mtcd.data.standardise import Scaling
+from mtcd.data.standardise import standardise as standardised
+from mtcd.data.vertical import VerticalData
+from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.checkpoints import linear_checkpoints
+from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels
+from mtcd.models.glm.model import Glm, LinearProblem
+from mtcd.models.glm.optimum.cache import cached_optimum
+from mtcd.models.glm.optimum.optimum import optimum
+from mtcd.models.glm.starts import Start, starting_at
+from mtcd.models.glm.trained import TrainedModel
+from mtcd.models.losses.own import is_built_in
+from mtcd.models.metrics import chosen_metrics
+from mtcd.network.topology import Network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.party import Parties
+from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.theory.stepsize import stability_limit
+from mtcd.training.divergence import allowing, worst_end_of
+from mtcd.training.pace import Growing, Pace
+from mtcd.training.recipes import BlockRecipe
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
+
+
+class LinearTraining:
+    """A generalised linear model on vertically split data: see :class:`mtcd.training.train.Training`."""
+
+    def __init__(
+        self,
+        data: VerticalData,
+        model: Glm,
+        network: Network,
+        method: Method,
+        stop: Stop,
+        seed: int,
+        standardise: bool,
+        costs: Costs | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        metrics: Sequence[str] | None = None,
+        start: Start | Run | None = None,
+    ) -> None:
+        self.scaling: Scaling | None = None
+        self.data = data
+        if standardise:
+            self.data, self.scaling = standardised(data)
+        self.model, self.network, self.seed = model, network, seed
+        problem = model.problem(self.data)
+        self.stop = stop.at_most(method.most_iterations(problem))
+        self.problem = replace(problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics))
+        if start is not None:
+            check_start(method, network)
+            trained = start_of(start) if isinstance(start, Run) else start
+            self.problem = starting_at(trained, model, self.data, self.problem, self.scaling)
+        self.smoothness = BlockSmoothness(self.problem)
+        self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
+        self.worst_end = worst_end_of(self.method, linear=True)
+        if self.problem.start is not None:  # a good start may be left, as long as the end is no worse than 0
+            at_zero = self.problem.read_off(np.zeros(self.problem.labels.shape), 0.0)
+            self.worst_end = allowing(self.worst_end, self.problem.evaluate(self.problem.start), at_zero)
+        self.checkpoints = None
+        if checkpoint is not None:
+            self.checkpoints = linear_checkpoints(
+                Path(checkpoint), resume, self.data, model, network, method, costs or Costs(), seed, self.problem.start
+            )
+
+    def computing(self) -> AbstractContextManager[object]:
+        """An empty context."""
+        return nullcontext()
+
+    def parties(self) -> Parties:
+        """The parties, ready to start."""
+        return self.method.parties(self.problem, self.network, self.seed)
+
+    def recipe(self) -> BlockRecipe:
+        """The same parties in several processes, with the blocks of this one."""
+        return BlockRecipe(self.method, self.network, self.seed, self.problem)
+
+    def ledger(self) -> Ledger:
+        """An empty ledger; the bytes of a number are those of the transport."""
+        return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
+
+    @property
+    def pace(self) -> Pace:
+        """A measurement whenever the iterations have grown by 1%."""
+        return Growing(self.stop.epoch(self.method, self.data.samples))
+
+    @property
+    def best(self) -> float | None:
+        """f*, if a gap is requested."""
+        return best_objective(self.data, self.model, self.problem) if self.stop.gap is not None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on data, classes, step size and method."""
+        classes = self.model.loss.class_notes(self.problem.classes, self.problem.samples)
+        return (*self.data.notes, *classes, *self._stepsize_notes, *self.method.notes(self.network))
+
+    def trained(self, parameters: Sequence[Array]) -> TrainedModel | None:
+        """The model; None if it is not finite."""
+        if not all(np.isfinite(theta).all() for theta in parameters):
+            return None
+        return TrainedModel.assemble(self.model, self.data, self.problem.classes, list(parameters), self.scaling)
+
+    def divergence(self, measured: bool) -> str:
+        """The reason of a divergence, and advice."""
+        method = self.method
+        if method.stepsize is None:
+            return (
+                "Diverged: the numbers grew beyond what floats can hold. The features are too large, or too different "
+                f"in size: scale them (standardise: true).{self._curvature_advice()}"
+            )
+        limit = method.stepsize_limit(self.smoothness)
+        said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+        within = method.resolved_stepsize() <= limit.value
+        if method.batch is not None and within:
+            return (
+                f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller "
+                f"stepsize.{self._curvature_advice()}"
+            )
+        if within:
+            return (
+                f"{said}. As a rule one of up to {limit.value:.4g} works ({limit.reason}), but here it does not: set "
+                f"a smaller stepsize.{self._curvature_advice()}"
+            )
+        alone = ""
+        if method.gradient_steps:
+            alone = f"; above {stability_limit(self.smoothness):.4g} a client alone can diverge"
+        return (
+            f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
+            f"{limit.value:.4g} ({limit.reason}){alone}. "
+            "Set a smaller stepsize, or stepsize: auto."
+        )
+
+    def _curvature_advice(self) -> str:
+        """What may be wrong with a loss of the user's own, from which all limits follow; empty for built-in ones."""
+        loss = self.model.loss
+        if is_built_in(loss):
+            return ""
+        return (
+            f" The curvature of the loss {type(loss).__name__}, {loss.curvature:.4g}, may be too small, from which "
+            "the lengths of steps follow: set it to the largest second derivative of one sample, for any z."
+        )
+
+
+def check_start(method: Method, network: Network) -> None:
+    """Reject a start other than 0 for methods that have none."""
+    if not method.warm_starts:
+        raise ConfigError(f"{method.kind} starts at 0: leave start out, or use mtcd, stcd or svfl.")
+    if network.changes:
+        raise ConfigError("start is not for networks that change (network.changes): leave one of both out.")
+
+
+def evaluation_of(
+    model: Glm, data: VerticalData, classes: tuple[str | float, ...], names: Sequence[str] | None
+) -> Evaluation:
+    """The metrics of these names on the data and its test set."""
+    metrics = chosen_metrics(names, len(classes), model.loss.gives_probabilities)
+    test = None
+    if data.test is not None:
+        blocks = tuple(model.block(k, X) for k, X in enumerate(data.test.blocks))
+        test = TestSet(blocks, known_labels(data.test.labels, classes))
+    return Evaluation(metrics, model.loss, classes, known_labels(data.labels, classes), test)
+
+
+def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
+    """f*, from the cache if this data and model are in it.
+
+    That of a user's own loss is computed every time: its code may have changed since.
+    """
+
+    def compute() -> float:
+        return optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value
+
+    if not is_built_in(problem.loss):
+        return compute()
+    key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
+    return cached_optimum(key, compute)
+
+
+def start_of(run: Run) -> TrainedModel:
+    """The linear model of an earlier run; an error if it trained another kind, or diverged."""
+    trained = run.trained()
+    if not isinstance(trained, TrainedModel):
+        raise trained.missing("parameters")
+    return trained

@@ -1,0 +1,52 @@
+"""Predictions as columns with names: for files, and for a party that may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError
+from mtcd.data.checks import check_labels
+from mtcd.data.labels import as_labels
+from mtcd.models.metrics import class_numbers
+
+Columns = dict[str, NDArray[Any]]
+
+
+def predicted_columns(
+    predicted: NDArray[Any], classes: Sequence[str | float], decision: Array, probabilities: Array | None
+) -> Columns:
+    """The prediction; of classes also their probabilities, or the score of a model that gives none.
+
+    >>> list(predicted_columns(np.array(["a"]), ("a", "b"), np.zeros(1), np.array([[0.5, 0.5]])))
+    ['prediction', 'p_a', 'p_b']
+    """
+    columns: Columns = {"prediction": predicted}
+    if probabilities is not None:
+        columns |= {f"p_{class_name(one)}": probabilities[:, number] for number, one in enumerate(classes)}
+    elif classes and decision.ndim == 1:
+        columns["score"] = decision
+    return columns
+
+
+def class_name(one: str | float) -> str:
+    """A class as a person writes it: 1, and not 1.0."""
+    return str(int(one)) if isinstance(one, float) and one.is_integer() else str(one)
+
+
+def true_labels(y: ArrayLike, classes: Sequence[str | float], samples: int) -> NDArray[Any]:
+    """The labels of new samples, checked: numbers of classes, or values where there are none."""
+    labels = as_labels(y)
+    check_labels(labels, may_be_equal=True)
+    if len(labels) != samples:
+        raise DataError(f"There are {samples} samples, but {len(labels)} labels: give one label for each sample.")
+    if classes:
+        as_text = labels.dtype.kind != "U" and all(isinstance(one, str) for one in classes)
+        return class_numbers(labels.astype(str) if as_text else labels, classes)
+    if labels.dtype.kind not in "biuf":
+        raise DataError("The labels are texts, but this model predicts numbers.")
+    return np.asarray(labels, dtype=float)

@@ -1,0 +1,58 @@
+"""Checkpoints of split networks: one safetensors file, written at every measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mtcd.core.files import CHECKPOINT
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.splitnet.checkpoint import Checkpoint
+from mtcd.models.splitnet.optimiser import describe_optimiser
+from mtcd.models.splitnet.problem import NetProblem
+from mtcd.network.topology import Network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.checkpoints import Checkpoints, Spacing, training_facts
+
+
+class TensorFile:
+    """A safetensors file; tensors are read onto the device."""
+
+    name = CHECKPOINT
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def write(self, path: Path, facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+        Checkpoint(tensors, facts).write(path)
+
+    def read(self, path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        saved = Checkpoint.read(path)
+        return saved.facts, {name: value.to(self.device) for name, value in saved.tensors.items()}
+
+
+def split_checkpoints(
+    folder: Path, resumes: bool, problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int
+) -> Checkpoints:
+    """The checkpoints of a split network."""
+    facts = split_facts(problem, network, method, costs, seed)
+    return Checkpoints(folder, resumes, facts, TensorFile(problem.device), Spacing())
+
+
+def split_facts(problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int) -> dict[str, Any]:
+    """The facts that must be the same when a training is resumed."""
+    loss = problem.model.loss
+    first_pass = {"first_pass": method.first_pass} if isinstance(method, MTCD) and method.hops is None else {}
+    return {
+        **training_facts(method, seed, problem.clients, network, costs, problem.samples, problem.data.fingerprint),
+        "classes": None if problem.classes is None else list(problem.classes),
+        "parameters": [net.size for net in (*problem.nets, problem.fusion)],
+        "aggregation": problem.model.aggregation,
+        "loss": getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss,
+        "optimiser": describe_optimiser(problem.nets[0].optimiser),
+        **first_pass,
+    }

@@ -1,0 +1,293 @@
+"""The parties of split networks: the roaming and sync of ``methods/mtcd``, for representations that are not linear.
+
+Differences: the token carries theta_0; the server (or a client, without one) updates theta_0; and every client whose
+copies are averaged has to recompute its representation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.methods.mtcd.client import Done, Plan, Share, TokenHost
+from mtcd.methods.mtcd.server import TokenServer
+from mtcd.network.walks import NOWHERE
+from mtcd.protocol.codec.arrays import FusionField
+from mtcd.protocol.codec.fields import Whole
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.types import Iteration, Number, last_client
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.model import ClientNetwork, EpochLoss, SplitStage, State, Tensor, Visit
+from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send
+from mtcd.protocol.token import HOPS, Token
+
+NO_NUMBERS: Array = np.zeros(0)
+
+
+@payload(8, "s>itself")
+@dataclass(frozen=True, slots=True)
+class UpdateFusion(Payload):
+    """The server's message to itself to update theta_0, after it has sent the tokens."""
+
+    t: Iteration
+
+
+@payload(3, HOPS)
+@dataclass(slots=True)
+class SplitToken(Token):
+    """The token Z = (H, theta_0). ``heading``: the client to which it is sent.
+
+    Without a server, ``hop`` is negative on the first pass: -hop hops are left before training starts. The token then
+    also carries the loss at the start, ``start_loss``, which like t and hop is not counted.
+    """
+
+    theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
+    heading: Annotated[int, Whole(last_client, low=NOWHERE)] = NOWHERE
+    start_loss: Number = 0.0
+
+    @property
+    def floats(self) -> int:
+        return math.prod(self.aggregate.shape) + self.extra
+
+    @property
+    def wide_floats(self) -> int:
+        return 0  # theta_0 travels as the aggregate does
+
+    def expected_extra(self, bounds: Bounds) -> int:
+        return sum(math.prod(shape) for shape in bounds.theta_0)
+
+
+SPLIT_PAYLOADS: frozenset[type] = frozenset({SplitToken, Done, Share, Fresh, UpdateFusion, Progress})
+"""The payloads of split networks with a server."""
+
+
+@dataclass(frozen=True, eq=False)
+class FusionPlan:
+    """Where theta_0 is updated: at the server, ``steps`` an iteration; without one, during visits at clients ``at``."""
+
+    steps: int
+    at: frozenset[int] = frozenset()
+
+
+class SplitClient(TokenHost):
+    """Client k. Its network holds theta_k or the copy of the last token; ``copies`` holds the other copies."""
+
+    state_fields = ("t", "start", "copies", "in_hand")
+
+    def __init__(self, number: int, network: ClientNetwork, plan: Plan, stage: SplitStage, fuses: bool = False) -> None:
+        self.number, self.network, self.plan, self.stage, self.fuses = number, network, plan, stage, fuses
+        self.t = 0
+        self.start: State = {}
+        self.copies: dict[int, State] = {}
+        self.in_hand: int | None = None
+        """The token whose copy is in the network; None: theta_k itself."""
+
+    def visit(self, token: Token) -> None:
+        """On the first pass, if there is one, add h_k, so that Z^0 is the aggregate of theta^0 (Algorithm 1, line 2).
+        After it, train.
+        """
+        assert isinstance(token, SplitToken)
+        with self.stage.lane(token.index):
+            if self.plan.first_pass:
+                token.aggregate = self.network.join(token.aggregate, token.t)
+            if token.hop >= 0:
+                self.train(token)
+
+    def train(self, token: SplitToken) -> None:
+        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1, lines 7-9)."""
+        plan, full_batch = self.plan, self.plan.batches.size is None
+        asked = Visit(
+            t=token.t,
+            hop=token.hop if full_batch else None,
+            local_updates=plan.local_updates,
+            stepsize=plan.stepsize_at(token.t),
+            fuses=self.fuses,
+            updates_statistics=full_batch and (plan.hops is None or plan.tokens_return),
+        )
+        if token.t != self.t:
+            self.apply_sync(token.t)
+        self.load_copy(token.index)
+        token.aggregate = self.network.local_update(token.aggregate, token.theta_0, asked)
+        if full_batch and plan.hops is not None:
+            token.tally.visited.add(self.number)
+
+    def load_copy(self, index: int) -> None:
+        """Load the copy for this token into the network. With one token per client it is loaded already."""
+        if self.plan.combine.one_visitor or self.in_hand == index:
+            return
+        if self.in_hand is None:
+            self.start = self.network.state()
+        else:
+            self.copies[self.in_hand] = self.network.state()
+            self.network.load(self.copies.get(index, self.start))
+        self.in_hand = index
+
+    def apply_sync(self, t: int) -> None:
+        """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11)."""
+        if self.in_hand is not None:
+            self.copies[self.in_hand] = self.network.state()
+            copies = [self.copies[index] for index in sorted(self.copies)]
+            weight = self.plan.combine.weight(len(copies), self.plan.tokens)
+            self.network.load(self.network.mixed(self.start, copies, weight))
+        self.start, self.copies, self.in_hand, self.t = {}, {}, None, t
+
+    def share(self, t: int) -> Message:
+        """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
+        with self.stage.lane(self.number):
+            self.apply_sync(t)
+            h = self.network.represent(t)
+        return send(self.number, SERVER, Fresh(h, 0.0))
+
+    def pass_on(self, token: Token) -> Sequence[Message]:
+        """Send the token to the next client, or to the server after S hops (Algorithm 1, line 10)."""
+        assert isinstance(token, SplitToken)
+        first_pass = token.hop < 0
+        on, *others = super().pass_on(token)
+        token.heading = on.to
+        if first_pass:
+            on.hop_floats = 0  # a message, but no hop of the training
+        progress = [Message(self.number, MONITOR, lone_progress(token, self.stage)) for _ in others if token.hop >= 0]
+        return [on, *progress]
+
+    def next_client(self, token: Token) -> int:
+        """The next client of the first pass or of the walk."""
+        if token.hop <= 0 and self.plan.first_pass:
+            return self.plan.first_pass[token.hop - 1]
+        return super().next_client(token)
+
+    def parameters(self) -> Array:
+        """Empty: the network holds the parameters."""
+        return NO_NUMBERS
+
+    def state(self) -> dict[str, Any]:
+        """The state of the client and of its network."""
+        return super().state() | {"network": self.network.full_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.network.restore(state["network"])
+
+
+class SplitServer(TokenServer):
+    """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
+
+    state_fields = (*TokenServer.state_fields, "uploads", "awaited", "fused", "start_loss", "losses")
+
+    def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
+        super().__init__(clients, plan, None)
+        self.stage, self.fusion = stage, fusion
+        self.knows_objective = False
+        self.uploads: dict[int, Tensor] = {}
+        self.awaited: set[int] = set()
+        self.theta_0: Sequence[Tensor] = ()
+        self.fused = -1
+        """The last iteration in which theta_0 was updated."""
+        self.start_loss: float | None = None
+        self.losses: float | Tensor = 0.0  # no mutants: the first iteration sets it
+        """The sum over the iterations of this epoch but its first."""
+
+    @property
+    def keeps_uploads(self) -> bool:
+        """Whether an upload stays in the aggregate until the next one of the same client."""
+        return self.plan.batches.size is None and not self.plan.tokens_return
+
+    def ask(self, clients: Iterable[int]) -> Sequence[Message]:
+        """Request h_k on the batch of this iteration (line 5)."""
+        self.awaited = set(clients)
+        return [Message(SERVER, k, Share(self.t)) for k in sorted(self.awaited)]
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        if isinstance(message.payload, UpdateFusion):
+            if message.payload.t == self.t:  # the sync may have updated theta_0 before
+                self.update_fusion()
+            return []
+        return super().receive(message)
+
+    def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
+        """Z^t, once all requested uploads have arrived (line 6)."""
+        self.uploads[client] = fresh.representation
+        self.awaited.discard(client)
+        if self.awaited:
+            return []
+        self.stage.join()
+        self.aggregate = self.stage.aggregate([self.uploads[k] for k in range(self.clients)])
+        self.uploads = self.uploads if self.keeps_uploads else {}
+        return self.start_iteration()
+
+    def start_iteration(self) -> Sequence[Message]:
+        """Send Z^t to Gamma start clients, then update theta_0 (lines 8 and 10)."""
+        self.theta_0 = self.stage.fusion.values()
+        if self.start_loss is None:
+            self.start_loss = self._first_loss()
+        self.stage.epoch_loss = self.epoch_loss
+        return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
+
+    def _first_loss(self) -> float:
+        """The loss at the start; with mini-batches at least that of zero representations, as one batch may fit well."""
+        first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
+        return first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
+
+    def epoch_loss(self) -> EpochLoss | None:
+        """The mean loss of the last epoch, up to the batch of Z^t; None unless an epoch begins at t."""
+        per_epoch = self.plan.batches.per_epoch
+        if self.t % per_epoch or self.start_loss is None:
+            return None
+        latest = self.stage.fusion.loss(self.aggregate, self.theta_0, self.t)
+        return EpochLoss(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
+
+    def token(self, index: int) -> Token:
+        """The token at the start of the iteration. All tokens share Z^t: no client writes to it or to theta_0."""
+        return SplitToken(index, self.t, 0, self.aggregate, 0.0, extra=self.stage.fusion.size, theta_0=self.theta_0)
+
+    def update_fusion(self) -> None:
+        """Update theta_0 on Z^t, once in an iteration."""
+        if self.fused < self.t:
+            loss = self.stage.fusion.local_update(
+                self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t)
+            )
+            self.losses = self.losses + loss if self.t % self.plan.batches.per_epoch else 0.0
+            self.fused = self.t
+
+    def sync(self) -> Sequence[Message]:
+        """All tokens are back: combine them, or request new representations from the clients whose copies changed."""
+        self.update_fusion()
+        self.stage.join()
+        if self.plan.tokens_return:
+            return super().sync()
+        visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
+        self.back = {}
+        self.t += 1
+        all_upload = self.plan.batches.size is not None or not self.plan.charges_hops
+        return self.ask(range(self.clients) if all_upload else visited)
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        """Add up the changes: each token has changed the contributions of its own cluster."""
+        start = self.aggregate
+        self.aggregate = start + sum(token.aggregate - start for token in tokens)
+
+    def state(self) -> dict[str, Any]:
+        """The state of the server and of theta_0."""
+        return super().state() | {"fusion": self.stage.fusion.full_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.stage.fusion.restore(state["fusion"])
+
+
+def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
+    """The progress report of a lone token; it sets the ``epoch_loss`` of the stage, on the full batch."""
+
+    def loss() -> float:
+        stage.join()
+        return float(stage.fusion.loss(token.aggregate, token.theta_0, token.t))
+
+    if not token.start_loss:  # the first report
+        token.start_loss = loss()
+    stage.epoch_loss = lambda: EpochLoss(token.start_loss, loss())
+    return Progress(token.hop, token.t, None, 0.0)

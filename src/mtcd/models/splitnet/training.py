@@ -1,0 +1,202 @@
+"""The training of a split network: its threads, its checkpoints, and the trained modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.metrics import chosen_metrics
+from mtcd.models.splitnet.checkpoints import split_checkpoints
+from mtcd.models.splitnet.model import SplitModel
+from mtcd.models.splitnet.problem import NetProblem
+from mtcd.models.splitnet.recipe import SplitRecipe
+from mtcd.models.splitnet.trained import TrainedSplit
+from mtcd.network.topology import Network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.party import Parties
+from mtcd.training.compute import Compute
+from mtcd.training.divergence import worst_end_of
+from mtcd.training.kinds import Request
+from mtcd.training.pace import Epochs, Growing, Pace
+from mtcd.training.stop import Stop
+
+SPACING = 1.1  # with the full batch: measure when the iterations have grown by this factor
+FLOAT_BYTES = 4
+LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
+
+
+class SplitTraining:
+    """A module per client and a fusion module, on samples of any shape: see :class:`mtcd.training.train.Training`."""
+
+    best = None  # f* of a split network is not known
+
+    def __init__(
+        self,
+        data: VerticalDataset | VerticalData,
+        model: SplitModel,
+        network: Network,
+        method: Method,
+        stop: Stop,
+        costs: Costs,
+        seed: int,
+        compute: Compute,
+        checkpoint: str | Path | None,
+        resume: bool,
+        metrics: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(model, SplitModel):
+            raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
+        check_split(method, stop)
+        self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
+        self.problem = model.problem(data, compute, seed)
+        classes = self.problem.classes or ()
+        self.problem.chosen = chosen_metrics(metrics, len(classes), bool(classes))
+        self.worst_end = worst_end_of(method, linear=False)
+        self.checkpoints = None
+        if checkpoint is not None:
+            self.checkpoints = split_checkpoints(Path(checkpoint), resume, self.problem, network, method, costs, seed)
+
+    def computing(self) -> AbstractContextManager[object]:
+        """The context with the chosen number of threads."""
+        return _threads(self._thread_count)
+
+    @property
+    def _thread_count(self) -> int | None:
+        """Threads for one operation; None for PyTorch's choice."""
+        largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
+        return self.threads or few_threads(largest, batch)
+
+    def parties(self) -> Parties:
+        """The parties, ready to start."""
+        return self.method.split(self.problem, self.network, self.seed).parties()
+
+    def recipe(self) -> SplitRecipe:
+        """The same parties in several processes, with the networks and samples of this one."""
+        return SplitRecipe(self.method, self.network, self.seed, self.problem, self._thread_count)
+
+    def ledger(self) -> Ledger:
+        """An empty ledger for float32."""
+        return Ledger(float_bytes=FLOAT_BYTES)
+
+    @property
+    def pace(self) -> Pace:
+        """A measurement per epoch; with the full batch, whenever the iterations have grown by 10%."""
+        return pace_of(self.method, self.stop, self.problem.samples)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on data, networks and method."""
+        own = outside_guarantee(self.method)
+        return (*self.problem.data.notes, *self.problem.notes, *own, *self.method.notes(self.network))
+
+    def trained(self, parameters: Sequence[Mapping[str, Any]]) -> TrainedSplit:
+        """The trained modules of all parties."""
+        self.problem.hold(parameters)
+        return assemble(self.problem)
+
+    def divergence(self, measured: bool) -> str:
+        """The reason of a divergence, and advice."""
+        if not measured:
+            raise MtcdError(
+                "The loss is not a finite number before training: check the features and the outputs of the modules."
+            )
+        return (
+            f"Diverged: the loss is no longer finite, or grew far above its start, with a stepsize of "
+            f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
+        )
+
+
+def pace_of(method: Method, stop: Stop, samples: int) -> Pace:
+    """The spacing of measurements, in any engine: every epoch, or with the full batch geometric."""
+    epoch = stop.epoch(method, samples)
+    return Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
+
+
+def assemble(problem: NetProblem) -> TrainedSplit:
+    """The trained modules of all parties."""
+    modules = {client: net.finished().cpu() for client, net in zip(problem.clients, problem.nets, strict=True)}
+    aggregation = problem.around.aggregation
+    return TrainedSplit(
+        modules,
+        problem.fusion.finished().cpu(),
+        problem.model.aggregation,
+        aggregation.widths,
+        problem.classes,
+        problem.data.shapes,
+        None if problem.data.table is None else problem.data.table.preparations,
+        problem.data.columns,
+    )
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """The context with this number of threads for one operation."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def few_threads(size: int, batch: int) -> int | None:
+    """One thread for updates so small that several would be slower; None: PyTorch's choice."""
+    return 1 if batch * size < LITTLE_WORK else None
+
+
+def check_split(method: Method, stop: Stop) -> None:
+    """Reject settings that are for linear models."""
+    if method.stepsize == "auto":
+        raise ConfigError(
+            "stepsize 'auto' needs the smoothness of a linear model: give a number for split networks, such as "
+            "method=mtcd.MTCD(stepsize=0.05), or in a config method: {stepsize: 0.05}."
+        )
+    if stop.gap is not None:
+        raise ConfigError("stop.gap needs the optimum, which is not known for split networks: use stop.epochs.")
+
+
+def outside_guarantee(method: Method) -> tuple[str, ...]:
+    """Notes on settings that the paper's guarantee does not cover."""
+    if not isinstance(method, MTCD) or method.tokens in (None, 1) or method.combine_rule == "cluster":
+        return ()
+    return (
+        "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token per cluster only.",
+    )
+
+
+class SplitKind:
+    """Split networks."""
+
+    linear = False
+    reads_sources = False
+
+    def check(self, asked: Request) -> None:
+        """No scaling, and no start: the modules have their own parameters."""
+        asked.refuse("is for a Glm: scale the features of a split network yourself.", "standardise")
+        asked.refuse(
+            "is for a Glm: to go on with networks, give the SplitModel the modules and the fusion of the run.", "start"
+        )
+
+    def default_stop(self, method: Method) -> Stop:
+        """Epochs of mini-batches, or iterations."""
+        return Stop(iterations=1000) if method.batch is None else Stop(epochs=10)
+
+    def training(self, asked: Request) -> SplitTraining:
+        """The training."""
+        a = asked
+        assert a.stop is not None
+        parts = (a.data, a.model, a.network, a.method, a.stop, a.costs, a.seed, a.compute or Compute())
+        return SplitTraining(*parts, a.checkpoint, a.resume, a.metrics)
+
+
+SPLIT = SplitKind()

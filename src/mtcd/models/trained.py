@@ -1,0 +1,107 @@
+"""What a run holds, whatever its model is: something that predicts, is written into a folder, and read again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+from numpy.typing import NDArray
+
+from mtcd.core import features
+from mtcd.core.arrays import Array
+from mtcd.core.errors import MtcdError, NoSuchPartError
+from mtcd.core.rows import Rows
+from mtcd.data.prepare import Preparations
+from mtcd.models.metrics import Outputs
+from mtcd.models.predicted import Columns
+
+
+class Trained(ABC):
+    """A trained model of one kind. Subclasses are frozen dataclasses with a field ``preparations``.
+
+    A kind of model says in its ``feature.py`` which function reads it: under ``mtcd.trained``, by ``entry``.
+    """
+
+    entry: ClassVar[str]
+    """The key in run.json under which ``write`` describes it."""
+    checkpoint: ClassVar[str]
+    """The file in which its training keeps its state, which stays in the folder of the run."""
+    what: ClassVar[str]
+    """The kind in words, as in 'this run trained a linear model'."""
+    instead: ClassVar[str]
+    """Where to look, for somebody who asked for a part that only other kinds have."""
+    offers: ClassVar[frozenset[str]] = frozenset()
+    """The parts that a run shows beside predictions: names of attributes, such as ``coefficients``."""
+
+    preparations: Preparations | None
+
+    @property
+    @abstractmethod
+    def known_classes(self) -> tuple[str | float, ...]:
+        """The classes, in the order of probabilities; empty for values."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Values in regression, the labels of the classes otherwise."""
+
+    @abstractmethod
+    def decision(self, X: Any) -> NDArray[Any]:
+        """The outputs of the model for new samples."""
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the classes, a column each; an error if the model has none."""
+
+    @abstractmethod
+    def columns_of(self, X: Any) -> Columns:
+        """Predictions with probabilities or scores, by the names of their columns."""
+
+    @abstractmethod
+    def outputs(self, X: Any, y: Any) -> Outputs:
+        """The outputs for samples with known labels, for metrics."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the model into a folder; returns what run.json says of it."""
+
+    @abstractmethod
+    def onnx(self, path: Path) -> dict[Path, bytes]:
+        """The model as files for ONNX runtimes, by path; an error if it cannot be exported."""
+
+    def prepared_by(self, preparations: Preparations) -> Self:
+        """The model with the preparations of its columns. Raises ValueError if they are of another model."""
+        return cast(Self, replace(cast(Any, self), preparations=preparations))
+
+    def part(self, name: str) -> Any:
+        """A part of the model that not every kind has; an error that says what there is instead."""
+        if name not in self.offers:
+            raise self.missing(name)
+        return getattr(self, name)
+
+    def missing(self, name: str) -> NoSuchPartError:
+        """The error of somebody who asked for a part that this kind does not have."""
+        words = name.replace("_", " ")
+        return NoSuchPartError(f"This run trained {self.what}, without {words}: look at {self.instead}.")
+
+    def importance(self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool) -> Rows:
+        """The importance of columns or parties; refused by kinds that have none."""
+        raise self.missing("importance")
+
+
+def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | None:
+    """The model that run.json describes, by the kind that wrote it; None of a run without a model.
+
+    ``model`` brings the code of kinds that write weights only. Raises ValueError, KeyError, TypeError or OSError if the
+    folder is damaged.
+    """
+    known = features.parts("mtcd.trained")
+    for entry, home in known.items():
+        if entry in about:
+            read = cast(Any, features.load(home))
+            return cast(Trained, read(folder, about[entry], model))
+
+    if about["status"] != "diverged":
+        raise MtcdError(f"{folder} holds a model of a kind that this installation of mtcd does not have.")
+    return None

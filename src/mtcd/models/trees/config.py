@@ -1,0 +1,78 @@
+"""The section ``model`` of a config for additive models: boosted trees, and a family of its own at every party."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from mtcd.config.numbers import Number, Whole
+from mtcd.config.section import Section
+from mtcd.models.trees.model import Additive, Mixed, Trees
+
+
+class AdditiveSection(Section):
+    """The keys that all additive models have."""
+
+    loss: str = "squared"
+    """`squared`, `logistic`, `multinomial`, `huber`, `quantile`, `poisson`, `squared-hinge`, or [one of your
+    own](own-parts.md)"""
+    delta: Number = 1.0
+    """where `huber` turns from a parabola into a line"""
+    quantile: Number = 0.5
+    """which quantile the loss `quantile` predicts, between 0 and 1"""
+    class_weight: Literal["balanced"] | dict[str, Number] | None = None
+    """`balanced` gives all classes the same total weight, `{0: 1, 1: 5}` each its own (1 unless given); it
+    multiplies `data.weight`"""
+
+    def model(self, positive: str | float | None = None) -> Additive:
+        """The model with these settings."""
+        raise NotImplementedError
+
+
+class TreesSection(AdditiveSection):
+    """Gradient-boosted trees: see mtcd.Trees."""
+
+    kind: Literal["trees"]
+    """`trees`: a visit grows `method.local_updates` trees on the party's own columns ([trees.md](trees.md))"""
+    learning_rate: Number = Trees.learning_rate
+    """by which each tree is multiplied"""
+    depth: Whole = Trees.depth
+    """the most levels of a tree; 0 for no limit"""
+    leaves: Whole = Trees.leaves
+    """the most leaves of a tree"""
+    l2: Number = Trees.l2
+    """added to the second derivatives of a leaf: larger values shrink its value"""
+    min_samples: Whole = Trees.min_samples
+    """the fewest samples of a leaf"""
+    columns: Number = Trees.columns
+    """the share of its columns that a party grows a tree on, drawn anew for each"""
+    rows: Number = Trees.rows
+    """the share of samples that a tree is grown on, drawn anew for each"""
+    adaptive: bool = Trees.adaptive
+    """whether parties compare their gains: a visit grows no tree where others gain far more, and up to 8 times
+    `method.local_updates` while it gains most"""
+    bins: Whole = Trees.bins
+    """the most thresholds of a column"""
+    threads: Whole = Trees.threads
+    """threads of a party; the trees do not depend on it"""
+
+    def model(self, positive: str | float | None = None) -> Trees:
+        """The model with these settings."""
+        return Trees(**self.model_dump(exclude={"kind"}), positive=positive)
+
+
+class MixedSection(AdditiveSection):
+    """A family of its own at every party: see mtcd.Mixed."""
+
+    kind: Literal["mixed"] = "mixed"
+    """`mixed`, which `parties` imply"""
+    parties: dict[str, str | dict[str, Any]]
+    """the family of each party: `trees`, `linear` or `net`, or with settings, `{kind: trees, depth: 3}`. `linear`:
+    `l1` (0), `l2` (1). `net`: `hidden` ([16]), `l2` (1e-3)"""
+    default: str | dict[str, Any] | None = Field(default=None)
+    """the family of parties that `parties` does not name"""
+
+    def model(self, positive: str | float | None = None) -> Mixed:
+        """The model with these settings."""
+        return Mixed(**self.model_dump(exclude={"kind"}), positive=positive)

@@ -1,0 +1,63 @@
+"""A small network whose outputs are margins: for a party of an additive model. Parameters are one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from mtcd.core.arrays import Array
+from mtcd.models.splitnet.nets.mlp import mlp
+
+
+class MarginNet:
+    """Fully connected layers on the rows of a table, in double precision."""
+
+    def __init__(self, columns: int, hidden: Sequence[int], outputs: int) -> None:
+        self._module = mlp((columns,), outputs, hidden).double()
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has."""
+        return sum(parameter.numel() for parameter in self._module.parameters())
+
+    def initial(self, draw: int) -> Array:
+        """Parameters drawn from a seed; those of the last layer are 0, so that all outputs are 0."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draw)
+            layers = [layer for layer in self._module.modules() if isinstance(layer, nn.Linear)]
+            for layer in layers:
+                layer.reset_parameters()
+        with torch.no_grad():
+            for parameter in layers[-1].parameters():
+                parameter.zero_()
+        return np.array(parameters_to_vector(self._module.parameters()).detach().numpy())
+
+    def outputs(self, theta: Array, X: Array) -> Array:
+        """The margins of these rows."""
+        with torch.no_grad():
+            return np.array(self._forward(theta, X).numpy())
+
+    def pullback(self, theta: Array, X: Array) -> tuple[Array, _Pullback]:
+        """The margins, and a function from the derivative in them to that in the parameters."""
+        margins = self._forward(theta, X)
+        return np.array(margins.detach().numpy()), _Pullback(self._module, margins)
+
+    def _forward(self, theta: Array, X: Array) -> torch.Tensor:
+        vector_to_parameters(torch.tensor(theta), self._module.parameters())
+        found: torch.Tensor = self._module(torch.as_tensor(np.ascontiguousarray(X)))
+        return found.squeeze(1)
+
+
+class _Pullback:
+    """The derivative of the parameters, for one evaluation of the network."""
+
+    def __init__(self, module: nn.Module, margins: torch.Tensor) -> None:
+        self._module, self._margins = module, margins
+
+    def __call__(self, slope: Array) -> Array:
+        parts = torch.autograd.grad(self._margins, list(self._module.parameters()), torch.as_tensor(slope))
+        return np.concatenate([part.numpy().ravel() for part in parts])

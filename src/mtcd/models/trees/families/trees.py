@@ -1,0 +1,190 @@
+"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss at the token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array, Rows
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError
+from mtcd.core.seeding import stream
+from mtcd.data.vertical import Block
+from mtcd.models.trees.boosting import Forest, Grown, Learner, as_bytes
+from mtcd.models.trees.choice import Choice
+from mtcd.models.trees.ensemble import Ensemble, Tree
+from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
+from mtcd.models.trees.families.margins import GrowingMargins
+from mtcd.protocol.updates import LocalUpdates
+
+FOLDS = 5  # a gain is measured on one part of the samples in so many, for a tree grown on the others
+
+
+@FAMILIES.register("trees")
+@dataclass(frozen=True, kw_only=True)
+class TreeFamily(Family):
+    """Trees of at most ``depth`` levels (0: any) and ``leaves`` leaves, each multiplied by the ``learning_rate``.
+
+    ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples`` samples, a column has
+    at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the shares of columns and samples that a tree is
+    grown on, drawn anew for every visit. ``threads`` changes the time only. ``adaptive``: parties compare their gains,
+    and grow trees where they gain most (``Choice``); otherwise every visit grows as many.
+    """
+
+    learning_rate: float = 0.1
+    depth: int = 6
+    leaves: int = 31
+    l2: float = 1.0
+    min_samples: int = 20
+    columns: float = 1.0
+    rows: float = 1.0
+    adaptive: bool = True
+    bins: int = 255
+    threads: int = field(default=1, repr=False)
+
+    kind = "trees"
+    keeps_missing = True
+    additive = True
+
+    def __post_init__(self) -> None:
+        check_number("model.learning_rate", self.learning_rate, above=0)
+        check_number("model.l2", self.l2)
+        for name, least in (("depth", 0), ("leaves", 2), ("min_samples", 1), ("bins", 2), ("threads", 1)):
+            check_whole(f"model.{name}", getattr(self, name), least)
+        for name in ("columns", "rows"):
+            check_number(f"model.{name}", getattr(self, name), above=0)
+            if getattr(self, name) > 1:
+                raise ConfigError(f"model.{name} is a share, above 0 and at most 1, but is {getattr(self, name)}.")
+
+        if not isinstance(self.adaptive, bool):
+            raise ConfigError(f"model.adaptive is true or false, but is {self.adaptive!r}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings in the learner's words."""
+        return {
+            "learning_rate": self.learning_rate,
+            "max_depth": self.depth or -1,
+            "num_leaves": self.leaves,
+            "lambda_l2": self.l2,
+            "min_data_in_leaf": self.min_samples,
+            "feature_fraction": self.columns,
+            "bagging_fraction": self.rows,
+            "bagging_freq": int(self.rows < 1),
+            "max_bin": self.bins,
+        }
+
+    def client(self, inputs: Inputs) -> TreeClient:
+        return TreeClient(self, inputs)
+
+    def part(self, arrays: Arrays) -> TreePart:
+        return TreePart(Forest.read(np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii")))
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """The trained trees of a party."""
+
+    forest: Forest
+
+    def margins(self, X: Block) -> Array:
+        """The sum of the trees."""
+        return self.forest.margins(X)
+
+    def arrays(self) -> Arrays:
+        """The trees in the learner's text format."""
+        return {"trees": as_bytes(self.forest.text)}
+
+
+class TreeClient(NoSmoothness):
+    """The trees of one client: theta_k is an ensemble, h_k(theta_k) the sum of its trees."""
+
+    def __init__(self, family: TreeFamily, inputs: Inputs) -> None:
+        self.family, self.inputs, self.fit = family, inputs, inputs.fit
+        self._margins: dict[int, GrowingMargins] = {}
+
+    def initial(self) -> Ensemble:
+        """No tree."""
+        return Ensemble()
+
+    def represent(self, theta: Ensemble, rows: Rows | None = None) -> Array:
+        """The margins of all samples, or of these rows. Trees that it has seen before are not evaluated again."""
+        margins = self.margins(theta, self.inputs.X)
+        return margins if rows is None else margins[rows]
+
+    def margins(self, theta: Ensemble, X: Block) -> Array:
+        """The margins of these samples, a block that is asked about again and again."""
+        if id(X) not in self._margins:
+            self._margins[id(X)] = GrowingMargins(X, self.inputs.outputs)
+        return self._margins[id(X)].of(theta)
+
+    def finish(self, theta: Ensemble) -> TreePart:
+        """The trees with their weights."""
+        return TreePart(Forest.of(theta, self.inputs.X.shape[1], self.inputs.outputs))
+
+    def penalty(self, theta: Ensemble) -> float:
+        """0: l2 acts on each tree while it is grown."""
+        return 0.0
+
+    def penalty_product(self, a: Ensemble, b: Ensemble) -> float:
+        """0."""
+        return 0.0
+
+    @cached_property
+    def learner(self) -> Learner:
+        """The learner with the binned columns, made at the first visit."""
+        X, categorical = self.inputs.X, self.inputs.categorical
+        return Learner(X, categorical, self.inputs.outputs, self.family.settings, self.family.threads)
+
+    def local_update(self, theta: Ensemble, aggregate: Array, updates: LocalUpdates) -> Ensemble:
+        """As many trees as the choice allows, as long as each lowers the loss; theta itself if there is none."""
+        value = self.fit.objective(aggregate, 0.0)
+        choice = Choice(updates.Q, updates.gains if self.family.adaptive else None)
+        for place in range(choice.most):
+            visit = (*updates.visit, place)
+            if choice.compares and not choice.accepts(place, self._held_out_gain(aggregate, visit)):
+                break
+            grown = self._grown(aggregate, visit)
+            if grown is None:
+                break
+            after = aggregate + self._margins_of(grown, aggregate)
+            lower = self.fit.objective(after, 0.0)
+            if not lower < value:
+                break
+            value, aggregate[...], theta = lower, after, theta.extended(Tree.of(visit, grown.text))
+        return theta
+
+    def _grown(self, aggregate: Array, visit: tuple[int, ...], rows: Array | None = None) -> Grown | None:
+        """A tree grown at this aggregate, on all samples or on those of ``rows``, a mask; None if no split gains."""
+        loss, y = self.fit.loss, self.fit.labels
+        draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
+        gradient, hessian = loss.gradient(aggregate, y), loss.curvatures(aggregate, y)
+        if rows is not None:
+            kept = rows.reshape(-1, *[1] * (aggregate.ndim - 1))
+            gradient, hessian = gradient * kept, hessian * kept
+        return self.learner.grow(gradient, hessian, draw)
+
+    def _margins_of(self, grown: Grown, aggregate: Array, rows: Array | None = None) -> Array:
+        """The margins of a tree; leaves that are set anew are set by all samples or by those of ``rows``."""
+        if self.fit.loss.renews_leaves:
+            return grown.renewed(self.fit.loss, aggregate, self.fit.labels, self.family.learning_rate, rows)
+        return grown.margins()
+
+    def _held_out_gain(self, aggregate: Array, visit: tuple[int, ...]) -> float:
+        """By how much a tree grown on four fifths of the samples lowers the mean loss of the others, times N; 0 if not.
+
+        Trees fit noise: on the samples that it was grown on, nearly every tree gains.
+        """
+        draw = stream(self.inputs.seed, "held-out", self.inputs.number, *visit)
+        held_out = draw.permutation(self.inputs.samples) % FOLDS == 0
+        grown = self._grown(aggregate, visit, ~held_out)
+        if grown is None:
+            return 0.0
+        rows = np.flatnonzero(held_out)
+        loss, y = self.fit.loss.at(rows), self.fit.labels[rows]
+        after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
+        gain = (loss.value(aggregate[rows], y) - loss.value(after, y)) * self.inputs.samples / len(rows)
+        return gain if 0.0 < gain < np.inf else 0.0

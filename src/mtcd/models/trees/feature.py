@@ -1,0 +1,11 @@
+"""Boosted trees and mixed families of models."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    parts={"mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"}},
+    public_names={
+        "Mixed": "mtcd.models.trees.model",
+        "Trees": "mtcd.models.trees.model",
+    },
+)

@@ -1,0 +1,81 @@
+"""The importance of parties and columns in an additive model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.rows import Rows
+from mtcd.core.seeding import stream
+from mtcd.data.sparse import is_sparse
+from mtcd.models.predicted import true_labels
+from mtcd.models.trees.families.trees import TreePart
+from mtcd.models.trees.trained import TrainedAdditive
+
+KINDS = ("gain", "permutation")
+
+
+def gains(trained: TrainedAdditive) -> Rows:
+    """The total gain of the splits on each column, and its share of all; parties without trees are left out."""
+    rows: list[dict[str, Any]] = [
+        {"client": client, "column": column, "gain": float(gain)}
+        for client, columns, part in zip(trained.clients, trained.columns, trained.parts, strict=True)
+        if isinstance(part, TreePart)
+        for column, gain in zip(columns, part.forest.gains(), strict=True)
+    ]
+    if not rows:
+        raise ConfigError("Gains are of trees, and no party has any: ask for kind='permutation'.")
+    total = sum(row["gain"] for row in rows) or 1.0
+    return Rows({**row, "share": row["gain"] / total} for row in rows)
+
+
+def permutation(trained: TrainedAdditive, X: Any, y: Any, repeats: int, seed: int, by_column: bool) -> Rows:
+    """The rise of the mean loss when the rows of a party's block, or of one column, are shuffled.
+
+    Every party can compute its own, from its margins and the sum of all others'.
+    """
+    check_whole("repeats", repeats)
+    blocks, loss = trained.checked_blocks(X), trained.model.plain_loss
+    labels = true_labels(y, trained.classes, blocks[0].shape[0])
+    known = np.asarray(trained.classes)[labels.astype(int)] if trained.classes else labels
+    encoded, classes = loss.encode(known)
+    if classes != trained.classes:
+        raise ConfigError("The samples do not have all classes of the model: give more of them.")
+    margins = [part.margins(block) for part, block in zip(trained.parts, blocks, strict=True)]
+    z = np.asarray(trained.constant + sum(margins))
+    before, rows = loss.value(z, encoded) / len(z), Rows()
+    for k, (client, columns) in enumerate(zip(trained.clients, trained.columns, strict=True)):
+        others = z - margins[k]
+        for place, column in enumerate(columns) if by_column else [(None, None)]:
+            rises = []
+            for repeat in range(repeats):
+                order = stream(seed, "permutation", k, -1 if place is None else place, repeat).permutation(len(z))
+                shuffled = _shuffled(blocks[k], order, place)
+                rises.append(loss.value(others + trained.parts[k].margins(shuffled), encoded) / len(z) - before)
+            named = {"client": client} if column is None else {"client": client, "column": column}
+            rows.append({**named, "importance": float(np.mean(rises)), "deviation": float(np.std(rises))})
+    return rows
+
+
+def _shuffled(block: Any, order: NDArray[np.intp], place: int | None) -> Any:
+    """The block with its rows, or the values of one column, in this order."""
+    if place is None:
+        return block[order]
+    changed = block.tolil() if is_sparse(block) else block.copy()
+    changed[:, [place]] = block[order][:, [place]]
+    return changed.tocsr() if is_sparse(block) else changed
+
+
+def importance(trained: TrainedAdditive, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool) -> Rows:
+    """One of the kinds by name."""
+    if kind not in KINDS:
+        raise ConfigError(f"importance: unknown kind {kind!r}: {did_you_mean(str(kind), KINDS)}")
+    if kind == "gain":
+        return gains(trained)
+    if X is None:
+        raise ConfigError("Permutation importance needs samples with labels: give X and y.")
+    return permutation(trained, X, y, repeats, seed, by_column)

@@ -1,0 +1,197 @@
+"""Additive models: z is a constant plus the sum of what the parties' models say, each of a family of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.data.prepare.recipe import AUTO, TREES
+from mtcd.models.glm.sample_weights import ClassWeight, Weighted, check_class_weight, with_class_weights
+from mtcd.models.losses import LOSSES, Labels, Loss
+from mtcd.models.metrics import class_numbers
+from mtcd.models.trees.families.family import FAMILIES, Family
+from mtcd.models.trees.families.trees import TreeFamily
+
+SQUARED = "squared"
+NAMES_OF_SQUARED = ("ridge", "linear")  # as linear models call it, by their penalty
+
+
+class Additive(ABC):
+    """f = sum_n w_n l(c + sum_k h_k(x_n), y_n) + sum_k r(theta_k), with h_k of any family; see Trees and Mixed."""
+
+    loss: str
+    delta: float
+    quantile: float
+    positive: str | float | None
+    class_weight: ClassWeight | None
+
+    @abstractmethod
+    def family(self, client: str) -> Family:
+        """The family of a client."""
+
+    def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
+        """The family of every client."""
+        return tuple(self.family(client) for client in clients)
+
+    def recipe(self, client: str) -> str:
+        """How a client prepares its columns, unless it is told otherwise: as its family takes them."""
+        return TREES if self.family(client).keeps_missing else AUTO
+
+    def recipes(self, clients: Sequence[str]) -> dict[str, str]:
+        """The same for all clients."""
+        self.families(clients)  # refuses names of others
+        return {client: self.recipe(client) for client in clients}
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The name in a config."""
+
+    def _check(self) -> None:
+        self.plain_loss  # noqa: B018 - refuses settings that it has no use for
+        if self.class_weight is not None:
+            check_class_weight(self.class_weight)
+
+    @property
+    def plain_loss(self) -> Loss:
+        """The loss, without weights and without the constant."""
+        known = [SQUARED, *(name for name in LOSSES if name not in NAMES_OF_SQUARED)]
+        if self.loss in NAMES_OF_SQUARED or (self.loss != SQUARED and self.loss not in LOSSES):
+            hint = f"write {SQUARED}" if self.loss in NAMES_OF_SQUARED else did_you_mean(str(self.loss), known)
+            raise ConfigError(f"model.loss: no loss is called {self.loss!r}: {hint}")
+        kind = LOSSES["linear" if self.loss == SQUARED else self.loss]
+        settings: dict[str, Any] = {}
+        for name, default, used in (
+            ("delta", 1.0, kind.uses_delta),
+            ("quantile", 0.5, kind.uses_quantile),
+            ("positive", None, kind.uses_positive),
+        ):
+            if used:
+                settings |= {name: getattr(self, name)}
+            elif getattr(self, name) != default:
+                raise ConfigError(f"model.{name}: the loss {self.loss} has no use for it: leave it out.")
+        return kind(**settings)
+
+    def weighted(self, labels: Labels, weights: Array | None = None) -> tuple[Loss, Array, tuple[str | float, ...]]:
+        """The loss with the weights of these samples and their classes; the encoded labels; the classes."""
+        loss = self.plain_loss
+        encoded, classes = loss.encode(labels)
+        loss.check_classes(classes, len(labels))
+        if self.class_weight is not None:
+            if not classes:
+                raise ConfigError(
+                    f"model.class_weight is for classes, and {self.loss} predicts a number: leave it out."
+                )
+            weights = with_class_weights(self.class_weight, classes, class_numbers(labels, classes), weights)
+        return loss if weights is None else Weighted(loss, weights), encoded, classes
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as plain values, from which ``model_from_json`` makes the model again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"kind": self.kind}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Trees(TreeFamily, Additive):
+    """Gradient-boosted trees: at each visit of a token, a party grows trees on its own columns to the gradient there.
+
+    ``loss``: squared, logistic, multinomial, huber (with ``delta``), quantile (with ``quantile``), poisson,
+    squared-hinge, or one of a plugin. ``method.local_updates`` is the number of trees per visit. Trees start from the
+    constant with the lowest loss, and a party whose tree would not lower the loss passes the token on unchanged.
+    Needs LightGBM: ``pip install '.[trees]'`` in the clone.
+
+    >>> Trees("logistic", learning_rate=0.3).depth
+    6
+    """
+
+    loss: str = field(default=SQUARED, kw_only=False)
+    delta: float = 1.0
+    quantile: float = 0.5
+    positive: str | float | None = field(default=None, repr=False)
+    class_weight: ClassWeight | None = None
+
+    kind = "trees"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check()
+
+    def family(self, client: str) -> Family:
+        return self
+
+
+@dataclass(frozen=True)
+class Mixed(Additive):
+    """A model of another family at every party: ``parties`` maps their names to families and settings.
+
+    A family is a name, ``trees``, ``linear`` or ``net``, or a mapping with the name as ``kind`` and settings, say
+    ``{"kind": "trees", "depth": 3}``. ``default`` is that of parties that are not named.
+
+    >>> Mixed("logistic", {"bank": "trees", "insurer": {"kind": "linear", "l2": 0.1}}).families(["bank", "insurer"])[1]
+    LinearFamily(l1=0.0, l2=0.1)
+    """
+
+    loss: str = SQUARED
+    parties: Mapping[str, Any] = field(default_factory=dict)
+    default: Any = None
+    delta: float = 1.0
+    quantile: float = 0.5
+    positive: str | float | None = field(default=None, repr=False)
+    class_weight: ClassWeight | None = None
+
+    kind = "mixed"
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not isinstance(self.parties, Mapping) or not self.parties:
+            raise ConfigError("model.parties: name at least one party and its family, such as {bank: trees}.")
+        own = {name: family_of(name, given) for name, given in self.parties.items()}
+        if self.default is not None:
+            own["default"] = family_of("default", self.default)
+        steps = [name for name, family in own.items() if not isinstance(family, TreeFamily)]
+        if steps and self.plain_loss.not_linear:
+            raise ConfigError(
+                f"model.loss: {self.loss} is for trees alone, as {self.plain_loss.not_linear}: give {steps[0]!r} "
+                "trees, or choose another loss."
+            )
+
+    def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
+        if unknown := [name for name in self.parties if name not in clients]:
+            raise ConfigError(
+                f"model.parties names {unknown[0]!r}, which is no party; {did_you_mean(unknown[0], clients)}"
+            )
+        return super().families(clients)
+
+    def family(self, client: str) -> Family:
+        if client not in self.parties and self.default is None:
+            raise ConfigError(f"model.parties has no family for {client!r}: add it, or give model.default.")
+        return family_of(client, self.parties.get(client, self.default))
+
+
+def family_of(party: str, given: Any) -> Family:
+    """A family from its name, or from a mapping with the name as ``kind`` and its settings."""
+    if isinstance(given, Family):
+        return given
+    settings = {"kind": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
+    kind = settings.pop("kind", None)
+    if not isinstance(kind, str):
+        raise ConfigError(
+            f"model.parties: the family of {party!r} must be a name, such as trees, or a mapping with a kind, but is "
+            f"{given!r}."
+        )
+    family = FAMILIES[kind]
+    known = [one.name for one in fields(family)]  # type: ignore[arg-type]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"model.parties: {party!r}: {kind} has no setting {name!r}; {did_you_mean(name, known)}")
+    return family(**settings)
+
+
+def model_from_json(stored: Mapping[str, Any]) -> Additive:
+    """A model from what ``to_json`` gave."""
+    settings = dict(stored)
+    kind = settings.pop("kind")
+    return Trees(**settings) if kind == "trees" else Mixed(**settings)

@@ -1,0 +1,168 @@
+"""An additive model on data: the models of the clients, and the measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.data.vertical import Block, VerticalData
+from mtcd.models.glm.evaluation import known_labels, linear_outputs
+from mtcd.models.glm.fit import LabelFit
+from mtcd.models.losses import Labels, Loss
+from mtcd.models.losses.own import check_own_loss
+from mtcd.models.losses.shifted import Shifted
+from mtcd.models.metrics import Metrics, Outputs
+from mtcd.models.score import Score
+from mtcd.models.trees.families.family import Family, Inputs, PartyModel
+from mtcd.models.trees.model import Additive
+
+Thetas = Sequence[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveProblem:
+    """A family and a block for every client. In a federation, only a party's own block has columns."""
+
+    families: tuple[Family, ...]
+    blocks: tuple[Block, ...]
+    categorical: tuple[tuple[int, ...], ...]
+    fit: LabelFit
+    shift: Array
+    """The constant that the model starts from."""
+    classes: tuple[str | float, ...]
+    seed: int
+    evaluation: Evaluation | None = None
+    _made: dict[int, PartyModel] = field(default_factory=dict)
+
+    warm = False  # all families start with margins of 0
+
+    @staticmethod
+    def of(model: Additive, data: VerticalData, seed: int) -> AdditiveProblem:
+        """This model on this data."""
+        fit, shift, classes = fit_of(model, data.labels, data.weights)
+        families = model.families(data.clients)
+        others = [client for client, family in zip(data.clients, families, strict=True) if not family.keeps_missing]
+        data.check_complete("its model", others)
+        return AdditiveProblem(families, data.blocks, data.categorical, fit, shift, classes, seed)
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return len(self.fit.labels)
+
+    @property
+    def labels(self) -> Array:
+        """The encoded labels."""
+        return self.fit.labels
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the aggregate, which the constant is not part of."""
+        return self.fit.loss
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in a representation."""
+        return self.loss.outputs(self.classes)
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether r has a part that is not smooth."""
+        return any(family.nonsmooth for family in self.families)
+
+    def client(self, k: int) -> PartyModel:
+        """The model of client k, made once: it holds prepared columns."""
+        if k not in self._made:
+            inputs = Inputs(k, self.blocks[k], self.categorical[k], self.fit, self.seed)
+            self._made[k] = self.families[k].client(inputs)
+        return self._made[k]
+
+    def with_blocks(self, own: Mapping[int, Block]) -> Self:
+        """The problem of a process that has these blocks only: others have no columns, and there are no metrics.
+
+        All families are kept, as the sync may depend on the penalties of all.
+        """
+        nothing, K = np.zeros((self.samples, 0)), range(len(self.families))
+        categorical = tuple(self.categorical[k] if k in own else () for k in K)
+        blocks = tuple(own.get(k, nothing) for k in K)
+        return replace(self, blocks=blocks, categorical=categorical, evaluation=None, _made={})
+
+    def aggregate(self, parameters: Thetas) -> Array:
+        """H = sum_k h_k(theta_k)."""
+        total = np.zeros(self.labels.shape)
+        for k, theta in enumerate(parameters):
+            total += self.client(k).represent(theta)
+        return total
+
+    def read_off(self, aggregate: Array, penalty: float) -> float:
+        """f, from the aggregate and the penalty of a token."""
+        return self.fit.objective(aggregate, penalty)
+
+    def metrics(self, aggregate: Array, parameters: Callable[[], Thetas]) -> dict[str, float]:
+        """The metrics, from the aggregate; those of a test set from the parameters of all clients."""
+        return {} if self.evaluation is None else self.evaluation.measured(self, aggregate, parameters)
+
+    def score(self, parameters: Thetas) -> Score:
+        """f and the metrics, from scratch."""
+        aggregate = self.aggregate(parameters)
+        metrics = self.metrics(aggregate, lambda: parameters)
+        return Score(self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics)
+
+    def evaluate(self, parameters: Thetas) -> float:
+        """f, from the parameters of all clients: for measurements only."""
+        return self._objective(self.aggregate(parameters), parameters)
+
+    def _objective(self, aggregate: Array, parameters: Thetas) -> float:
+        penalty = sum(self.client(k).penalty(theta) for k, theta in enumerate(parameters))
+        return self.fit.objective(aggregate, penalty)
+
+
+def fit_of(model: Additive, labels: Labels, weights: Array | None) -> tuple[LabelFit, Array, tuple[str | float, ...]]:
+    """The loss around the constant that minimises it, with the labels; that constant; the classes.
+
+    Every party with the labels computes the same constant.
+    """
+    loss, encoded, classes = model.weighted(labels, weights)
+    check_own_loss(model.plain_loss, encoded, bounded=False)
+    shift = loss.best_shift(np.zeros(encoded.shape), encoded)
+    return LabelFit(Shifted(loss, shift), encoded), shift, classes
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Which metrics to compute on the training samples, and on those that were held out."""
+
+    chosen: Metrics
+    labels: Array
+    test: VerticalData | None
+    names: tuple[str | float, ...]
+
+    @staticmethod
+    def of(chosen: Metrics, data: VerticalData, classes: tuple[str | float, ...]) -> Evaluation:
+        """The metrics of this data and its test set."""
+        return Evaluation(chosen, known_labels(data.labels, classes), data.test, classes)
+
+    @cached_property
+    def _test_labels(self) -> Array:
+        assert self.test is not None
+        return known_labels(self.test.labels, self.names)
+
+    def measured(
+        self, problem: AdditiveProblem, aggregate: Array, parameters: Callable[[], Thetas]
+    ) -> dict[str, float]:
+        """The metrics by name."""
+        if not self.chosen:
+            return {}
+        found = self.chosen.measured("train", self._outputs(problem, self.labels, aggregate))
+        if self.test is not None:
+            margins = [problem.client(k).margins(theta, self.test.blocks[k]) for k, theta in enumerate(parameters())]
+            found |= self.chosen.measured("test", self._outputs(problem, self._test_labels, np.asarray(sum(margins))))
+        return found
+
+    def _outputs(self, problem: AdditiveProblem, labels: Array, aggregate: Array) -> Outputs:
+        return linear_outputs(problem.loss, self.names, labels, aggregate)

@@ -1,0 +1,45 @@
+"""The standardisation of a party's block, for families that need columns of one size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block
+from mtcd.models.trees.families.family import Arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Means and deviations of the columns; 1 for the deviation of a constant column.
+
+    Samples count by their weights, so that a sample of weight 2 is two samples here too.
+    """
+
+    means: Array
+    scales: Array
+
+    @staticmethod
+    def of(X: Block, weights: Array | None = None) -> Scale:
+        """Those of the training samples."""
+        dense = np.asarray(X.todense()) if is_sparse(X) else X
+        means = np.average(dense, axis=0, weights=weights)
+        scales = np.sqrt(np.average((dense - means) ** 2, axis=0, weights=weights))
+        return Scale(means, np.where(scales > 1e-12, scales, 1.0))
+
+    def apply(self, X: Block) -> Array:
+        """The scaled columns."""
+        dense = np.asarray(X.todense()) if is_sparse(X) else X
+        return np.asfortranarray((dense - self.means) / self.scales)
+
+    def arrays(self) -> Arrays:
+        """Both, by name."""
+        return {"means": self.means, "scales": self.scales}
+
+    @staticmethod
+    def from_arrays(arrays: Arrays) -> Scale:
+        """Both again."""
+        return Scale(np.asarray(arrays["means"], dtype=float), np.asarray(arrays["scales"], dtype=float))

@@ -1,5 +1,0 @@
-"""Losses: a file for each; by the names of the models that have them in ``LOSSES``."""
-
-from mtcd.objective.losses.loss import LOSSES, Labels, Loss
-
-__all__ = ["LOSSES", "Labels", "Loss"]

@@ -1,0 +1,167 @@
+"""An engine that simulates time: a discrete-event simulation of messages over links with latency and bandwidth.
+
+The parties are the same objects as in other engines, and give the same iterates and ledger; only the order of
+deliveries, and the clock, are those of the simulated links. (Faults are simulated elsewhere, by federation/simulate.)
+
+- A party processes one message at a time, in the order of arrival. That takes as long as it does on this machine
+  (CPU time), or as long as is given.
+- A message occupies its link for its bits divided by the bandwidth, then takes the latency. Messages on one link in one
+  direction queue, first come, first served; different links, and both directions of a link, do not hinder each other.
+- A message without floats takes the latency alone, and one from a party to itself no time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from time import thread_time
+from typing import Any, Protocol
+
+from mtcd.engines.kinds import EngineSettings, MakeEngine
+from mtcd.engines.local import LocalEngine
+from mtcd.protocol.engine import Recipe
+from mtcd.protocol.ledger.ledger import WIDE_BYTES, Ledger
+from mtcd.protocol.party import Message, Parties, Party
+from mtcd.protocol.transports.transport import Transport
+
+Link = tuple[int, int]
+"""Sender and receiver; the server is -1."""
+
+
+class LinkTimes(Protocol):
+    """The links."""
+
+    def latency_of(self, sender: int, to: int) -> float:
+        """In seconds."""
+
+    def seconds_per_float(self, sender: int, to: int) -> float:
+        """Of a number with 64 bits."""
+
+
+@dataclass
+class Use:
+    """What a simulation has counted: seconds of computing by party, and of sending by link."""
+
+    computing: dict[int, float] = field(default_factory=dict)
+    sending: dict[Link, float] = field(default_factory=dict)
+    queueing: dict[Link, float] = field(default_factory=dict)
+    """Seconds that messages waited for a link."""
+    messages: dict[Link, int] = field(default_factory=dict)
+
+
+class Timeline(deque[Message]):
+    """The messages under way, in the order of simulated time. It stands in for the queue of the local engine."""
+
+    def __init__(self, links: LinkTimes, ledger: Ledger, use: Use) -> None:
+        super().__init__()
+        self.links, self.ledger, self.use = links, ledger, use
+        self.now = 0.0
+        self.free: dict[int, float] = {}
+        """When each party has processed all that it received."""
+        self._link_free: dict[Link, float] = {}
+        self._events: list[tuple[float, int, bool, Message]] = []  # time, order, whether it is sent or arrives
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def __iter__(self) -> Iterator[Message]:
+        return (message for *_, message in sorted(self._events, key=lambda event: event[:2]))
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """All are sent now."""
+        for message in messages:
+            self.append(message)
+
+    def append(self, message: Message) -> None:
+        """A party sends it, as soon as it has processed what it received."""
+        self._push(self.free.get(message.sender, self.now), True, message)
+
+    def popleft(self) -> Message:
+        """The next message to arrive; it is now the time of its arrival, or when its receiver is free."""
+        while True:
+            time, _, sent, message = heapq.heappop(self._events)
+            if sent:
+                self._push(self._arrival(message, time), False, message)
+                continue
+            self.now = time
+            return message
+
+    def _push(self, time: float, sent: bool, message: Message) -> None:
+        heapq.heappush(self._events, (time, next(self._order), sent, message))
+
+    def _arrival(self, message: Message, sent: float) -> float:
+        link = message.sender, message.to
+        if link[0] == link[1]:
+            return sent
+        begins = max(sent, self._link_free.get(link, 0.0)) if message.floats else sent
+        wide = self.ledger.float_bytes / WIDE_BYTES
+        takes = message.floats * wide * self.links.seconds_per_float(*link) if message.floats else 0.0
+        if message.floats:
+            self._link_free[link] = begins + takes
+            use = self.use
+            use.sending[link] = use.sending.get(link, 0.0) + takes
+            use.queueing[link] = use.queueing.get(link, 0.0) + begins - sent
+            use.messages[link] = use.messages.get(link, 0) + 1
+        return begins + takes + self.links.latency_of(*link)
+
+
+class _Timed(Party):
+    """A party whose work takes simulated time."""
+
+    def __init__(self, number: int, party: Party, engine: VirtualTimeEngine) -> None:
+        self.number, self.party, self.engine = number, party, engine
+
+    @property
+    def transport(self) -> Transport | None:  # type: ignore[override]
+        return self.party.transport
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        timeline, use = self.engine.timeline, self.engine.use
+        began = thread_time()
+        sends = self.party.receive(message)
+        took = thread_time() - began if self.engine.visit_seconds is None else self._given(message)
+        done = max(timeline.now, timeline.free.get(self.number, 0.0)) + took
+        timeline.free[self.number] = done
+        use.computing[self.number] = use.computing.get(self.number, 0.0) + took
+        self.engine.seconds = max(self.engine.seconds or 0.0, done)
+        return sends
+
+    def _given(self, message: Message) -> float:
+        return float(self.engine.visit_seconds or 0.0) if message.floats else 0.0
+
+
+class VirtualTimeEngine(LocalEngine):
+    """Delivers messages in the order of simulated time."""
+
+    def __init__(self, settings: VirtualTime, parties: Parties, ledger: Ledger) -> None:
+        super().__init__(parties, ledger)
+        self.visit_seconds, self.use = settings.visit_seconds, settings.use
+        self.timeline = Timeline(settings.links, ledger, self.use)
+        self.seconds = 0.0
+        self.queue = lambda: self.timeline
+
+    def receivers(self) -> dict[int, Party | None]:
+        return {k: None if party is None else _Timed(k, party, self) for k, party in super().receivers().items()}
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualTime(EngineSettings):
+    """Simulated time over these links.
+
+    ``visit_seconds``: how long a party takes for a message with floats; measured on this machine unless given.
+    ``use`` is counted during the simulation.
+    """
+
+    links: Any
+    visit_seconds: float | None = None
+    use: Use = field(default_factory=Use)
+
+    def maker(self, recipe: Recipe) -> MakeEngine:
+        return lambda parties, ledger: VirtualTimeEngine(self, parties, ledger)

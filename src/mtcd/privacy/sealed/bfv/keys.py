@@ -1,0 +1,83 @@
+"""Parameters from bytes, and secret keys on disk: in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import fields
+from pathlib import Path
+
+from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_prime
+
+
+def parse_parameters(content: bytes) -> Parameters:
+    """Parameters from another party: rejected unless complete, secure, and with enough noise budget."""
+    try:
+        found = json.loads(content)
+        if not isinstance(found, dict) or set(found) != {field.name for field in fields(Parameters)}:
+            raise WireError("parameters", "do not have the expected fields")
+        bits = found.pop("modulus_bits")
+        if not isinstance(bits, list) or not all(type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits):
+            raise WireError("parameters.modulus_bits", "are not sizes of primes")
+        if not 2 <= len(bits) <= 8:
+            raise WireError("parameters.modulus_bits", f"has {len(bits)} entries, but 2 to 8 were expected")
+        parameters = Parameters(modulus_bits=tuple(bits), **found)
+        if parameters.plain_modulus != plain_prime(parameters.degree, parameters.plain_modulus.bit_length()):
+            raise WireError("parameters.plain_modulus", "is not a prime that was expected")
+        parameters.layout(parameters.most_columns)
+        parameters.check_budget()
+    except (ValueError, TypeError, RecursionError):
+        raise WireError("parameters", "cannot be read") from None
+    except (ConfigError, OverflowError) as error:
+        raise WireError("parameters", f"cannot be used ({error})") from None
+    return parameters
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file with mode 0600, whole or not at all."""
+    writing = path.with_name(f".mtcd-{path.name}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writing.unlink(missing_ok=True)
+        with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(writing, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            writing.unlink(missing_ok=True)
+        raise MtcdError(f"The secret key could not be written to {path}: {error.strerror or error}.") from None
+
+
+def read_private(path: Path) -> bytes:
+    """Read such a file; one that others can read is rejected."""
+    try:
+        mode = path.stat().st_mode & 0o077
+        content = path.read_bytes()
+    except OSError as error:
+        raise MtcdError(f"The secret key cannot be read from {path}: {error.strerror or error}.") from None
+    if mode:
+        raise MtcdError(f"{path} holds a secret key, but others can read it: start a new run, with new keys.")
+    return content
+
+
+def join(parts: list[bytes]) -> bytes:
+    """The parts in one block, each after its length."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def split(content: bytes, count: int | None = None) -> list[bytes]:
+    """The inverse of ``join``; rejects what has another number of parts, if one is given."""
+    parts, start = [], 0
+    while start < len(content):
+        size = int.from_bytes(content[start : start + 8], "little")
+        if start + 8 + size > len(content):
+            raise WireError("sealed", "is cut off, or has a wrong length inside")
+        parts.append(content[start + 8 : start + 8 + size])
+        start += 8 + size
+    if not parts or (count is not None and len(parts) != count):
+        raise WireError("sealed", f"has {len(parts)} parts, not as many as expected")
+    return parts

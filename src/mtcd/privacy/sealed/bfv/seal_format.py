@@ -1,0 +1,179 @@
+"""Coefficients of SEAL's objects as NumPy arrays, and back, through SEAL's own file format.
+
+SEAL reads only buffers that are composed here, from numbers that were checked: no bytes of another party reach it. Its
+format, from version 4.0 on: a header of 16 bytes, then, compressed with zstd or not, the fields of the object.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tenseal.sealapi as seal
+import zstandard
+
+from mtcd.core.errors import WireError
+
+Limbs = npt.NDArray[np.uint64]
+"""Polynomials by primes by coefficients."""
+SEED = 65
+"""Bytes of a seed: the kind of generator, and 64 bytes."""
+_HEADER = struct.Struct("<HBBBBHQ")
+_FIELDS = struct.Struct("<4Q?QQQdQ")
+_MADE = seal.Serialization.SEALHeader()
+_PLAIN = (_MADE.magic, _MADE.header_size, _MADE.version_major, _MADE.version_minor, 0, 0)  # not compressed
+
+
+@contextmanager
+def _scratch() -> Iterator[tuple[int, str]]:
+    """A file in memory, for a library that saves to paths only; closed, and thereby gone, at the end."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile() as file:  # elsewhere than on Linux: a private file
+            yield file.fileno(), file.name
+        return
+    descriptor = os.memfd_create("mtcd", os.MFD_CLOEXEC)
+    try:
+        yield descriptor, f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def saved(item: Any) -> bytes:
+    """What SEAL saves of an object."""
+    with _scratch() as (descriptor, path):
+        item.save(path)
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def loaded(item: Any, context: Any, data: bytes) -> Any:
+    """The object, loaded by SEAL from well-formed bytes."""
+    with _scratch() as (descriptor, path):
+        os.pwrite(descriptor, data, 0)
+        item.load(context, path)
+    return item
+
+
+def _fields(item: Any) -> memoryview:
+    data = saved(item)
+    compressed = _HEADER.unpack_from(data)[4]
+    rest = memoryview(data)[_HEADER.size :]
+    return memoryview(zstandard.ZstdDecompressor().decompressobj().decompress(rest)) if compressed else rest
+
+
+def _framed(fields: bytes) -> bytes:
+    return _HEADER.pack(*_PLAIN, _HEADER.size + len(fields)) + fields
+
+
+@dataclass(frozen=True)
+class Polynomials:
+    """A ciphertext or a part of a key: two polynomials, or one and the seed of the second."""
+
+    limbs: Limbs
+    seed: bytes = b""
+
+    def fields(self, level: tuple[int, ...], ntt: bool) -> bytes:
+        """As SEAL has it, at the level of the modulus chain with this id."""
+        _, primes, degree = self.limbs.shape
+        content = struct.pack("<Q", self.limbs.size) + self.limbs.astype("<u8").tobytes()
+        head = _FIELDS.pack(*level, ntt, 2, degree, primes, 1.0, 1)
+        return head + _framed(content) + (_framed(self.seed) if self.seed else b"")
+
+    def pack(self, moduli: list[int]) -> bytes:
+        """For the wire: only the bytes that a prime needs."""
+        parts = []
+        for number, modulus in enumerate(moduli):
+            words = np.ascontiguousarray(self.limbs[:, number], "<u8")
+            parts.append(words.view(np.uint8).reshape(*words.shape, 8)[..., : width(modulus)].tobytes())
+        return b"".join(parts) + self.seed
+
+    @classmethod
+    def unpack(cls, data: memoryview, moduli: list[int], degree: int, seeded: bool) -> Polynomials:
+        """The inverse, from ``packed_size`` bytes of another party: every coefficient must be below its prime."""
+        count = 1 if seeded else 2
+        limbs = np.empty((count, len(moduli), degree), np.uint64)
+        start = 0
+        for number, modulus in enumerate(moduli):
+            size = count * degree * width(modulus)
+            words = np.zeros((count, degree, 8), np.uint8)
+            part = np.frombuffer(data[start : start + size], np.uint8)
+            words[..., : width(modulus)] = part.reshape(count, degree, width(modulus))
+            limbs[:, number] = words.view("<u8")[..., 0]
+            if np.any(limbs[:, number] >= modulus):
+                raise WireError("sealed", "contains coefficients beyond the modulus")
+            start += size
+        seed = bytes(data[start:])
+        if seeded and seed[0] not in (1, 2):
+            raise WireError("sealed", "has a seed of an unknown kind")
+        return cls(limbs, seed)
+
+
+def width(modulus: int) -> int:
+    """Bytes of a coefficient on the wire."""
+    return -(-modulus.bit_length() // 8)
+
+
+def packed_size(moduli: list[int], degree: int, seeded: bool) -> int:
+    """Bytes of what ``Polynomials.pack`` writes."""
+    return (1 if seeded else 2) * degree * sum(width(modulus) for modulus in moduli) + (SEED if seeded else 0)
+
+
+def _parse(fields: memoryview) -> tuple[Polynomials, memoryview]:
+    """The first object of what SEAL saved, and the rest."""
+    *_, polynomials, degree, primes, _, _ = _FIELDS.unpack_from(fields)
+    rest = fields[_FIELDS.size + _HEADER.size :]
+    (size,) = struct.unpack_from("<Q", rest)
+    limbs = np.frombuffer(rest[8 : 8 + 8 * size], "<u8").reshape(-1, primes, degree)
+    rest = rest[8 + 8 * size :]
+    if len(limbs) == polynomials:
+        return Polynomials(limbs), rest
+    return Polynomials(limbs, bytes(rest[_HEADER.size : _HEADER.size + SEED])), rest[_HEADER.size + SEED :]
+
+
+def polynomials(item: Any) -> Polynomials:
+    """Those of a ciphertext or a public key."""
+    return _parse(_fields(item))[0]
+
+
+def key_parts(galois_keys: Any) -> list[Polynomials]:
+    """Those of the rotation keys, in the order of their indices."""
+    fields = _fields(galois_keys)
+    (indices,) = struct.unpack_from("<32xQ", fields)
+    rest, found = fields[40:], []
+    for _ in range(indices):
+        (parts,) = struct.unpack_from("<Q", rest)
+        rest = rest[8:]
+        for _ in range(parts):
+            part, rest = _parse(rest[_HEADER.size :])
+            found.append(part)
+    return found
+
+
+def ciphertext(context: Any, level: tuple[int, ...], parts: Polynomials) -> Any:
+    """One at this level of the modulus chain."""
+    return loaded(seal.Ciphertext(), context, _framed(parts.fields(level, False)))
+
+
+def public_key(context: Any, parts: Polynomials) -> Any:
+    """The key with which anybody encrypts."""
+    return loaded(seal.PublicKey(), context, _framed(parts.fields(tuple(context.key_parms_id()), True)))
+
+
+def galois_keys(context: Any, elements: list[int], parts: list[Polynomials]) -> Any:
+    """Rotation keys: as many parts for each of the elements, which are sorted."""
+    level = tuple(context.key_parms_id())
+    each = len(parts) // max(len(elements), 1)
+    fields = bytearray(struct.pack("<4QQ", *level, (max(elements, default=-1) + 1) // 2))
+    place = iter(parts)
+    for element in range(1, max(elements, default=-1) + 1, 2):
+        fields += struct.pack("<Q", each if element in elements else 0)
+        if element in elements:
+            for _ in range(each):
+                fields += _framed(next(place).fields(level, True))
+    return loaded(seal.GaloisKeys(), context, _framed(bytes(fields)))

@@ -1,0 +1,111 @@
+"""The account of a private training in one process: what it spends is entered beside each of its tables."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from mtcd.network.topology import Network
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
+
+IN_MEMORY = (
+    "These rows are of no table file, so nothing counts what several trainings on them spend together: add this one to "
+    "what earlier ones have spent."
+)
+NOWHERE = ""
+
+
+@dataclass
+class Account:
+    """``tables``: by client, empty if the data is from no files. ``place``: the folder of checkpoints, if any.
+
+    ``tours``: the most that the training may take. One that ``resumes`` goes on with the entry of the training that
+    was begun in the same folder: it releases the same numbers again, and spends them once.
+    """
+
+    method: PrivateTours
+    network: Network
+    tables: Sequence[Path]
+    tours: int
+    place: Path | None = None
+    resumes: bool = False
+    _entered: dict[Path, Entry] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Enter the training, before anything is released. Raises ConfigError if an account cannot be written."""
+        place = NOWHERE if self.place is None else str(self.place.resolve())
+        training = secrets.token_hex(8)
+        for path, clients in holders(self.tables).items():
+            entry = entry_of(self.method, self.network, clients, path, self.tours, training, place)
+            self._entered[path] = TableBudget(path).enter(entry, partial(self._goes_on, entry))
+
+    def _goes_on(self, entry: Entry, known: Entry) -> bool:
+        """Whether this training goes on with one that is known."""
+        names = ("epsilon", "delta", "planned", "party", "seeded", "place")
+        same = all(getattr(known, name) == getattr(entry, name) for name in names)
+        return self.resumes and entry.place != NOWHERE and same
+
+    def end(self, tours: int) -> tuple[str, ...]:
+        """The training has begun so many tours, and ended; returns notes on what all have spent."""
+        for path, entry in self._entered.items():
+            TableBudget(path).settle(entry.id, tours)
+        if not self._entered:
+            return (IN_MEMORY,)
+        return tuple(spent_by(TableBudget(path), self.method.dp.delta) for path in self._entered)
+
+
+def holders(tables: Sequence[Path]) -> dict[Path, list[int]]:
+    """The clients that have columns of each table; ``tables`` by client."""
+    found: dict[Path, list[int]] = {}
+    for k, table in enumerate(tables):
+        found.setdefault(Path(os.path.realpath(table)), []).append(k)
+    return found
+
+
+def entry_of(
+    method: PrivateTours,
+    network: Network,
+    clients: Sequence[int],
+    table: Path,
+    tours: int,
+    training: str = "",
+    place: str = NOWHERE,
+) -> Entry:
+    """The entry of a training, an id, of so many tours in the account of a table of these clients.
+
+    Of several clients with columns of one table, the one whose rows spend most counts.
+    """
+    budget, dp = method.budget(network), method.dp
+    squares = budget.sensitivities()
+    return Entry(
+        id=training,
+        began=datetime.now(UTC).isoformat(timespec="seconds"),
+        party=", ".join(network.clients[k] for k in clients),
+        epsilon=max(budget.epsilons[k] for k in clients),
+        delta=dp.delta,
+        planned=dp.tours,
+        tours=min(tours, dp.tours),
+        squared_mu=float(max(squares[k] for k in clients)),
+        seeded=dp.insecure_seeded_noise,
+        place=place,
+        content=TableBudget(table).digest(),
+    )
+
+
+def spent_by(budget: TableBudget, delta: float) -> str:
+    """A note on what a table has spent."""
+    entries = budget.entries()
+    seeded = sum(entry.seeded for entry in entries)
+    counted = len(entries) - seeded
+    trainings = f"{counted} training{'' if counted == 1 else 's'}"
+    more = f"; not counting {seeded} with insecure_seeded_noise, which protect nobody" if seeded else ""
+    return (
+        f"{budget.table.name} has spent epsilon {budget.epsilon(delta):.3g} at delta {delta:g} in {trainings}{more}: "
+        f"{budget.path}"
+    )

@@ -1,0 +1,87 @@
+"""mtcd budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.terminal.screen import screen
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import escape
+from mtcd.privacy.sealed.dp.spending import SUFFIX, Entry, TableBudget
+
+USUAL_DELTA = 1e-5
+
+
+def show_budgets(tables: Sequence[Path], delta: float | None, as_json: bool) -> None:
+    """Show what each table has spent. ``delta``: at which; the smallest of its trainings unless given."""
+    if delta is not None and not 0 < delta < 1:
+        raise ConfigError(f"--delta must be above 0 and below 1, but is {delta:g}.")
+    found = [budget_facts(table, delta) for table in tables]
+    if as_json:
+        print(json.dumps(found, allow_nan=False))  # noqa: T201
+        return
+    for facts in found:
+        _show(facts)
+
+
+def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
+    """What a table has spent, as plain values."""
+    if table.name.endswith(SUFFIX):
+        table = table.with_name(table.name.removesuffix(SUFFIX))
+    budget = TableBudget(table)
+    if not budget.path.exists() and not budget.table.exists():
+        raise DataError(f"There is neither a table {table} nor an account of it, {budget.path.name}.")
+    entries = budget.entries()
+    at = delta or min((entry.delta for entry in entries), default=USUAL_DELTA)
+    content = budget.digest() if budget.table.exists() else None
+    return {
+        "table": str(table),
+        "file": str(budget.path),
+        "delta": at,
+        "epsilon": budget.epsilon(at),
+        "unprotected": sum(entry.seeded for entry in entries),
+        "trainings": [_training(entry, content) for entry in entries],
+    }
+
+
+def _training(entry: Entry, content: str | None) -> dict[str, Any]:
+    return {
+        "began": entry.began,
+        "party": entry.party,
+        "tours": entry.tours,
+        "planned": entry.planned,
+        "epsilon": None if entry.seeded else entry.spent,
+        "delta": entry.delta,
+        "ended": entry.ended,
+        "same_content": entry.content == content,
+        "place": entry.place,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    trainings = facts["trainings"]
+    if not trainings:
+        screen.print(escape(f"{facts['table']}: no training with differential privacy."), highlight=False)
+        return
+    rows = []
+    for one in trainings:
+        epsilon = "protects nobody" if one["epsilon"] is None else f"{one['epsilon']:.3g} at {one['delta']:g}"
+        state = "ended" if one["ended"] else "not ended: counted in full"
+        same = "" if one["same_content"] else "; the table has changed since"
+        rows.append([one["began"], one["party"], f"{one['tours']} of {one['planned']}", epsilon, state + same])
+    titles = ["began", "party", "tours", "epsilon", "state"]
+    screen.print(ScreenTable(titles, rows, words=titles))
+    counted = len(trainings) - facts["unprotected"]
+    more = "" if not facts["unprotected"] else f", not counting {facts['unprotected']} that protect nobody"
+    screen.print(
+        escape(
+            f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta {facts['delta']:g} in {counted} "
+            f"training{'' if counted == 1 else 's'}{more}."
+        ),
+        highlight=False,
+        soft_wrap=True,
+    )

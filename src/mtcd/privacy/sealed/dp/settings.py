@@ -1,0 +1,143 @@
+"""Private tours as a method: ``mtcd`` in sealed mode with ``privacy.dp``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.errors import ConfigError
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.losses.logistic import Logistic
+from mtcd.network.topology import Network
+from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
+from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
+from mtcd.privacy.sealed.dp.plan import PrivatePlan
+from mtcd.privacy.sealed.plan import SealedPlan
+from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
+from mtcd.privacy.settings import DP
+from mtcd.protocol.model import Problem
+
+
+@dataclass(frozen=True)
+class PrivateTours(SealedTours):
+    """Sealed tours in which the server adds noise to every gradient that it decrypts for a client."""
+
+    dp: DP = field(kw_only=True)
+
+    noisy = True
+    tells_label_sums = False
+    steps = "each update is a step of fixed size against a gradient with noise"
+
+    def __post_init__(self) -> None:
+        if not self.server:
+            raise ConfigError(
+                "privacy.dp: stcd gives the key to the label holder, a party that then sees the scores of the others "
+                "without noise. Use method: {kind: mtcd, walk: tour}: its server keeps the key."
+            )
+
+    def describe(self) -> str:
+        return f"Private tours, T={self.dp.tours}, key at the server"
+
+    def check_network(self, network: Network) -> None:
+        super().check_network(network)
+        self.dp.check_parties(network.clients)
+
+    def check_problem(self, problem: Problem) -> None:
+        super().check_problem(problem)
+        assert isinstance(problem, LinearProblem)
+        if not isinstance(problem.loss, Logistic):
+            raise ConfigError(
+                "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an unbounded one, as of "
+                "ridge, a row could change the gradients by any amount."
+            )
+
+    def check_block(self, X: Any, party: str, free: int = 0) -> None:
+        """Refuse nothing: noise hides every row, and what is refused for one row would tell it."""
+
+    def check_resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
+        """Refuse nothing: rows are clipped, and what is refused for one row would tell it."""
+
+    def check_width(self, columns: int, samples: int, party: str) -> None:
+        """Refuse nothing: gradients have noise, so that labels cannot be read from them, however many they are."""
+
+    def budget(self, network: Network) -> Budget:
+        """The noise of all parties."""
+        return plan_budget(self.dp, network.clients)
+
+    def most_iterations(self, problem: Problem) -> int:
+        return self.dp.tours
+
+    def most_tours(self, columns: Sequence[int]) -> int:
+        return self.dp.tours
+
+    def in_federation(self, holder: int) -> PrivateTours:
+        if self.dp.insecure_seeded_noise:
+            raise ConfigError(
+                "privacy.dp.insecure_seeded_noise is for studies in one process: in a federation, every party could "
+                "take the noise off. Leave it out."
+            )
+        return replace(self, holder=holder)
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        budget, dp, K = self.budget(network), self.dp, network.size
+        noise = by_party(budget.multipliers, network.clients, "{:.1f}")
+        spending = by_party(budget.spent(dp.tours), network.clients, "{:.3g}")
+        source = (INSECURE,) if dp.insecure_seeded_noise else ()
+        return (
+            *super().notes(network),
+            f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} parties, {dp.tours * K} "
+            f"releases in all. Noise in clipping lengths: {noise}. Spends epsilon {spending} at delta {dp.delta:g}, "
+            "for one changed row of a party's features; the server, which sees scores, is not covered.",
+            ADD_UP,
+            *source,
+        )
+
+    def end_notes(
+        self,
+        network: Network,
+        iterations: int,
+        most: int | None = None,
+        objectives: Sequence[tuple[int, float]] = (),
+    ) -> tuple[str, ...]:
+        """What was spent; ``iterations``: also one that was begun, in which some parties have their gradients."""
+        tours = min(iterations, self.dp.tours)
+        spent = by_party(self.budget(network).spent(tours), network.clients, "{:.3g}")
+        over = "The budget is spent, and the training has ended" if tours == self.dp.tours else "Spent so far"
+        return (f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} tours.",)
+
+    def token_numbers(self, samples: int) -> int:
+        return 2 * samples
+
+    def plan(self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None) -> SealedPlan:
+        sealed = super().plan(problem, network, seed, agreed)
+        given = {one.name: getattr(sealed, one.name) for one in fields(sealed)}
+        secret = self._insecure_secret(problem, network, seed) if self.dp.insecure_seeded_noise else None
+        return PrivatePlan(**given, dp=self.dp, budget=self.budget(network), insecure_secret=secret)
+
+    def _insecure_secret(self, problem: LinearProblem, network: Network, seed: int) -> Secret:
+        dp = replace(self.dp, parties=dict(sorted(self.dp.parties.items())))
+        settings = repr((dp, problem.loss, problem.penalties, network.clients, self.walk, self.holder))
+        return insecure_secret(seed, settings, (problem.labels, *problem.blocks))
+
+
+ADD_UP = (
+    "Trainings on the same rows add up. A file beside each table counts what they have spent together: "
+    "mtcd budget TABLE shows it."
+)
+INSECURE = (
+    "insecure_seeded_noise: the noise follows from the seed, so that this training can be repeated, and protects "
+    "nobody. Leave it out for a model that others may have."
+)
+MOST_NAMED = 8
+
+
+def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> str:
+    """One number if all are the same, otherwise by party."""
+    if np.ptp(values) <= 1e-9 * max(values):
+        return form.format(values[0])  # no mutants: all are the same
+    if len(values) > MOST_NAMED:
+        return f"{form.format(min(values))} to {form.format(max(values))}"
+    return ", ".join(f"{form.format(value)} ({name})" for name, value in zip(names, values, strict=True))

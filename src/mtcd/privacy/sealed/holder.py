@@ -1,0 +1,274 @@
+"""The key holder of sealed tours: the server, or the label holder where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import WireError
+from mtcd.privacy.sealed.bfv.cipher import Integers, SecretKey, find
+from mtcd.privacy.sealed.block import SealedBlock
+from mtcd.privacy.sealed.client import SealedClient
+from mtcd.privacy.sealed.payloads import (
+    Block,
+    NextTour,
+    SealedAnswer,
+    SealedEnd,
+    SealedKeys,
+    SealedRequest,
+    SealedToken,
+    as_block,
+)
+from mtcd.privacy.sealed.plan import MakeKey, SealedPlan
+from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
+from mtcd.protocol.state import Stateful
+
+
+class KeyHolding(Stateful):
+    """What the key holder has beside a party's own part: the key, the scores, and the tour that is under way."""
+
+    state_fields = (
+        "fingerprint",
+        "tour",
+        "completed",
+        "scale",
+        "opened",
+        "answered",
+        "summed",
+        "seen",
+        "steering",
+    )
+
+    def __init__(self, number: int, plan: SealedPlan, make_key: MakeKey | None) -> None:
+        self.number, self.plan, self._make_key = number, plan, make_key
+        self.fingerprint = ""
+        """Of the key that the clients know."""
+        self.tour = self.completed = 0
+        """The tour that began last, and the one that ended last."""
+        self.scale = 1.0  # no mutants: every tour has its own
+        """Integers per unit of g in this tour."""
+        self.opened = np.zeros(0, np.int64)  # no mutants: every tour has its own
+        """The integers of the token at the start of the tour, without labels."""
+        self.answered: list[int] = []
+        """The clients whose requests were answered in this tour: one each."""
+        self.summed = False
+        """Whether the label holder has its sum of this tour."""
+        self.seen: list[float] = []
+        """f after each tour that has ended."""
+        self.steering = plan.steering()
+
+    @cached_property
+    def key(self) -> SecretKey:
+        """The secret key: made, or loaded, when it is first used."""
+        parameters = self.plan.parameters()
+        return (self._make_key or find(self.plan.scheme).generate)(parameters)
+
+    @cached_property
+    def scales(self) -> Any:
+        """The fixed point of the run."""
+        return self.plan.scales(self.key.parameters)
+
+    def begin(self, t: int) -> tuple[list[Message], Integers]:
+        """Start tour t: the keys for clients that do not have them, and the integers of the token without labels."""
+        keys: list[Message] = []
+        if self.fingerprint != self.key.fingerprint:
+            self.fingerprint = self.key.fingerprint
+            public = as_block(self.key.public)
+            others = [k for k in range(self.plan.clients) if k != self.number]
+            keys = [send(self.number, self._towards(k), SealedKeys(t, k, public)) for k in others]
+        self.tour, self.answered, self.summed = t, [], False
+        scale = self.scales.token_to_correct if self.plan.corrects(t) else self.scales.token
+        self.scale = scale(self.steering.most_objective())
+        self.opened = self.scales.vector(self.steering.slope(), self.scale)
+        return keys, self.opened
+
+    def _towards(self, client: int) -> int:
+        return client if self.number == SERVER else self.plan.towards(self.number, client)
+
+    def answer(self, sender: int, request: SealedRequest) -> Sequence[Message]:
+        """Decrypt a masked gradient: one for each client and tour, and one sum over labels.
+
+        Raises WireError for any other request, and for products with more columns than the client has declared.
+        """
+        client, summing = request.client, self._is_label_sum(request)
+        if request.t != self.tour:
+            raise WireError("sealed request", f"is of tour {request.t}, but tour {self.tour} is under way")
+        answered = self.summed if summing else client in self.answered
+        if answered:
+            raise WireError("sealed request", "is the second of this client in a tour")
+        expected = self.plan.length if summing else self.plan.order(request.t).index(client)
+        if expected != request.place or (self.number == SERVER and sender != client):
+            raise WireError("sealed request", "is of a client that the token does not visit now")
+
+        product = self.key.product_from_bytes(request.data.tobytes())
+        self._check_columns(product.columns, 1 if summing else self.plan.columns[client])
+        values = self.key.open_product(product)
+        if summing:
+            self.summed = True
+        else:
+            self.answered.append(client)
+            values = self.steering.released(values, client, request.t)
+        answer = SealedAnswer(client, request.t, request.place, values.astype(float))
+        return [send(self.number, self._towards(client), answer)]
+
+    def _is_label_sum(self, request: SealedRequest) -> bool:
+        """Whether a request is for the sum over labels, which the label holder makes at the end of a tour."""
+        plan = self.plan
+        at_end = request.client == plan.home and request.place == plan.length
+        return plan.server and plan.needs_label_sums and at_end
+
+    def _check_columns(self, asked: int, agreed: int) -> None:
+        """Refuse products with more columns, or fewer, than a client has declared: they would tell it labels."""
+        if asked != agreed:
+            raise WireError(
+                "sealed request",
+                f"is for products with {asked} columns, but this client has declared {agreed}",
+            )
+
+    def token(self, t: int, place: int, values: Integers) -> SealedToken:
+        """The token with these integers, encrypted."""
+        data = as_block(self.key.to_bytes(self.key.encrypt(values)))
+        return SealedToken(t, place, self.steering.weights, self.steering.stretch, self.scale, data)
+
+    def open(self, data: Block) -> Integers:
+        """Decrypt the token."""
+        return self.key.open_vector(self.key.vector_from_bytes(data.tobytes()))
+
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix, one by one, as the announcement of the end carries them."""
+        return {i: np.array([w]) for i, w in enumerate(self.steering.weights)}
+
+    def end_tour(
+        self,
+        opened: Integers,
+        start: Integers,
+        label_sum: Callable[[Array], float | None],
+    ) -> list[Message]:
+        """Choose the mix from which the next tour starts; report the end of this one.
+
+        ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>, None if unknown.
+        """
+        change, sums = self.scales.changes(opened, start, self.scale)
+        if self.plan.corrects(self.tour):
+            self.steering.correct(change, sums, label_sum(change))
+        else:
+            self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
+        self.completed = self.tour
+        self.seen.append(float(self.steering.objective()))
+        return self._next_tour()
+
+    def objectives(self) -> list[tuple[int, float]]:
+        """Tours, and f after each of them, as far as the sums over labels tell it."""
+        at_zero = self.steering.fit.objective(np.zeros(self.plan.samples), 0.0) + self.steering.constant
+        return list(enumerate([at_zero, *self.seen]))
+
+    def _next_tour(self) -> list[Message]:
+        t = self.tour
+        progress = Message(self.number, MONITOR, Progress(t, t, None, 0.0))
+        if self.plan.most_tours is not None and t >= self.plan.most_tours:
+            return [progress]
+        return [progress, Message(self.number, self.number, NextTour(t + 1))]
+
+
+class SealedServer(Party):
+    """The server with the key: it has neither ids nor labels."""
+
+    state_fields = ("holding",)
+
+    def __init__(self, plan: SealedPlan, make_key: MakeKey | None = None) -> None:
+        self.plan = plan
+        self.holding = KeyHolding(SERVER, plan, make_key)
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        holding = self.holding
+        match message.payload:
+            case NextTour() as signal:
+                keys, integers = holding.begin(signal.t)
+                return [*keys, send(SERVER, self.plan.home, holding.token(signal.t, 0, integers))]
+            case SealedRequest() as request:
+                return holding.answer(message.sender, request)
+            case SealedEnd() as end:
+                return self.end_tour(end)
+        raise WireError("payload", "is not one that the server of sealed tours receives")
+
+    def end_tour(self, end: SealedEnd) -> Sequence[Message]:
+        """Open the token, and choose the mix from which the next tour starts."""
+        holding = self.holding
+        if end.t != holding.tour:
+            raise WireError("sealed end", "is not of the tour that is under way")
+        label_sum = end.label_sum if end.told else None
+        holding.steering.constant = end.constant
+        return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
+
+    def last_sync(self) -> tuple[int, int]:
+        return self.holding.completed, self.holding.completed
+
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix: see ``End``."""
+        return self.holding.past
+
+
+class LoneHolder(SealedClient):
+    """The label holder with the key, where there is no server: it opens tokens with the labels in them."""
+
+    state_fields = (*SealedClient.state_fields, "holding")
+
+    def __init__(
+        self, number: int, block: SealedBlock, plan: SealedPlan, labels: Array, make_key: MakeKey | None = None
+    ) -> None:
+        super().__init__(number, block, plan)
+        self.labels = labels
+        self.holding = KeyHolding(number, plan, make_key)
+        self.holding.steering.constant = plan.constant_of(labels)
+
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix: see ``End``."""
+        return self.holding.past
+
+    def last_sync(self) -> tuple[int, int]:
+        return self.holding.completed, self.holding.completed
+
+    def parameters(self) -> Array:
+        """theta_k after the tour that ended last."""
+        return self.block.preview(self.holding.completed + 1, self.holding.steering.weights)
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        match message.payload:
+            case NextTour() as signal:
+                return self.begin(signal.t)
+            case SealedRequest() as request:
+                return self.holding.answer(message.sender, request)
+            case SealedToken() as token if token.place == self.plan.length:
+                return self.end_tour(token)
+        return super().receive(message)
+
+    @cached_property
+    def _columns(self) -> Integers:
+        return self.block.use(self.holding.scales)
+
+    def begin(self, t: int) -> Sequence[Message]:
+        """Start a tour with the own update, which needs no encryption."""
+        holding = self.holding
+        keys, integers = holding.begin(t)
+        columns = self._columns
+        self.block.start_tour(t, holding.steering.weights, holding.steering.stretch)
+        derivative = integers - holding.scales.vector(self.labels, holding.scale)
+        products, draws = (columns.T @ derivative).astype(float), self.plan.draws(t, self.number)
+        added = self.block.update(products, holding.scale, draws)
+        token = holding.token(t, 0, derivative + added)
+        return [*keys, *self.pass_on(token)]
+
+    def end_tour(self, token: SealedToken) -> Sequence[Message]:
+        """Open the token, and choose the mix from which the next tour starts."""
+        holding = self.holding
+        derivative = holding.opened - holding.scales.vector(self.labels, holding.scale)
+        if token.t != holding.tour:
+            raise WireError("sealed token", "is not of the tour that is under way")
+        return holding.end_tour(holding.open(token.data), derivative, lambda change: float(self.labels @ change))

@@ -1,0 +1,160 @@
+"""The participant of a sealed training: labels stay with their holder, and the key holder keeps its key in its folder.
+
+The model is not evaluated at the end: the sum of all scores would tell the label holder those of the others. f never
+rises in a sealed training, so that there is no divergence to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import WireError
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.participant.keeping import Summary
+from mtcd.federation.participant.participant import Role
+from mtcd.federation.participant.table import PartyTable
+from mtcd.models.glm.party.participant import LinearParticipant
+from mtcd.models.glm.party.problem import OwnPart, own_part, server_problem, without_classes
+from mtcd.models.losses import Labels
+from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
+from mtcd.privacy.sealed.bfv.parameters import Parameters
+from mtcd.privacy.sealed.dp.participant_account import PartyAccount
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
+from mtcd.privacy.sealed.settings import SealedTours, start_bound
+from mtcd.privacy.sealed.sizes import FIELD, KEYS, classes_from, columns_from_bytes, columns_to_bytes, sizes_from
+from mtcd.protocol.party import Parties
+
+KEY_FILE = "sealed.key"
+
+
+class SealedParticipant(LinearParticipant):
+    """A table and a linear model that is trained by sealed tours."""
+
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        super().__init__(kit, table)
+        assert isinstance(self.method, SealedTours)
+        self.account: PartyAccount | None = None
+        self.tours: SealedTours = self.method.in_federation(self.config.parties.index(self.config.labels.held_by))
+
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """Nothing: labels stay here."""
+        return b""
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
+        """The number of columns of this party's block, which is checked first."""
+        # the classes are not known yet, and a block does not depend on them
+        part = self._part(without_classes(self.config), rows, ())
+        block, free = part.problem.blocks[part.number], part.problem.penalties[part.number].free
+        self.tours.check_width(block.shape[1], len(rows), self.config.name)
+        self.tours.check_block(block, self.config.name, free)
+        return columns_to_bytes(block.shape[1])
+
+    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The settings with sizes; no labels."""
+        problem = own_part(self.config, self.own, rows, self.held_labels(rows)).problem
+        self.tours.check_problem(problem)
+        parties, start = self.config.parties, start_bound(problem)
+        columns = [columns_from_bytes(name, facts[name]) for name in parties]
+        self.tours.check_sizes(columns, problem.samples, parties)
+        notes = list(self.tours.notes(self.config.network))
+        settings = {"samples": problem.samples, "stepsize": 1.0, "notes": notes, "columns": columns, "start": start}
+        return settings | {"classes": list(problem.classes)}, b""
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Client k with its own block, or the server."""
+        settings, config, method = self.checked(agreed.settings, *KEYS), self.config, self.tours
+        samples, classes = settings["samples"], classes_from(settings)
+        sizes = sizes_from(settings, len(config.parties))
+        if agreed.labels:
+            raise WireError("labels", "are not for other parties in a sealed training")
+        self.resolved, self.labels = method, None
+        if self.table is None:
+            problem = server_problem(config, samples, 1)
+        else:
+            rows = self.drawn(agreed).training
+            self.part = self._part(config, rows, classes, held=self.own.labels is not None)
+            problem = self.part.problem
+            if problem.blocks[self.part.number].shape[1] != sizes.columns[self.part.number]:
+                raise WireError(FIELD, "is not what this party has declared")
+        self.problem = problem
+        network = config.network
+        bounds = method.bounds(agreed.run, network, config.seed, samples, 1)
+        self.most_tours = method.most_tours(sizes.columns)
+        stop = self.stop.at_most(self.most_tours)
+        watch = Watch(stop, method, network, self.costs, 1, samples, log)
+        parties = method.parties(problem, network, config.seed, sizes, self._key)
+        self.key_holder = self._key_holder(parties)
+        if self.key_holder is not None:
+            watch.follow(self._objective, sizes.start)
+        self._enter(agreed.run, stop.iterations)
+        notes = self.agreed_notes(settings)
+        if self.table is not None:  # those on this party's columns stay here
+            notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
+        return Role(parties, bounds, watch, None, notes, evaluated_at_end=False, judged=True)
+
+    def _end_notes(self, reliable: ReliableParty, begun: int) -> tuple[str, ...]:
+        """Notes on the end; the party with the key knows f after each tour."""
+        if isinstance(self.tours, PrivateTours):
+            return self.tours.end_notes(self.config.network, begun)
+        ended = begun - 1 if reliable.ended is None else reliable.ended.hop
+        known = [] if self.key_holder is None else self.key_holder.holding.objectives()
+        return self.tours.end_notes(self.config.network, ended, self.most_tours, known)
+
+    def _enter(self, run: str, tours: int | None) -> None:
+        """With differential privacy: enter the run in the account of this party's table."""
+        self.account = None
+        if self.table is None or not isinstance(self.tours, PrivateTours):
+            return
+        number = self.config.parties.index(self.config.name)
+        self.account = PartyAccount(self.tours, self.config.network, number, self.own.path, self.kit.folder)
+        self.run = run
+        self.account.begin(run, tours or self.tours.dp.tours, str(self.folder or ""))
+
+    def _key_holder(self, parties: Parties) -> SealedServer | LoneHolder | None:
+        """This party, if it has the key."""
+        here = parties.server if self.table is None else parties.clients[self.config.parties.index(self.config.name)]
+        return here if isinstance(here, SealedServer | LoneHolder) else None
+
+    def _objective(self, report: Any) -> float | None:
+        """f after a tour, which the key holder knows; of the party as it was made last from its journal."""
+        return self.key_holder.holding.steering.objective() if self.key_holder is not None and report.hop else None
+
+    def _part(self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False) -> OwnPart:
+        """This party's part, with its labels if it holds them, otherwise with stand-ins of the same classes."""
+        labels: Labels = np.resize(np.array(classes if len(classes) else [0.0, 1.0]), len(rows))
+        return own_part(config, self.own, rows, self.held_labels(rows) if held else labels)
+
+    def _key(self, parameters: Parameters) -> SecretKey:
+        """The key of this run: made once, then read from the run folder, which only its owner can read."""
+        assert self.folder is not None
+        path, scheme = self.folder / KEY_FILE, find(self.tours.scheme)
+        if path.exists():
+            return scheme.load(path)
+        key = scheme.generate(parameters)
+        key.save(path)
+        return key
+
+    def metrics(self, aggregate: Array) -> dict[str, float]:
+        """None: no party knows the scores of all samples together with their labels."""
+        return {}
+
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+        """Write the block and a summary into the run folder; the key has served."""
+        begun = watch.iteration + 1  # one may be under way
+        if self.account is not None:
+            notes = [*notes, self.account.end(self.run, begun)]
+        notes = [*notes, *self._end_notes(reliable, begun)]
+        summary = super().keep(folder, reliable, watch, notes, unjudged)
+        (folder / KEY_FILE).unlink(missing_ok=True)
+        return summary

@@ -1,0 +1,382 @@
+"""Sealed tours as a method: ``mtcd`` (the server keeps the key) or ``stcd`` (the label holder does) in sealed mode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.data.sparse import is_sparse
+from mtcd.methods.method import Method, check_connected
+from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
+from mtcd.models.glm.model import LinearProblem
+from mtcd.models.glm.sample_weights import Weighted
+from mtcd.network.topology import Network
+from mtcd.privacy.sealed.bfv.cipher import SchemeName
+from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, choose_parameters
+from mtcd.privacy.sealed.cap import cap_note
+from mtcd.privacy.sealed.client import LabelHolder, SealedClient
+from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
+from mtcd.privacy.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
+from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
+from mtcd.privacy.settings import DP, Privacy
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
+
+FEWEST_ROWS = 10
+PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
+MOST_BYTES = 1_048_576  # of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
+HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
+DEPTH = 20
+
+
+@dataclass(frozen=True)
+class SealedTours(Method):
+    """Tours of one encrypted token: see docs/privacy.md. ``server``: whether a server keeps the key.
+
+    ``holder`` is the label holder, by number, where tours begin and end. ``scheme`` is the cipher: 'bfv', or 'clear'
+    for tests, which hides nothing. ``accept_revealed_columns`` and ``accept_revealed_labels`` are those of
+    ``mtcd.Privacy``.
+    """
+
+    server: bool = True
+    walk: str = "tour"
+    depth: int = DEPTH
+    holder: int = 0
+    scheme: SchemeName = "bfv"
+    accept_revealed_columns: bool = False
+    accept_revealed_labels: bool = False
+    known: SealedSizes | None = field(default=None, repr=False)
+    """The sizes of all blocks, in a process that has some of them."""
+
+    stepsize = None
+    local_updates = 1
+    batch = None
+    gradient_steps = False
+    steps = "each update is the minimum of a bound of f over the block, each tour starts at the best mix of the last"
+    tells_label_sums = True
+    """Whether a server is told sums over labels."""
+
+    @property
+    def kind(self) -> str:
+        return "mtcd" if self.server else "stcd"
+
+    @property
+    def has_server(self) -> bool:  # type: ignore[override]
+        """Whether a server keeps the key."""
+        return self.server
+
+    @property
+    def reads_objective(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return f"Sealed tours, M={self.depth}, key at the {'server' if self.server else 'label holder'}"
+
+    def with_stepsize(self, stepsize: float) -> SealedTours:
+        return self  # it has none
+
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        raise ConfigError("Sealed tours have no step size: each update is the minimum of a bound of f over the block.")
+
+    def sealed(self, dp: DP | None = None) -> SealedTours:
+        if dp is not None:
+            raise ConfigError("privacy.dp: give mtcd.MTCD(walk='tour') as the method.")
+        return self
+
+    def accepting(self, privacy: Privacy) -> SealedTours:
+        return replace(
+            self,
+            accept_revealed_columns=self.accept_revealed_columns or privacy.accept_revealed_columns,
+            accept_revealed_labels=self.accept_revealed_labels or privacy.accept_revealed_labels,
+        )
+
+    def with_sizes(self, problem: Any) -> SealedTours:
+        return replace(self, known=self.sizes_of(problem))
+
+    def resolved_stepsize(self) -> float:
+        """1: each update goes all the way to the minimum of the bound."""
+        return 1.0
+
+    def check_network(self, network: Network) -> None:
+        check_connected(network, "privacy.mode: sealed")
+        if network.size < 2:
+            raise ConfigError("privacy.mode: sealed needs two clients or more: one alone has nobody to hide from.")
+        if network.changes:
+            raise ConfigError("privacy.mode: sealed is not for networks that change (network.changes).")
+
+    def check_problem(self, problem: Problem) -> None:
+        if not isinstance(problem, LinearProblem):
+            raise ConfigError("privacy.mode: sealed is for linear models only.")
+        if isinstance(problem.loss, Weighted):
+            raise ConfigError("privacy.mode: sealed takes no weights of samples or classes: leave them out.")
+        if not problem.loss.separable or problem.outputs != 1:
+            raise ConfigError(
+                "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per sample: ridge, linear "
+                "or logistic."
+            )
+        if problem.nonsmooth:
+            raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
+        for k, X in enumerate(problem.blocks):
+            self.check_block(X, f"client {k}", problem.penalties[k].free)
+
+    def check_resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
+        """Refuse a column of which rounding to integers would leave too little."""
+        dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
+        plan.scales(plan.parameters()).check_resolution(dense, party)
+
+    def check_block(self, X: Any, party: str, free: int = 0) -> None:
+        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the intercept."""
+        check_columns(X, party, free)
+
+    def check_sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
+        """Refuse numbers of columns from which labels, or a whole column, could be read.
+
+        Args:
+            columns: The d_k of all parties, as they have declared them.
+            samples: The number of training samples.
+            parties: The names of the parties, for errors.
+
+        Raises:
+            ConfigError: With the name of the party, and of the setting that allows it.
+        """
+        for d, party in zip(columns, parties, strict=True):
+            self.check_width(d, samples, party)
+
+        alone = [party for k, party in enumerate(parties) if k != self.holder and columns[k] == 1]
+        if alone and not self.server and not self.accept_revealed_columns:
+            raise ConfigError(
+                f"privacy.mode: sealed: {alone[0]} has one column, and a single tour without a server reveals "
+                "it to the label holder, up to a factor. Use method.kind: mtcd, whose server keeps the key; or, if "
+                "the label holder may know that column, set privacy.accept_revealed_columns: true."
+            )
+
+    def check_width(self, columns: int, samples: int, party: str) -> None:
+        """Refuse a party with half as many columns as there are samples, or more."""
+        if 2 * columns < samples or self.accept_revealed_labels:
+            return
+        raise ConfigError(
+            f"privacy.mode: sealed: {party} has {columns} columns (with that of the intercept) for {samples} training "
+            "samples. With half as many columns as samples, or more, a party reads labels from its own gradients (the "
+            "label holder: the others' scores), whatever the encryption. Use fewer columns or more samples; or, if "
+            "that party may know them, set privacy.accept_revealed_labels: true."
+        )
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        cap = "A training ends after at most half as many tours as"
+        if self.server:
+            return (
+                "Sealed: the server keeps the key; it learns the scores of samples that it cannot name. "
+                f"{cap} all parties have columns together.",
+            )
+        return (
+            "Sealed without a server: the label holder keeps the key and learns the others' scores. "
+            f"{cap} the smallest other party has columns.",
+        )
+
+    def end_notes(
+        self,
+        network: Network,
+        iterations: int,
+        most: int | None = None,
+        objectives: Sequence[tuple[int, float]] = (),
+    ) -> tuple[str, ...]:
+        if most is None or iterations < most:
+            return ()
+        return (cap_note(most, objectives, self.server),)
+
+    def most_iterations(self, problem: Problem) -> int | None:
+        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as ``check_sizes``."""
+        if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
+            return None
+        columns = columns_of(problem)
+        if min(columns) == 0:
+            raise ConfigError(
+                "privacy.mode: sealed needs the columns of all clients in this process, to choose the scale of the "
+                "encryption: give data.read() instead of its sources."
+            )
+        self.check_sizes(columns, problem.samples, [f"client {k}" for k in range(len(columns))])
+        return self.most_tours(columns)
+
+    def most_tours(self, columns: Sequence[int]) -> int:
+        """The cap on tours, of parties with so many columns each.
+
+        Without a server it is half of the smallest d_k of the others: the label holder would learn their column
+        space. With a server it is half of all columns, of which the server sees the changes of scores.
+        """
+        if self.server:
+            return max(1, sum(columns) // 2)
+        narrowest = min(d for k, d in enumerate(columns) if k != self.holder)
+        return max(1, narrowest // 2)
+
+    def in_federation(self, holder: int) -> SealedTours:
+        """The same in a federation, where this client holds the labels."""
+        return replace(self, holder=holder)
+
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        length, K = self._roaming(network, 0)[1], network.size  # no mutants: of the same length with any seed
+        hops = length * costs.between_clients(sizes.hop)
+        if self.server:  # requests and the token up; answers and the token, in half of the bytes, down
+            requests = K + self.tells_label_sums
+            answered = requests * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
+            return hops + answered + costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink)
+        ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
+        return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
+        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))  # no mutants: for the ring
+        token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
+        request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
+        return Sizes(request, token / 2, token)
+
+    def token_numbers(self, samples: int) -> int:
+        """The numbers in a token."""
+        return samples + beside(self.depth)
+
+    def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
+        roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
+        [walk] = roaming.walks
+        if walk.length is None:
+            raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+        return replace(roaming, hops=walk.length), walk.length
+
+    def sizes_of(self, problem: LinearProblem) -> SealedSizes:
+        """What parties must know of each other's parts, from a problem that has them all."""
+        return SealedSizes(columns_of(problem), start_bound(problem))
+
+    def parties(
+        self,
+        problem: Problem,
+        network: Network,
+        seed: int,
+        agreed: SealedSizes | None = None,
+        make_key: MakeKey | None = None,
+    ) -> Parties:
+        """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or makes the key."""
+        self.check_network(network)
+        self.check_problem(problem)
+        assert isinstance(problem, LinearProblem)
+        sizes = agreed or self.known or self.sizes_of(problem)
+        self.check_sizes(sizes.columns, problem.samples, network.clients)
+        plan = self.plan(problem, network, seed, sizes)
+        plan.parameters()  # refuses sizes for which there is no cipher
+        for k, X in enumerate(problem.blocks):
+            if X.shape[1]:  # in a federation, only the own block is known here
+                self.check_resolution(plan, X, network.clients[k])
+
+        def client(k: int) -> SealedClient:
+            block = plan.block(problem.blocks[k], problem.penalties[k])
+            if k != self.holder:
+                return SealedClient(k, block, plan)
+            if self.server:
+                return LabelHolder(k, block, plan, problem.labels)
+            return LoneHolder(k, block, plan, problem.labels, make_key)
+
+        server = SealedServer(plan, make_key) if self.server else None
+        first = [Message(plan.holder, plan.holder, NextTour(1))]
+        report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
+        return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
+
+    def plan(self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None) -> SealedPlan:
+        """What all parties know."""
+        sizes = agreed or self.known or self.sizes_of(problem)
+        roaming, length = self._roaming(network, seed)
+        return SealedPlan(
+            network=network,
+            roaming=roaming,
+            length=length,
+            home=self.holder,
+            server=self.server,
+            depth=self.depth,
+            loss=problem.loss,
+            samples=problem.samples,
+            columns=sizes.columns,
+            start=sizes.start,
+            scheme=self.scheme,
+            seed=seed,
+            most_tours=self.most_tours(sizes.columns),
+        )
+
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
+        ciphertexts = 1 + self.token_numbers(samples) // min(SECURE_BITS)
+        return replace(
+            general,
+            kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
+            server=self.server,
+            tokens=1,
+            hops=self._roaming(network, seed)[1],
+            snapshots=self.depth + 1,
+            past=self.depth + 1,
+            products=max(SECURE_BITS),  # as many columns as the largest ring has room for
+            sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
+            sealed_keys=MOST_KEY_BYTES,
+        )
+
+
+def _ways(network: Network, holder: int) -> dict[int, list[int]]:
+    """The shortest way of each other client to the key holder."""
+    ways: dict[int, list[int]] = nx.single_source_shortest_path(network.graph, holder)
+    return ways
+
+
+@dataclass(frozen=True)
+class SealedSizes:
+    """The number of columns d_k of every client, and a bound of f(0)."""
+
+    columns: tuple[int, ...]
+    start: float
+
+
+def columns_of(problem: LinearProblem) -> tuple[int, ...]:
+    """d_k of all clients."""
+    return tuple(X.shape[1] for X in problem.blocks)
+
+
+def start_bound(problem: LinearProblem) -> float:
+    """The least power of two above f(0): clients need no more of it for their scales."""
+    value = problem.read_off(np.zeros(problem.samples), 0.0)
+    return 2.0 ** math.ceil(math.log2(value)) if value > 0 else 1.0
+
+
+def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
+    """theta at the end of the last tour, which the clients hold when they are told the weights of the mix."""
+    holder = server if isinstance(server, SealedServer) else next(c for c in clients if isinstance(c, LoneHolder))
+    assert isinstance(holder, SealedServer | LoneHolder)
+    holding = holder.holding
+    return [
+        client.block.preview(holding.completed + 1, holding.steering.weights)
+        for client in clients
+        if isinstance(client, SealedClient)
+    ]
+
+
+def check_columns(X: Any, party: str, free: int = 0) -> None:
+    """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
+
+    A column singles out the rows in which it does not have its most frequent value; a constant one singles out none.
+    """
+    dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
+    for j in range(dense.shape[1] - free):
+        apart = _singled_out(dense[:, j])
+        if 0 < apart < FEWEST_ROWS:
+            raise DataError(
+                f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in a sealed training "
+                f"its gradient would tell the labels of these rows. Leave out columns with fewer than {FEWEST_ROWS} "
+                "such rows."
+            )
+
+
+def _singled_out(column: Array) -> int:
+    return len(column) - int(np.unique(column, return_counts=True)[1].max())

@@ -1,0 +1,84 @@
+"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive as tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from mtcd.core.optional import find
+from mtcd.protocol.codec.fields import Field
+from mtcd.protocol.codec.limits import F8, Bounds, Shape
+from mtcd.protocol.codec.reading import WORD, Chunks, Reader, padded, put_array
+
+
+class AggregateField(Field):
+    """An aggregate, or an array of the same type and shape."""
+
+    def shape(self, frame: Reader) -> Shape:
+        """The shape that the array must have."""
+        return frame.bounds.shape
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        put_array(self.name, value, chunks)
+
+    def read(self, frame: Reader) -> Any:
+        return received(frame.array(self.name, self.shape(frame), frame.bounds.dtype), frame.bounds)
+
+    def most(self, bounds: Bounds) -> int:
+        return array_bytes(bounds.shape, bounds.dtype.itemsize)
+
+
+class RepresentationField(AggregateField):
+    """h_k of the sender, which is never larger than the aggregate."""
+
+    def shape(self, frame: Reader) -> Shape:
+        return frame.bounds.representation(frame.sender)
+
+
+class ParametersField(Field):
+    """The parameters of a client; other parties only know an upper bound of their number."""
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        put_array(self.name, value, chunks)
+
+    def read(self, frame: Reader) -> Any:
+        return frame.array_up_to(self.name, frame.bounds.parameters, 2, F8)
+
+    def most(self, bounds: Bounds) -> int:
+        return array_bytes((1, bounds.parameters), 8)
+
+
+class FusionField(Field):
+    """theta_0, the parameters of the fusion module, array by array."""
+
+    def write(self, value: Sequence[Any], chunks: Chunks) -> None:
+        chunks.append(WORD.pack(len(value)))
+        for one in value:
+            put_array(self.name, one, chunks)
+
+    def read(self, frame: Reader) -> list[Any]:
+        bounds = frame.bounds
+        frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
+        return [received(frame.array(self.name, shape, bounds.dtype), bounds) for shape in bounds.theta_0]
+
+    def most(self, bounds: Bounds) -> int:
+        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.theta_0)
+
+
+def array_bytes(shape: Shape, itemsize: int) -> int:
+    """The bytes of an array with its description."""
+    return 8 * (2 + len(shape)) + padded(itemsize * math.prod(shape))
+
+
+def received(numbers: Any, bounds: Bounds) -> Any:
+    """The array itself; for a split network a tensor on the device on which it is used."""
+    if bounds.split is None:
+        return numbers
+    return _torch().from_numpy(numbers).to(bounds.device)
+
+
+@cache
+def _torch() -> Any:
+    return find("torch")

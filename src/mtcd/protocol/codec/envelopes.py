@@ -1,0 +1,149 @@
+"""Messages between reliable parties: envelopes and acks, and the control payloads of the recovery policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.errors import WireError
+from mtcd.protocol.codec.fields import ClientSet, WeightsByIteration
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.status import Status
+from mtcd.protocol.codec.types import Bool, ClientNumber, Count, Iteration, last_client
+from mtcd.protocol.party import Message
+
+Terms = dict[int, int]
+"""Fencing terms. With a server: by iteration, the current term of its tokens, as far as is known.
+Without one: by term of the token, the hop after which it was regenerated, so that later hops of older terms are
+stale."""
+
+
+@stored
+class Envelope(NamedTuple):
+    """A message with its number: the next ``sequence`` from its sender to its receiver.
+
+    It belongs to an ``iteration`` and a ``term`` of its tokens, and carries all terms that its sender knows.
+    ``avoid``: the clients that its receiver must not pass the token to, as they are down.
+    """
+
+    sender: int
+    to: int
+    sequence: int
+    iteration: int
+    term: int
+    terms: Terms
+    message: Message
+    avoid: frozenset[int] = frozenset()
+
+
+@stored
+class Ack(NamedTuple):
+    """The receiver has the envelope in its journal, or rejects it for ever: the sender need not send it again."""
+
+    sender: int
+    to: int
+    sequence: int
+    terms: Terms
+
+
+ANYWHERE = "c>c c>itself c>s s>c s>itself"
+
+
+@payload(32, ANYWHERE)
+@dataclass(frozen=True, slots=True)
+class Received(Payload):
+    """The payload of an ack: its number is in the header."""
+
+
+@payload(34, "s>c c>c")
+@dataclass(frozen=True, slots=True)
+class End(Payload):
+    """The training has ended with this ``status``, at iteration ``t`` and after ``hop`` hops per token.
+
+    ``past``: with optimal sync, the weights that some client does not know yet (see ``optimal_sync/parties.py``).
+    """
+
+    status: Annotated[str, Status()]
+    t: Iteration
+    hop: Count
+    past: Annotated[Mapping[int, NDArray[np.float64]], WeightsByIteration()] = field(default_factory=dict)
+
+    def check(self, bounds: Bounds) -> None:
+        if any(t >= self.t for t in self.past):
+            raise WireError("past", "is of an iteration that is still to come")
+
+
+@payload(33, ANYWHERE)
+@dataclass(frozen=True, slots=True)
+class Cancelled(Payload):
+    """Takes the place of a payload whose term is over, so that no sequence number is missing."""
+
+    t: Iteration
+
+
+@payload(35, "c>s")
+@dataclass(frozen=True, slots=True)
+class Undeliverable(Payload):
+    """Client to server: I hold a token of iteration ``t`` for a client that is down."""
+
+    t: Iteration
+
+
+@payload(40, "c>s")
+@dataclass(frozen=True, slots=True)
+class HolderLost(Payload):
+    """Client to server: I passed a token of iteration ``t`` to ``client``, which acknowledged it and is now down."""
+
+    t: Iteration
+    client: ClientNumber
+
+
+@payload(39, "s>c")
+@dataclass(frozen=True, slots=True)
+class ResendTokens(Payload):
+    """Server to client: send again the tokens of iteration ``t`` that you uploaded, unless they roam again."""
+
+    t: Iteration
+
+
+@payload(36, "c>c")
+@dataclass(frozen=True, slots=True)
+class Prepare(Payload):
+    """Phase 1 of a ballot for the token: I passed it on after ``hop`` visits, and its receiver is down.
+
+    ``ballot``: larger than that of any earlier request, and the term of the token if I regenerate it. A request that
+    is not ``binding`` is a probe (a pre-vote, as in Raft). A client that answers a binding one accepts no token
+    until the release.
+    """
+
+    hop: Count
+    ballot: Count
+    binding: Bool
+
+
+@payload(37, "c>c")
+@dataclass(frozen=True, slots=True)
+class Promise(Payload):
+    """The answer to ``ballot``: after its last visit here the token had made ``hop`` visits.
+
+    ``highest``: the highest binding ballot, or term, known here. ``down``: the neighbours that are down, as seen from
+    here. The answer is sent again when that changes.
+    """
+
+    ballot: Count
+    hop: Count
+    highest: Count
+    down: Annotated[frozenset[int], ClientSet(frozenset, last_client)] = frozenset()
+
+
+@payload(38, "c>c")
+@dataclass(frozen=True, slots=True)
+class Release(Payload):
+    """The request ``ballot`` is over. If the token was regenerated, the terms say so."""
+
+    ballot: Count

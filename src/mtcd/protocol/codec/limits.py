@@ -1,0 +1,133 @@
+"""The bounds of the messages of a run, which every party computes from the settings before any message arrives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.errors import ConfigError
+
+Shape = tuple[int, ...]
+
+LONGEST_RUN_ID = 64
+MOST = 2**48
+"""An upper bound of all counters: iterations, hops, tours, terms, sequence numbers."""
+F8, F4 = np.dtype("<f8"), np.dtype("<f4")
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The bounds of a run. If ``sender`` or ``receiver`` is set, only messages from, or to, that party are valid.
+
+    An engine that authenticates its links keeps one instance per link, made by ``dataclasses.replace``, so that no
+    party can send messages in another party's name.
+    """
+
+    run: str
+    clients: int
+    kinds: frozenset[type]
+    """The payload classes that the method sends."""
+    shape: Shape
+    """The shape of an aggregate."""
+    server: bool = True
+    tokens: int = 0
+    hops: int = MOST - 1
+    """The largest hop of a token in an iteration. Tokens that go up to a server roam on while it is unreachable."""
+    first_pass: int = 0
+    """The hops of a lone token before training starts."""
+    iterations: int = MOST
+    """Every iteration number t is smaller than this."""
+    carries_change: bool = False
+    """Whether a token also carries the change of the combined aggregate."""
+    snapshots: int = 0
+    """With acceleration: the most snapshots that a client keeps, and the most weights of a mix."""
+    products: int = 0
+    """The most inner products that a message carries."""
+    past: int = 0
+    """With optimal sync: the most syncs whose weights a token carries."""
+    sealed_bytes: int = 0
+    """Of sealed tours: the most bytes of a ciphertext."""
+    sealed_keys: int = 0
+    """Of sealed tours: the most bytes of the public keys."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """The limits of the fields of features, by their own names: this module knows none of them."""
+    masks: int = 0
+    """The most words of a message about double masks."""
+    windows: bool = False
+    """Whether a token carries what the plateau rule remembers."""
+    parameters: int = 0
+    """The most parameters of a client, where clients report them to the monitor."""
+    split: SplitShapes | None = None
+    numbers: np.dtype[Any] | None = None
+    """The type of the numbers in aggregates on the wire, if it is not that of the model."""
+    device: str = "cpu"
+    """The device on which received tensors are placed."""
+    sender: int | None = None
+    receiver: int | None = None
+
+    def __post_init__(self) -> None:
+        run = self.run
+        if not (run.isascii() and run.isprintable() and 1 <= len(run) <= LONGEST_RUN_ID):
+            raise ConfigError(f"The id of a run has 1 to {LONGEST_RUN_ID} plain characters.")
+
+    @cached_property
+    def steps(self) -> dict[Any, Any]:
+        """A cache of how each record is read in this run."""
+        return {}
+
+    @cached_property
+    def run_bytes(self) -> bytes:
+        """The id of the run in frames."""
+        return self.run.encode("ascii")
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers in aggregates and representations on the wire."""
+        if self.numbers is not None:
+            return self.numbers
+        return F8 if self.split is None else F4
+
+    @cached_property
+    def most_visited(self) -> int:
+        """The most clients that a ``Token`` or a ``Done`` may list."""
+        return self.clients if self.past or self.split is not None else 0
+
+    @cached_property
+    def theta_0(self) -> tuple[Shape, ...]:
+        """The shapes of theta_0."""
+        return () if self.split is None else self.split.theta_0
+
+    @cached_property
+    def extra(self) -> int:
+        """The most numbers that a token carries beside its aggregates."""
+        lists = self.snapshots + self.products + self.past * self.tokens + self.most_visited + 2
+        lists += sum(self.limits.values())
+        return lists + sum(math.prod(shape) for shape in self.theta_0)
+
+    @cached_property
+    def most_floats(self) -> int:
+        """The most numbers that any message can be charged for."""
+        sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
+        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed + self.masks
+
+    def representation(self, client: int) -> Shape:
+        """The shape of h_k on a batch."""
+        return self.shape if self.split is None else (self.shape[0], self.split.widths[client])
+
+
+@dataclass(frozen=True)
+class SplitShapes:
+    """Of a split network: numbers per sample in each client's representation, and the shapes of theta_0."""
+
+    widths: tuple[int, ...]
+    theta_0: tuple[Shape, ...]
+
+    @staticmethod
+    def of(widths: Sequence[int], theta_0: Sequence[Any]) -> SplitShapes:
+        """From the widths, and theta_0 as tensors."""
+        return SplitShapes(tuple(widths), tuple(tuple(value.shape) for value in theta_0))

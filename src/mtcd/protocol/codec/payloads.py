@@ -1,0 +1,148 @@
+"""Payload classes: what parties send to each other. Each class declares its schema, its routes and its size, once.
+
+    @payload(5, "s>c")
+    @dataclass(frozen=True, slots=True)
+    class Share(Payload):
+        t: Iteration
+
+The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py`` has the usual ones).
+The number identifies the class in frames and must never have been that of another class. The routes say which kind of
+party may send it to which: c is a client, s the server, m the monitor. A class without a complete schema is refused
+when its module is imported. ``stored`` declares other classes that journals may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from inspect import get_annotations
+from itertools import groupby
+from typing import Any, TypeVar
+
+from mtcd.protocol.codec.fields import Field
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.reading import Chunks, Reader, Words
+
+Class = TypeVar("Class", bound=type)
+
+
+class Payload:
+    """The base class of everything that a message may carry."""
+
+    __slots__ = ()
+
+    @property
+    def floats(self) -> int:
+        """The numbers that the ledger counts when this is sent; 0 for a signal."""
+        return 0
+
+    @property
+    def wide_floats(self) -> int:
+        """The count of those that travel in double precision under every transport."""
+        return 0
+
+    def check(self, bounds: Bounds) -> None:
+        """Raise a ``WireError`` if fields that are valid by themselves are inconsistent."""
+
+
+class Nested(Field):
+    """An object of a dataclass whose attributes declare their fields."""
+
+    def __init__(self, kind: type, prefix: str = "") -> None:
+        self.kind = kind
+        own = declared_fields(kind)
+        self.parts = tuple(part.named(prefix + name) for name, part in own.items())
+        self._writers = tuple((name, part.write) for name, part in zip(own, self.parts, strict=True))
+
+    def named(self, name: str) -> Nested:
+        nested = Nested(self.kind, f"{name}.")
+        nested.name = name
+        return nested
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        for name, write in self._writers:
+            write(getattr(value, name), chunks)
+
+    def read(self, frame: Reader) -> Any:
+        values: list[Any] = []
+        for step in self.steps(frame.bounds):
+            if type(step) is Words:
+                values += step.read(frame)
+            else:
+                values.append(step.read(frame))
+        return self.kind(*values)
+
+    def steps(self, bounds: Bounds) -> Sequence[Words | Field]:
+        """The fields as they are read in this run: adjacent fields that are single words are read together."""
+        steps: list[Words | Field] | None = bounds.steps.get(self)
+        if steps is None:
+            words = [(part, part.word(bounds)) for part in self.parts]
+            steps = bounds.steps[self] = []
+            for single, group in groupby(words, lambda pair: pair[1] is not None):
+                listed = list(group)
+                steps += [Words([word for _, word in listed if word is not None])] if single else [p for p, _ in listed]
+        return steps
+
+    def most(self, bounds: Bounds) -> int:
+        return sum(part.most(bounds) for part in self.parts)
+
+
+class Schema:
+    """The schema of a payload class: its number, its routes and its fields."""
+
+    def __init__(self, number: int, kind: type[Payload], routes: str) -> None:
+        self.number, self.kind = number, kind
+        self.routes = frozenset(routes.split())
+        self.record = Nested(kind)
+
+    def read(self, frame: Reader) -> Payload:
+        """Read a payload and check all of it."""
+        payload: Payload = self.record.read(frame)
+        payload.check(frame.bounds)
+        return payload
+
+
+SCHEMAS: dict[type, Schema] = {}
+"""By payload class."""
+STORED: dict[str, type] = {}
+"""The classes that journals may hold, by name."""
+_NUMBERS: dict[int, type] = {}
+
+
+def payload(number: int, routes: str) -> Callable[[Class], Class]:
+    """Declare a payload class: see the top of this module."""
+
+    def declare(kind: Class) -> Class:
+        taken = _NUMBERS.get(number, kind)
+        if taken is not kind:
+            raise TypeError(f"{kind.__name__} has the number {number}, which is that of {taken.__name__}")
+        SCHEMAS[kind] = Schema(number, kind, routes)
+        _NUMBERS[number] = kind
+        return stored(kind)
+
+    return declare
+
+
+def stored(kind: Class) -> Class:
+    """Declare a class that journals may hold."""
+    taken = STORED.setdefault(kind.__name__, kind)
+    if taken is not kind:
+        raise TypeError(f"two classes that are stored have the name {kind.__name__}")
+    return kind
+
+
+def declared_fields(kind: type) -> dict[str, Field]:
+    """The fields of a dataclass, by attribute, as its annotations declare them."""
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is not a dataclass")
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        hints |= get_annotations(base, eval_str=True)
+    found = {}
+    for attribute in fields(kind):
+        metadata = getattr(hints[attribute.name], "__metadata__", ())
+        field = next((one for one in metadata if isinstance(one, Field)), None)
+        if field is None:
+            raise TypeError(f"{kind.__name__}.{attribute.name} does not declare its field")
+        found[attribute.name] = field
+    return found

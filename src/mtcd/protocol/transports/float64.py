@@ -1,0 +1,19 @@
+"""Double precision: aggregates travel as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.protocol.transports.transport import Transport
+
+
+@TRANSPORTS.register("float64")
+class Float64(Transport):
+    """The identity."""
+
+    def encode(self, numbers: Any) -> Any:
+        return numbers
+
+    def decode(self, numbers: Any) -> Any:
+        return numbers

@@ -1,0 +1,77 @@
+"""Transports: transforms of the arrays of a message between sender and receiver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mtcd.protocol.codec.arrays import AggregateField
+from mtcd.protocol.codec.fields import Optional
+from mtcd.protocol.codec.limits import F8
+from mtcd.protocol.codec.payloads import Payload, declared_fields
+from mtcd.protocol.state import Stateful
+
+P = TypeVar("P", bound=Payload)
+
+
+class Transport(Stateful, ABC):
+    """A transform of the aggregates and representations that travel. Each party has an instance of its own.
+
+    A subclass declares its wire form (``dtype``), from which the ledger computes the bytes; ``encode`` for the sender
+    and ``decode`` for the receiver; the state that must survive a restart (``state_fields``); and ``reads_objective``.
+    ``encode`` must return an encoded array unchanged, because lost messages are sent again. Messages of a party to
+    itself are not transformed.
+    """
+
+    dtype: np.dtype[Any] = F8
+    reads_objective = True
+    """Whether f can be read off an aggregate that has travelled."""
+
+    @abstractmethod
+    def encode(self, numbers: Any) -> Any:
+        """The array in its wire form."""
+
+    @abstractmethod
+    def decode(self, numbers: Any) -> Any:
+        """The array in the form in which the receiver computes."""
+
+    def sent(self, payload: P) -> P:
+        """The payload as it leaves."""
+        return _mapped(payload, self.encode)
+
+    def received(self, payload: P) -> P:
+        """The payload as it arrives."""
+        return _mapped(payload, self.decode)
+
+
+def _mapped(payload: P, transform: Any) -> P:
+    """The payload with its arrays transformed; a token is changed in place, because its sender no longer uses it."""
+    kind = type(payload)
+    names = _ARRAYS.get(kind)
+    if names is None:
+        names = _ARRAYS[kind] = _arrays(kind)
+    found = {name: getattr(payload, name) for name in names}
+    new = {name: transform(array) for name, array in found.items() if array is not None}
+    if not new:
+        return payload
+    if _is_frozen(kind):
+        return replace(payload, **new)  # type: ignore[type-var]
+    for name, array in new.items():
+        setattr(payload, name, array)
+    return payload
+
+
+_ARRAYS: dict[type, tuple[str, ...]] = {}
+
+
+def _arrays(kind: type) -> tuple[str, ...]:
+    """The attributes of a payload class that hold aggregates or representations."""
+    fields = {name: f.field if isinstance(f, Optional) else f for name, f in declared_fields(kind).items()}
+    return tuple(name for name, field in fields.items() if isinstance(field, AggregateField))
+
+
+def _is_frozen(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.frozen)

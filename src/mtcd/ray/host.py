@@ -1,0 +1,251 @@
+"""A host: parties in one process. It delivers messages among them, and sends the others to the hosts of the receivers.
+
+Messages among the parties of a host never leave its process. A party that reports progress to the monitor, when an
+observation is due, is *held*: messages that follow are withheld until the driver releases it. There is no other token
+under way then, so the states of all hosts are those of one moment. Where every client reports its own part of an
+iteration, each is held at that iteration, and the host reports when all of its clients are held.
+
+A host has one working thread; calls from outside fill its queue. It does not import Ray.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtcd.protocol.engine import Share
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
+from mtcd.protocol.model import EpochLoss
+from mtcd.protocol.party import MONITOR, Message, Part, Party, Progress
+from mtcd.ray import portable
+from mtcd.reporting.trace.tracer import TraceLog
+
+Send = Callable[[int, int, float, bytes], None]
+"""Host number, term, due iteration, pickled messages."""
+
+
+NOBODY = -3  # the number of no party: holds the messages with which a host continues
+
+
+class Report(NamedTuple):
+    """What a host tells the driver: progress, the parts of its clients, or the error that stopped it."""
+
+    term: int
+    progress: Progress | None = None
+    parts: Mapping[int, Part] | None = None
+    error: BaseException | None = None
+
+
+@dataclass
+class HostState:
+    """The state of a host at an observation, when nothing is under way."""
+
+    parties: dict[int, dict[str, Any]]
+    waiting: list[Message] = field(default_factory=list)
+    """Messages that are sent and recorded, but not delivered."""
+    outgoing: list[Message] = field(default_factory=list)
+    """Messages to send: the parties returned them after the report."""
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+class Host:
+    """The parties of a share, in this process."""
+
+    def __init__(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
+        self.share, self.number, self.clients, self.server = share, number, tuple(clients), server
+        self.reports: SimpleQueue[Report] = SimpleQueue()
+        self._parties: dict[int, Party] = {}
+        self._queue: deque[Message] = deque()
+        self._wake, self._lock = Event(), Lock()
+        self._running = self._closed = False
+        self._term, self._due = -1, 0.0
+        self.ledger = Ledger()
+        self._log: TraceLog | None = None
+        self._send_abroad: Send
+        self._routes: Mapping[int, int] = {}
+        self._held: dict[int, Sequence[Message]] = {}
+        self._deferred: list[Message] = []
+        self._parts: dict[int, Part] = {}
+        self._made = self._make()
+        self._fresh = True
+        Thread(target=self._work, daemon=True).start()
+
+    def _make(self) -> Any:
+        """The parties of this host, as they start."""
+        made = self.share.parties()
+        self._parties = {k: made.clients[k] for k in self.clients}
+        if self.server is not None:
+            assert made.server is not None
+            self._parties[self.server] = made.server
+        transport = next((party.transport for party in self._parties.values()), None)
+        self._hides = transport is not None and not transport.reads_objective
+        return made
+
+    def prepare(
+        self,
+        term: int,
+        send: Send,
+        routes: Mapping[int, int],
+        due: float,
+        state: HostState | None,
+        float_bytes: int = 8,
+        traced: bool = False,
+    ) -> None:
+        """Stop what is under way, and continue from this state (None: from the start) when released."""
+        self._running = False
+        with self._lock:
+            self._term, self._send_abroad, self._routes, self._due = term, send, routes, due
+            self._queue.clear()
+            self._held, self._deferred, self._parts = {}, [], {}
+            self._log = TraceLog() if traced else None
+            if state is None:
+                self._made = self._made if self._fresh else self._make()
+                own = self._parties
+                self._held = {NOBODY: [message for message in self._made.opening if message.sender in own]}
+                self.ledger = Ledger(float_bytes=float_bytes)
+            else:
+                for number, one in state.parties.items():
+                    self._parties[number].restore(one)
+                self._deferred, self._held = state.waiting, {NOBODY: state.outgoing}
+                self.ledger = state.ledger
+            self._fresh = False
+            self._running = True
+
+    def close(self) -> None:
+        """End the working thread, and whoever waits for a report."""
+        self._running, self._closed = False, True
+        self._wake.set()
+        self.reports.put(Report(-1))
+
+    def deliver(self, term: int, due: float, data: bytes) -> None:
+        """Messages of another host for parties of this one. The due iteration travels with them."""
+        if term == self._term:
+            messages = portable.loads(data)
+            self._due = due
+            self._queue.extend(messages)
+            self._wake.set()
+
+    def release(self, term: int, due: float) -> None:
+        """Continue after an observation, until this iteration."""
+        if term != self._term:
+            return
+        with self._lock:
+            self._due = due
+            held, deferred, self._held, self._deferred, self._parts = self._held, self._deferred, {}, [], {}
+            self._route(deferred)
+            try:
+                for rest in held.values():
+                    self._handle(rest)
+            except BaseException as error:
+                self._fail(error)
+        self._wake.set()
+
+    def hold_at(self, due: float) -> None:
+        """Hold at the next progress that is not before this iteration."""
+        self._due = due
+
+    def state(self) -> HostState:
+        """The state at an observation; not a copy."""
+        rests = [message for rest in self._held.values() for message in rest]
+        states = {number: party.state() for number, party in self._parties.items()}
+        return HostState(states, list(self._deferred), rests, self.ledger)
+
+    def parameters(self) -> dict[int, Any]:
+        """The parameters of the clients here."""
+        return {k: self._parties[k].parameters() for k in self.clients}  # type: ignore[attr-defined]
+
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here, with these parameters."""
+        return self.share.aggregate(parameters)
+
+    def epoch_loss(self) -> EpochLoss | None:
+        """The loss of a split network, at the party that reported."""
+        found: EpochLoss | None = self._made.epoch_loss()
+        return found
+
+    def observed(self) -> tuple[Ledger, list[Any]]:
+        """The ledger, and what was traced since the last call."""
+        return self.ledger, [] if self._log is None else self._log.take()
+
+    def _work(self) -> None:
+        queue = self._queue
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            with self._lock, np.errstate(all="ignore"):  # overflows are detected by measurements
+                try:
+                    while self._running and queue:
+                        self._step(queue.popleft())
+                except BaseException as error:
+                    self._fail(error)
+
+    def _step(self, message: Message) -> None:
+        if message.to in self._held:
+            self._deferred.append(message)
+        else:
+            self._handle(self._parties[message.to].receive(message))
+
+    def _fail(self, error: BaseException) -> None:
+        self._running = False
+        self.reports.put(Report(self._term, error=error))
+
+    def _handle(self, outgoing: Sequence[Message]) -> None:
+        """Send what a party returned, unless it reports and is held."""
+        for place, message in enumerate(outgoing):
+            if message.to == MONITOR and _reached(message.payload) >= self._due:
+                self._hold(outgoing[:place], message, outgoing[place + 1 :])
+                return
+        sent = [message for message in outgoing if message.to != MONITOR]
+        self._count(sent)
+        self._route(sent)
+
+    def _hold(self, before: Sequence[Message], report: Message, after: Sequence[Message]) -> None:
+        self._held[report.sender] = after
+        before = [message for message in before if message.to != MONITOR]
+        self._count(before)
+        payload: Any = report.payload
+        if isinstance(payload, Part):  # other clients may need these messages to finish the same iteration
+            self._route(before)
+            self._parts[report.sender] = payload
+            if len(self._parts) == len(self.clients):
+                self.reports.put(Report(self._term, parts=self._parts))
+            return
+        self._deferred.extend(before)
+        hidden = self._hides and payload.aggregate is not None
+        aggregate, penalty = (None, 0.0) if hidden else (payload.aggregate, payload.penalty)
+        self.reports.put(Report(self._term, Progress(payload.hop, payload.t, aggregate, penalty)))
+
+    def _count(self, messages: Sequence[Message]) -> None:
+        """Encode and record messages as they are sent."""
+        ledger, log = self.ledger, self._log
+        for message in messages:
+            transport = self._parties[message.sender].transport
+            if transport is not None and message.sender != message.to:
+                message.payload = transport.received(transport.sent(message.payload))
+            record(message, ledger)
+            if log is not None:
+                log.see(message)
+
+    def _route(self, messages: Sequence[Message]) -> None:
+        """Put messages into the queue of this host, or send them to others, one batch for each."""
+        abroad: dict[int, list[Message]] = {}
+        for message in messages:
+            host = self._routes[message.to]
+            if host == self.number:
+                self._queue.append(message)
+            else:
+                abroad.setdefault(host, []).append(message)
+        for host, batch in abroad.items():
+            self._send_abroad(host, self._term, self._due, portable.dumps(batch))
+
+
+def _reached(payload: Any) -> int:
+    """The iteration of a report to the monitor."""
+    return int(payload.iteration if isinstance(payload, Part) else payload.hop)

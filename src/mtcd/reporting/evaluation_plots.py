@@ -1,0 +1,118 @@
+"""Pictures of how well a model predicts: ROC, precision-recall, calibration and lift; or values against predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mtcd.core.errors import DataError, MtcdError
+from mtcd.models.metrics import Outputs, find_metric
+from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
+from mtcd.models.predicted import class_name
+from mtcd.reporting.scripts import any_script
+from mtcd.reporting.styles import COLOURS, DASHES, plain
+
+BINS = 10
+CLASSES = 9  # more curves cannot be told apart
+
+Draw = Callable[[Axes, Outputs], None]
+
+
+def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
+    """Draw what such outputs allow into a folder; returns the files."""
+    if not outputs.finite:
+        raise DataError("The outputs of the model are not finite numbers: there is nothing to draw.")
+    pictures: dict[str, Draw] = {"values": _values}
+    if outputs.classes:
+        pictures = {"roc": _roc, "precision_recall": _precision_recall, "lift": _lift}
+        pictures |= {"calibration": _calibration} if outputs.has_probabilities else {}
+        if not _curves(outputs):
+            raise DataError("All labels are of one class: curves need samples of two.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_drawn(draw, outputs, folder / f"{name}.png") for name, draw in pictures.items()]
+    except OSError as error:
+        raise MtcdError(f"The pictures could not be written to {folder}: {error.strerror or error}.") from None
+
+
+@any_script()
+def _drawn(draw: Draw, outputs: Outputs, path: Path) -> Path:
+    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    axes = figure.subplots()
+    draw(axes, outputs)
+    axes.grid(alpha=0.25)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _curves(outputs: Outputs) -> list[tuple[str, Ranks]]:
+    """The ranks of each class against the rest, of two classes the second; without classes that have no sample."""
+    names = outputs.classes[1:] if len(outputs.classes) == 2 else outputs.classes
+    found = [(class_name(name), ranks(*one)) for name, one in zip(names, outputs.rankings(), strict=False)]
+    return [(name, one) for name, one in found if one.positive[-1] and one.negative[-1]][:CLASSES]
+
+
+def _look(number: int) -> dict[str, object]:
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.8}
+
+
+def _roc(axes: Axes, outputs: Outputs) -> None:
+    for number, (name, one) in enumerate(_curves(outputs)):
+        up, right = np.append(0.0, one.positive), np.append(0.0, one.negative)
+        area = Auc().of_ranks(one)
+        axes.plot(right / right[-1], up / up[-1], label=plain(f"{name}: AUC {area:.3f}"), **_look(number))  # type: ignore[arg-type]
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
+
+
+def _precision_recall(axes: Axes, outputs: Outputs) -> None:
+    for number, (name, one) in enumerate(_curves(outputs)):
+        precision = one.positive / (one.positive + one.negative)
+        recall = one.positive / one.positive[-1]
+        mean = AveragePrecision().of_ranks(one)
+        share = one.positive[-1] / (one.positive[-1] + one.negative[-1])
+        axes.step(
+            np.append(0.0, recall), np.append(precision[0], precision), where="pre",
+            label=plain(f"{name}: average precision {mean:.3f}"), **_look(number),  # type: ignore[arg-type]
+        )  # fmt: skip
+        axes.axhline(share, color=COLOURS[number % len(COLOURS)], linewidth=0.8, linestyle=":")
+    axes.set(xlabel="recall", ylabel="precision (dotted: share of the class)", xlim=(0, 1), ylim=(0, 1.01))
+
+
+def _lift(axes: Axes, outputs: Outputs) -> None:
+    """The share of a class among the samples with the highest scores, over its share among all."""
+    for number, (name, one) in enumerate(_curves(outputs)):
+        targeted = one.positive + one.negative
+        lift = (one.positive / targeted) / (one.positive[-1] / targeted[-1])
+        axes.plot(targeted / targeted[-1], lift, label=plain(name), **_look(number))  # type: ignore[arg-type]
+    axes.axhline(1.0, color="0.6", linewidth=1, linestyle=":")
+    axes.set(xlabel="share of samples, highest scores first", ylabel="lift over a random choice", xlim=(0, 1))
+    axes.set_ylim(bottom=0)
+
+
+def _calibration(axes: Axes, outputs: Outputs) -> None:
+    """The share of a class among samples of like probability, in bins of equally many samples."""
+    two = len(outputs.classes) == 2
+    for number, name in enumerate(outputs.classes[1:] if two else outputs.classes[:CLASSES]):
+        column = 1 if two else number
+        p, hits = outputs.probabilities[:, column], outputs.labels == column
+        bins = [rows for rows in np.array_split(np.argsort(p, kind="stable"), BINS) if len(rows)]
+        mean, share = [p[rows].mean() for rows in bins], [hits[rows].mean() for rows in bins]
+        axes.plot(mean, share, marker="o", markersize=4, label=plain(class_name(name)), **_look(number))  # type: ignore[arg-type]
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+    axes.set(xlabel="mean predicted probability", ylabel="share of the class", xlim=(0, 1), ylim=(0, 1))
+
+
+def _values(axes: Axes, outputs: Outputs) -> None:
+    known = {name: find_metric(name).of(outputs) for name in ("rmse", "r2")}
+    title = ", ".join(f"{name.upper()} {value:.4g}" for name, value in known.items() if np.isfinite(value))
+    axes.scatter(outputs.predicted, outputs.labels, s=9, alpha=0.5, color=COLOURS[0], linewidth=0, label=title)
+    ends = [float(f(np.append(outputs.predicted, outputs.labels))) for f in (np.min, np.max)]
+    axes.plot(ends, ends, color="0.6", linewidth=1, linestyle=":")
+    axes.set(xlabel="prediction", ylabel="value")

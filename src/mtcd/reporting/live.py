@@ -1,0 +1,95 @@
+"""A training that is watched on the report page: a callback that knows the state of the training at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.version import VERSION
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.models.glm.trained import TrainedModel
+from mtcd.models.trees.trained import TrainedAdditive
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.reporting.document import make_report
+from mtcd.reporting.record import RUNNING, Record, of_run
+from mtcd.reporting.trace.trace import block_norm
+from mtcd.training.callbacks.callback import Callback, Moment, RunInfo
+from mtcd.training.history import Measurement
+from mtcd.training.run import Run
+
+SPACING = 1.0  # seconds between two looks at the blocks
+
+
+class LiveRun(Callback):
+    """Collects what the page shows. ``document`` may be called by another thread than that of the training."""
+
+    def __init__(
+        self, name: str, data: VerticalData | VerticalDataset, costs: Costs, yaml: str, notes: Sequence[str] = ()
+    ) -> None:
+        self.name, self.costs, self.yaml, self.notes = name, costs, yaml, notes
+        self.clients, self.features = data.clients, _features(data)
+        self._info: RunInfo | None = None
+        self._rows: list[Measurement] = []
+        self._norms: list[float] | None = None
+        self._looked = -SPACING
+        self._run: Run | None = None
+
+    def on_start(self, info: RunInfo) -> None:
+        self._rows, self._info = list(info.history), info
+
+    def on_measure(self, moment: Moment) -> None:
+        self._rows.append(moment.measurement)
+        now = monotonic()
+        if now >= self._looked + SPACING:
+            self._looked = now
+            self._norms = [block_norm(theta) for theta in moment.get_parameters()[: len(self.clients)]]
+
+    def on_end(self, run: Run) -> None:
+        self._run = run
+
+    def document(self) -> dict[str, Any]:
+        """The document as it is now."""
+        return make_report([self._record()], "live", f"mtcd: {self.name}", VERSION)
+
+    def _record(self) -> Record:
+        return self._in_training() if self._run is None else self._ended(self._run)
+
+    def _in_training(self) -> Record:
+        info, rows = self._info, list(self._rows)
+        trace = None if info is None else info.trace()
+        return Record(
+            name=self.name,
+            status=RUNNING,
+            message=f"In training, at iteration {rows[-1].iteration:,}." if rows else "Getting ready.",
+            method="" if info is None else info.method,
+            stepsize=None if info is None else info.settings.get("method.stepsize"),
+            history=rows,
+            ledger=Ledger() if info is None else info.ledger,
+            costs=self.costs,
+            notes=self.notes,
+            yaml=self.yaml,
+            trace=trace if trace is None or self._norms is None else trace.with_norms(self._norms),
+            clients=self.clients,
+            features=self.features,
+        )
+
+    def _ended(self, run: Run) -> Record:
+        known: dict[str, Any] = {"clients": self.clients, "features": self.features}
+        if isinstance(run.model, TrainedModel):
+            known["coefficients"] = run.coefficients_table()
+        elif isinstance(run.model, TrainedAdditive):
+            known["importance"], known["families"] = run.importance(), run.model.kinds
+        ended = of_run(run, self.name, self.yaml, **known)
+        return replace(ended, notes=(*self.notes, *run.notes))
+
+
+def _features(data: VerticalData | VerticalDataset) -> list[int]:
+    if isinstance(data, VerticalData):
+        return [len(names) for names in data.columns]
+    return [int(np.prod(data.shapes[client])) for client in data.clients]

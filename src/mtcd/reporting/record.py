@@ -1,0 +1,115 @@
+"""What a report tells of one run: read from its folder, or known while it trains."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from mtcd.config.runs import CONFIG
+from mtcd.core.errors import MtcdError
+from mtcd.core.files import COEFFICIENTS, IMPORTANCE
+from mtcd.models.trees.model import model_from_json
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.reporting.trace.trace import Trace
+from mtcd.training.history import Measurement
+from mtcd.training.run import Run
+from mtcd.training.run_files import read_without_model
+
+RUNNING = "running"
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A run, finished or in training."""
+
+    name: str
+    status: str
+    message: str
+    method: str
+    stepsize: float | None
+    history: Sequence[Measurement]
+    ledger: Ledger
+    costs: Costs
+    notes: Sequence[str]
+    yaml: str | None
+    """The settings, if the command line wrote them."""
+    trace: Trace | None
+    """None of runs of older versions."""
+    clients: Sequence[str] = ()
+    features: Sequence[int] | None = None
+    """The numbers of features of the clients."""
+    coefficients: Sequence[Mapping[str, Any]] = ()
+    """Rows of ``run.coefficients_table()``, as numbers or text."""
+    importance: Sequence[Mapping[str, Any]] = ()
+    """Rows of ``run.importance()`` of trees, likewise."""
+    families: Sequence[str] | None = None
+    """The families of the clients of an additive model."""
+
+
+def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
+    """The record of a run that has ended; ``known``: clients, features, coefficients and other fields of the model."""
+    return Record(
+        name=name,
+        status=run.status,
+        message=run.message,
+        method=run.method,
+        stepsize=None if known.get("families") else run.stepsize,  # families choose their own
+        history=run.history.rows,
+        ledger=run.ledger,
+        costs=run.costs,
+        notes=run.notes,
+        yaml=yaml,
+        trace=run.trace,
+        **known,
+    )
+
+
+def read_record(folder: Path, name: str) -> Record:
+    """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is run."""
+    about, run = read_without_model(folder)
+    model = about.get("model") or about.get("split") or about.get("additive") or {}
+    try:
+        clients = run.trace.clients if run.trace is not None else tuple(model.get("clients", ()))
+        return of_run(
+            run,
+            name,
+            _text(folder / CONFIG),
+            clients=clients,
+            features=_features(model),
+            coefficients=_rows(folder / COEFFICIENTS),
+            importance=_rows(folder / IMPORTANCE),
+            families=_families(about.get("additive")),
+        )
+    except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
+        raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+
+
+def _features(model: Mapping[str, Any]) -> list[int] | None:
+    """Columns of a linear model; numbers in a sample of a split network."""
+    if "shapes" in model:
+        return [prod(shape) for shape in model["shapes"]]
+    return [len(names) for names in model["columns"]] if "columns" in model else None
+
+
+def _families(additive: Mapping[str, Any] | None) -> list[str] | None:
+    """The family of every client of an additive model."""
+    if additive is None:
+        return None
+    model = model_from_json(additive["model"])
+    return [family.kind for family in model.families(additive["clients"])]
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

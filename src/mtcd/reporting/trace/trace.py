@@ -1,0 +1,225 @@
+"""The trace of a training: its network, and which token went from whom to whom. A file of the run folder."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.files import read_zip
+from mtcd.network.kinds import kind_of
+from mtcd.network.topology import Network
+from mtcd.protocol.party import SERVER
+from mtcd.reporting.trace.tracer import MOST_WINDOWS, WINDOW, Tracer
+from mtcd.training.history import Measurement
+
+FORMAT = 1
+MOST_EDGES = 20_000
+MOST_KEPT = WINDOW * MOST_WINDOWS
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The network of a training and the messages that carried a token on it, most of them left out of a long one.
+
+    Clients are numbered as in ``clients``, the server is -1.
+    """
+
+    clients: tuple[str, ...]
+    kind: str
+    """Of the network: 'cycle', 'grid', ..., or 'network'."""
+    edges: Ints
+    """Links, a row (k, j) each: all of them, or ``MOST_EDGES`` of many."""
+    edges_total: int
+    server: bool
+    clusters: Ints | None = None
+    """The cluster of each client; None where tokens roam everywhere."""
+    tokens: int = 0
+    """The number of tokens; of methods without tokens, as if each client had one."""
+    messages: Ints = field(default_factory=lambda: np.empty((0, 4), np.int64))
+    """Token, sender, receiver and iteration, a row each, in the order in which they were sent."""
+    total: int = 0
+    """The number of all messages."""
+    windows: Ints | None = None
+    """Ranges [start, end) of rows that followed each other directly; None where no message was left out."""
+    before: Ints | None = None
+    """The visits of each client that had ended when each window began, a row each; None where they are not known."""
+    visits: Ints | None = None
+    """The visits of each client; None where they are not known."""
+    last_visits: Ints | None = None
+    """The iteration of the last one; -1: none yet."""
+    norms: NDArray[np.float64] | None = None
+    """The Euclidean norms of the clients' blocks at the end; None where there is no model."""
+
+    @classmethod
+    def of(cls, network: Network, clusters: Sequence[Sequence[int]] | None, server: bool) -> Self:
+        """The trace before the training."""
+        own = None
+        if clusters is not None:
+            own = np.empty(network.size, np.int64)
+            for c, members in enumerate(clusters):
+                own[list(members)] = c
+        return cls(network.clients, kind_of(network), _links(network), network.edges, server, own)
+
+    def with_messages(self, tracer: Tracer, rows: Sequence[Measurement], latest: bool = False) -> Self:
+        """The trace with what the tracer has seen, up to the last of these measurements.
+
+        ``latest``: the messages since the last call are the last window. Another thread may go on training.
+        """
+        if tracer.rounds:
+            return self._exchanged(tracer.rounds)
+        windows, spacing, total = [list(window) for window in tracer.windows], tracer.spacing, tracer.total
+        before = [list(visits) for visits in tracer.before]
+        if latest and spacing > WINDOW:
+            windows.append(
+                [sent for number, sent in tracer.latest() if number >= (len(windows) - 1) * spacing + WINDOW]
+            )
+            before = [*before, tracer.latest_before] if before and tracer.latest_before else []
+        messages = np.array([sent for window in windows for sent in window], np.int64).reshape(-1, 4)
+        messages[:, 3] = messages[:, 3].clip(min=0)  # a first pass counts up to 0
+        visits, last = _visits(tracer, rows)
+        return replace(
+            self,
+            tokens=tracer.tokens or (len(self.clients) if total else 0),
+            messages=messages,
+            total=len(messages) if spacing == WINDOW else total,
+            windows=None if spacing == WINDOW else _ranges([len(window) for window in windows if window]),
+            before=_before(windows, before) if spacing > WINDOW else None,
+            visits=visits,
+            last_visits=last,
+        )
+
+    def _exchanged(self, rounds: int) -> Self:
+        """The trace after rounds in which all neighbours exchanged messages: a few rounds of many."""
+        both = np.concatenate([self.edges, self.edges[:, ::-1]])[:MOST_KEPT]
+        whole = 2 * self.edges_total
+        shown = min(rounds, MOST_KEPT // max(1, len(both)))
+        at = np.linspace(1, rounds, shown).round().astype(np.int64)
+        messages = np.column_stack([np.tile(both[:, 0], shown), np.tile(both, (shown, 1)), np.repeat(at, len(both))])
+        complete = len(both) == whole and shown == rounds
+        everyone = np.full(len(self.clients), rounds, np.int64)
+        return replace(
+            self,
+            tokens=len(self.clients),
+            messages=messages,
+            total=whole * rounds,
+            windows=None if complete else _ranges([len(both)] * shown),
+            visits=everyone,
+            last_visits=everyone,
+        )
+
+    def with_blocks(self, parameters: Sequence[Any]) -> Self:
+        """The trace with the norms of these parameters, client by client; what follows the clients' is left out."""
+        return self.with_norms([block_norm(theta) for theta in parameters[: len(self.clients)]])
+
+    def with_norms(self, norms: Sequence[float]) -> Self:
+        """The trace with these norms of blocks."""
+        return replace(self, norms=np.array(norms, float))
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
+        np.savez_compressed(path, format=np.array(FORMAT), **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file; raises ``ValueError`` or ``KeyError`` if it is not valid."""
+        with np.load(read_zip(path), allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+        if found.pop("format", 0) != FORMAT:
+            raise ValueError(f"{path.name} is of another version")
+        plain = {"kind": str, "edges_total": int, "server": bool, "tokens": int, "total": int}
+        given = {name: plain[name](value.item()) if name in plain else value for name, value in found.items()}
+        trace = cls(**{**given, "clients": tuple(found["clients"].tolist())})
+        _check(trace, path.name)
+        return trace
+
+
+def block_norm(theta: Any) -> float:
+    """The Euclidean norm of a block: an array, or tensors by name without buffers. Trees have none."""
+    if hasattr(theta, "trees"):
+        return math.nan
+    if isinstance(theta, Mapping):
+        parameters = [value for name, value in theta.items() if not name.startswith("buffer.")]
+        return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in parameters))
+    return float(np.linalg.norm(theta))
+
+
+def _links(network: Network) -> Ints:
+    """The links, or of too many an even selection of them."""
+    stride, ahead = max(1, math.ceil(network.edges / MOST_EDGES)), 0
+    chosen: list[tuple[int, int]] = []
+    for k, near in enumerate(network.neighbours):
+        later = near[bisect_right(near, k) :]  # each link once
+        chosen.extend((k, j) for j in later[ahead::stride])
+        ahead = (ahead - len(later)) % stride
+    return np.array(chosen, np.int64).reshape(-1, 2)
+
+
+def _ranges(lengths: Sequence[int]) -> Ints:
+    """The ranges of rows of windows of these lengths."""
+    return np.array(list(pairwise([0, *accumulate(lengths)])), np.int64).reshape(-1, 2)
+
+
+def _before(windows: Sequence[Sequence[Any]], before: Sequence[Sequence[int]]) -> Ints | None:
+    """The visits before each window that has messages; None where they are not known for all."""
+    known = [visits for window, visits in zip(windows, before, strict=False) if window]
+    return np.array(known, np.int64) if len(known) == sum(map(bool, windows)) else None
+
+
+def _visits(tracer: Tracer, rows: Sequence[Measurement]) -> tuple[Ints | None, Ints | None]:
+    """The visits of each client, and the iterations of the last ones."""
+    K, iteration = tracer.clients, rows[-1].iteration if rows else 0
+    visits, polls = np.array(tracer.visits[:K]), np.array(tracer.polls[:K])
+    if tracer.ledger.hops:
+        hops, iterations = [0, *(row.hops for row in rows)], [0, *(row.iteration for row in rows)]
+        last = np.floor(np.interp(tracer.last_hops[:K], hops, iterations)).astype(np.int64)
+    elif polls.any():
+        visits, last = polls, np.array(tracer.last_polls[:K]) * tracer.hops_per_sync
+    elif tracer.total:  # every client takes part in every iteration
+        visits = last = np.full(K, iteration)
+    else:
+        return None, None
+    return visits, np.where(visits > 0, last, -1)
+
+
+def _check(trace: Trace, name: str) -> None:
+    """Reject a file whose parts do not fit together."""
+    K, messages = len(trace.clients), trace.messages
+    fitting = (
+        trace.edges.ndim == messages.ndim == 2
+        and trace.edges.shape[1] == 2
+        and messages.shape[1] == 4
+        and all(one is None or one.shape == (K,) for one in (trace.clusters, trace.visits, trace.last_visits))
+        and _fits_windows(trace, K)
+        and (trace.norms is None or trace.norms.shape == (K,))
+        and _within(trace.edges, 0, K)
+        and _within(messages[:, 1:3], SERVER, K)
+        and _within(messages[:, 0], 0, max(1, trace.tokens))
+        and (
+            trace.windows is None or (trace.windows.shape[1:] == (2,) and _within(trace.windows, 0, len(messages) + 1))
+        )
+    )
+    if not fitting:
+        raise ValueError(f"the parts of {name} do not fit together")
+
+
+def _fits_windows(trace: Trace, K: int) -> bool:
+    """Whether there are visits of all clients for each window, or none at all."""
+    if trace.before is None:
+        return True
+    return trace.windows is not None and trace.before.shape == (len(trace.windows), K)
+
+
+def _within(numbers: Ints, low: int, high: int) -> bool:
+    return numbers.dtype.kind == "i" and (not numbers.size or bool(low <= numbers.min() and numbers.max() < high))

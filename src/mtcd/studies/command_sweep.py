@@ -1,0 +1,82 @@
+"""mtcd sweep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mtcd.cli.train import RUNS
+from mtcd.core.terminal.options import ConfigOptions
+from mtcd.core.terminal.screen import aside, screen, show_notes
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import escape
+from mtcd.core.workers import Backend
+from mtcd.studies.command_select import plain_rows, shown
+from mtcd.studies.grid import parse_over
+from mtcd.studies.running import FAILED
+from mtcd.studies.sweep import BEST, TRAININGS, Sweep, sweep
+from mtcd_experiments.command import trainings_progress
+
+ROWS = 20  # settings in the table on the screen
+REASONS = 3  # of failures, on the screen
+
+
+def sweep_config(options: ConfigOptions, over: list[str], seeds: int, by: str | None, backend: Backend) -> int:
+    """Train the grid, write and show the outcome; returns the exit code."""
+    out = options.out or RUNS / f"{options.config.stem}-sweep"
+    values = parse_over(over)
+    changes = [*options.changes, *([] if options.seed is None else [f"seed={options.seed}"])]
+    with trainings_progress(options.quiet) as (show, _):
+        try:
+            found = sweep(options.config, values, seeds, out, backend.workers, backend.ray, by, changes, show)
+        except KeyboardInterrupt:
+            aside.print(escape(_interrupted(out)), highlight=False, soft_wrap=True)
+            return 130
+    failed = sum(record["row"]["status"] == FAILED for record in found.records)
+    if options.as_json:
+        said: dict[str, Any] = {"trainings": len(found.points), "kept": found.kept, "failed": failed, "by": found.by}
+        best = {"best": found.best, "config": str(out / BEST) if found.best is not None else None}
+        print(json.dumps(said | best | {"rows": plain_rows(found.rows()), "out": str(out)}))  # noqa: T201
+    elif not options.quiet:
+        _show(found, failed, out)
+    return 0 if failed < len(found.records) else 2
+
+
+def _show(found: Sweep, failed: int, out: Path) -> None:
+    if found.kept:
+        show_notes([f"{found.kept} of {len(found.points)} trainings were finished before."])
+    screen.print(settings_table(found))
+    reasons = dict.fromkeys(one["row"]["reason"] for one in found.records if one["row"]["status"] == FAILED)
+    show_notes(f"Failed: {reason}" for reason in list(reasons)[:REASONS])
+    if failed:
+        show_notes([f"{failed} of {len(found.points)} trainings failed: sweep.csv has the reasons."])
+    if found.best is not None:
+        screen.print(escape(found.best_sentence), highlight=False, soft_wrap=True)
+    screen.print(escape(f"Folder: {out}"), highlight=False, soft_wrap=True)
+
+
+def settings_table(found: Sweep) -> ScreenTable:
+    """A row for each setting, the best first: means over its seeds."""
+    relative = any(record["row"].get("gap") is not None for record in found.records)
+    columns = list(dict.fromkeys(["gap" if relative else "objective", found.by, "cost", "seconds"]))
+    rows = []
+    for group in sorted(found.groups, key=found.rank)[:ROWS]:
+        outcomes = [found.records[number]["row"] for number in group]
+        states = [row["status"] for row in outcomes]
+        said = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        settings = [shown(value) for value in found.points[group[0]].settings.values()]
+        rows.append([*settings, said, *(_mean([row.get(name) for row in outcomes]) for name in columns)])
+    titles = [*found.keys, "seeds", *(name.replace("_", " ") for name in columns)]
+    return ScreenTable(titles, rows, words=[*found.keys, "seeds"], best=True)
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{fmean(known):.4g}" if known else "-"
+
+
+def _interrupted(out: Path) -> str:
+    kept = len(list((out / TRAININGS).glob("*.json")))
+    return f"Interrupted: {kept} finished trainings are kept in {out / TRAININGS}. Run the same command to continue."

@@ -1,0 +1,234 @@
+"""sweep(): trainings over a grid of settings and seeds, and which settings are best."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mtcd.config.build import resolved_yaml
+from mtcd.config.schema import Config
+from mtcd.core.errors import ConfigError, MtcdError, did_you_mean
+from mtcd.core.files import check_writable, whole_file, write_whole
+from mtcd.core.optional import find
+from mtcd.core.rows import Rows
+from mtcd.core.workers import Backend
+from mtcd.models.metrics import find_metric
+from mtcd.studies.grid import Over, Point, grid
+from mtcd.studies.outcomes import Outcomes
+from mtcd.studies.running import FAILED, Progress, Running
+from mtcd.studies.work import Finished, Record
+from mtcd.training.history import PARTS
+
+TRAININGS, TABLE, PARQUET, BEST, PICTURE = "trainings", "sweep.csv", "sweep.parquet", "best.yaml", "sweep.png"
+WORDS = ("status", "reason")
+DIVERGED = "diverged"
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(Outcomes):
+    """The result of :func:`sweep`: a row for every training, in the order of the grid.
+
+    ``by`` names the column that decides which settings are best.
+    """
+
+    points: tuple[Point, ...]
+    records: tuple[Record, ...]
+    by: str
+    kept: int
+    """Trainings that an earlier sweep into the same folder had finished."""
+
+    def __repr__(self) -> str:
+        return f"Sweep({len(self.points)} trainings of {len(self.groups)} settings, best by {self.by}: {self.best})"
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that differ."""
+        return list(self.points[0].settings)
+
+    def rows(self) -> Rows:
+        """Settings, seed, status, reason, then the numbers."""
+        mixed = {key for key in self.keys if not _one_kind([point.settings[key] for point in self.points])}
+        return Rows(
+            {
+                **{key: _cell(value, key in mixed) for key, value in point.settings.items()},
+                "seed": point.seed,
+                **record["row"],
+            }
+            for point, record in zip(self.points, self.records, strict=True)
+        )
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The trainings of each setting, which differ in the seed."""
+        found: dict[str, list[int]] = {}
+        for number, point in enumerate(self.points):
+            found.setdefault(json.dumps(point.settings, sort_keys=True, default=str), []).append(number)
+        return list(found.values())
+
+    @property
+    def best_group(self) -> list[int]:
+        """The trainings of the best settings; an error if all failed."""
+        usable = [group for group in self.groups if any(self._counts(number) for number in group)]
+        if not usable:
+            raise MtcdError(f"No training of this sweep succeeded. {self.records[0]['row']['reason']}")
+        return min(usable, key=self.rank)
+
+    def _counts(self, number: int) -> bool:
+        """Whether a training has a result: it has the number that decides, and did not diverge."""
+        row = self.records[number]["row"]
+        return row["status"] not in (FAILED, DIVERGED) and row.get(self.by) is not None
+
+    def _reaches(self, number: int) -> bool:
+        """Whether it reached the gap, where one is asked for."""
+        config = self.points[number].config
+        return config is None or config.stop.gap is None or self.records[number]["row"]["status"] == "converged"
+
+    def rank(self, group: Sequence[int]) -> tuple[float, float]:
+        """First the share of seeds that failed, or did not reach the gap; then the mean of the deciding column."""
+        good = [number for number in group if self._counts(number)]
+        missed = sum(not (self._counts(number) and self._reaches(number)) for number in group) / len(group)
+        mean = fmean(self.records[number]["row"][self.by] for number in good) if good else math.inf
+        return missed, -mean if higher_is_better(self.by) else mean
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best settings; None if all trainings failed."""
+        try:
+            return self.points[self.best_group[0]].settings
+        except MtcdError:
+            return None
+
+    @property
+    def best_config(self) -> Config:
+        """The config with the best settings, and the first seed."""
+        config = next(self.points[number].config for number in self.best_group if self.points[number].config)
+        assert config is not None
+        return config
+
+    def plot(self, file: str | Path) -> None:
+        """Draw the curves of all settings, and the deciding column against each key."""
+        find("mtcd.studies.sweep_plots").plot_sweep(self, Path(file))
+
+    def write_all(self, folder: Path) -> list[Path]:
+        """Write the tables, the picture, and the config of the best settings; returns the files."""
+        files = [folder / TABLE, folder / PARQUET, folder / PICTURE]
+        self.write(files[0])
+        with whole_file(files[1]) as writing:
+            self.to_polars().write_parquet(writing)
+        with whole_file(files[2]) as writing:
+            self.plot(writing)
+        if self.best is not None:
+            files.append(folder / BEST)
+            write_whole(files[-1], f"# {self.best_sentence}\n{resolved_yaml(self.best_config)}")
+        return files
+
+    @property
+    def best_sentence(self) -> str:
+        """The best settings, and by what."""
+        group = self.best_group
+        values = [self.records[number]["row"][self.by] for number in group if self._counts(number)]
+        said = (
+            ", ".join(f"{key}={value}" for key, value in self.points[group[0]].settings.items()) or "the config's own"
+        )
+        missed = len(group) - sum(self._counts(number) and self._reaches(number) for number in group)
+        gap = self.best_config.stop.gap is not None
+        left = f"; {missed} of {len(group)} seeds {'did not reach the gap' if gap else 'failed'}" if missed else ""
+        return (
+            f"Best by mean {self.by.replace('_', ' ')} over {len(values)} seed(s): {said} ({fmean(values):.4g}){left}."
+        )
+
+
+def sweep(
+    config: str | Path | Mapping[str, Any],
+    over: Over | None = None,
+    seeds: int = 1,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    by: str | None = None,
+    changes: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Sweep:
+    """Train a config over a grid of settings and seeds, several at a time.
+
+    ``config`` is a config file, or its keys as a dict; ``over`` has the values of each key to try, such as
+    ``{"method.tokens": [1, 2, 4], "method.hops": [4, 16]}``. Seeds count from that of the config. Finished trainings
+    are kept in ``out``: the same sweep again, or a larger one, continues from them. A training that fails is a row with
+    its reason. ``workers`` is how many train at the same time: processes, or with ``ray`` ('local', 'auto', an address)
+    actors of Ray. ``by`` is the column by which the best settings are chosen, on average over the seeds: the cost if
+    the config has a gap to reach, else the first metric of the test set, else the objective.
+    """
+    points = grid(config, over or {}, seeds, changes)
+    folder = None if out is None else Path(out)
+    if folder is None:
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory() as scratch:
+            return _swept(points, Path(scratch), Backend(workers, ray), by, progress)
+    check_sweep_folder(folder)
+    found = _swept(points, folder, Backend(workers, ray), by, progress)
+    found.write_all(folder)
+    return found
+
+
+def _swept(points: list[Point], folder: Path, backend: Backend, by: str | None, progress: Progress | None) -> Sweep:
+    running = Running(points, Finished(folder / TRAININGS))
+    running.run(backend, progress or (lambda status: None))
+    records = tuple(running.records[number] for number in range(len(points)))
+    return Sweep(tuple(points), records, _deciding(by, points, records), running.kept)
+
+
+def check_sweep_folder(out: Path) -> None:
+    """Reject a folder that holds anything but a sweep."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out} is a file: choose another folder.")
+    known = {TRAININGS, TABLE, PARQUET, BEST, PICTURE}
+    others = (
+        sorted(one.name for one in out.iterdir() if one.name not in known and one.name[0] != ".")
+        if out.exists()
+        else []
+    )
+    if others:
+        raise ConfigError(f"{out} holds other files ({', '.join(others[:3])}): choose an empty or a new folder.")
+    check_writable(out)
+
+
+def _deciding(by: str | None, points: Sequence[Point], records: Sequence[Record]) -> str:
+    """The column that decides."""
+    rows = [record["row"] for record in records if record["row"]["status"] != FAILED]
+    numbers = list(
+        dict.fromkeys(name for row in rows for name, value in row.items() if name not in WORDS and value is not None)
+    )
+    if by is not None:
+        if rows and by not in numbers:
+            raise ConfigError(f"by: there is no column {by!r}; {did_you_mean(by, numbers)}")
+        return by
+    if any(point.config is not None and point.config.stop.gap is not None for point in points):
+        return "cost"
+    return next((name for name in numbers if name.startswith("test_")), "objective")
+
+
+def higher_is_better(column: str) -> bool:
+    """Whether more of it is better: of some metrics."""
+    part, _, metric = column.partition("_")
+    if column in ("accuracy", "test_accuracy"):
+        return True
+    return part in PARTS and find_metric(metric).higher_is_better
+
+
+def _one_kind(values: Sequence[Any]) -> bool:
+    """Whether these settings fit into one column as they are: all numbers, all texts, all true or false."""
+    kinds = {bool if isinstance(one, bool) else float if isinstance(one, int | float) else type(one) for one in values}
+    return len(kinds) == 1 and not kinds & {list, dict}
+
+
+def _cell(value: Any, as_text: bool) -> Any:
+    """A setting in the table; as text, lists and sections are JSON."""
+    if not as_text:
+        return value
+    return value if isinstance(value, str) else json.dumps(value)

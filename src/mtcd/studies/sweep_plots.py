@@ -1,0 +1,108 @@
+"""The picture of a sweep: curves of the best settings, and the deciding column over the grid."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mtcd.reporting.scripts import any_script
+from mtcd.reporting.styles import COLOURS, DASHES, plain
+from mtcd.studies.running import FAILED
+from mtcd.studies.sweep import Sweep, higher_is_better
+
+SHOWN = 8  # settings with curves
+LETTERS = 40  # of a label
+
+
+@any_script()
+def plot_sweep(sweep: Sweep, file: Path) -> None:
+    """Curves on the left; on the right the deciding column against one key, or a map of the first two."""
+    figure = Figure(figsize=(12.5, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _curves(left, sweep)
+    if len(sweep.keys) > 1:
+        _map(figure, right, sweep)
+    else:
+        _against(right, sweep)
+    figure.savefig(file, dpi=150)
+
+
+def _curves(axes: Axes, sweep: Sweep) -> None:
+    """One seed of each of the best settings: the gap, or the objective, against the cost."""
+    rows = [record["row"] for record in sweep.records]
+    what = "gap" if any(row.get("gap") is not None for row in rows) else "objective"
+    for place, group in enumerate(sorted(sweep.groups, key=sweep.rank)[:SHOWN]):
+        number = next((one for one in group if sweep.records[one]["curve"]), None)
+        if number is None:
+            continue
+        curve = sweep.records[number]["curve"]
+        x, y = (np.array(curve[name], dtype=float) for name in ("cost", what))
+        style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+        axes.plot(x, np.where(y > 0, y, np.nan), label=_label(sweep, number), linewidth=1.6, **style)
+    axes.set_xscale("symlog", linthresh=1.0)
+    axes.set_yscale("log")
+    axes.set_xlabel("communication cost")
+    axes.set_ylabel("relative gap (f - f*) / f*" if what == "gap" else "objective f")
+    axes.grid(alpha=0.25)
+    if axes.lines:
+        axes.legend(frameon=False, fontsize=8, title="best settings, first seed", title_fontsize=8)
+
+
+def _label(sweep: Sweep, number: int) -> str:
+    settings = sweep.points[number].settings
+    text = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()) or "the config"
+    return plain(text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…")
+
+
+def _value(sweep: Sweep, number: int) -> float:
+    row = sweep.records[number]["row"]
+    value = row.get(sweep.by)
+    return math.nan if row["status"] in (FAILED, "diverged") or value is None else float(value)
+
+
+def _mean(sweep: Sweep, group: list[int]) -> float:
+    values = [value for value in (_value(sweep, number) for number in group) if not math.isnan(value)]
+    return math.nan if not values else float(np.mean(values))
+
+
+def _against(axes: Axes, sweep: Sweep) -> None:
+    """Every seed as a dot, and the mean."""
+    groups, key = sweep.groups, (sweep.keys or ["the config"])[0]
+    for place, group in enumerate(groups):
+        values = [_value(sweep, number) for number in group]
+        axes.plot([place] * len(values), values, "o", color=COLOURS[0], alpha=0.4, markersize=4)
+    axes.plot(range(len(groups)), [_mean(sweep, group) for group in groups], color=COLOURS[1], marker="s", label="mean")
+    shown = [str(next(iter(sweep.points[group[0]].settings.values()), "")) for group in groups]
+    axes.set_xticks(range(len(groups)), [plain(text) for text in shown])
+    axes.set_xlabel(key)
+    axes.set_ylabel(sweep.by.replace("_", " "))
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=9)
+
+
+def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
+    """The mean over the seeds, for the first two keys; of further keys, the best value counts."""
+    across, down = sweep.keys[1], sweep.keys[0]
+    names = {key: list(dict.fromkeys(str(point.settings[key]) for point in sweep.points)) for key in (across, down)}
+    best = np.nanmax if higher_is_better(sweep.by) else np.nanmin
+    table = np.full((len(names[down]), len(names[across])), np.nan)
+    for group in sweep.groups:
+        settings = sweep.points[group[0]].settings
+        place = names[down].index(str(settings[down])), names[across].index(str(settings[across]))
+        values = [value for value in (table[place], _mean(sweep, group)) if not math.isnan(value)]
+        table[place] = best(values) if values else math.nan
+    shown = axes.imshow(table, cmap="viridis" if higher_is_better(sweep.by) else "viridis_r", aspect="auto")
+    if table.size <= 100:
+        for (i, j), value in np.ndenumerate(table):
+            text = "failed" if math.isnan(value) else f"{value:.3g}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=8, bbox={"color": "white", "alpha": 0.7, "pad": 1})
+    axes.set_xticks(range(len(names[across])), [plain(text) for text in names[across]])
+    axes.set_yticks(range(len(names[down])), [plain(text) for text in names[down]])
+    axes.set_xlabel(across)
+    axes.set_ylabel(down)
+    figure.colorbar(shown, ax=axes, label=f"mean {sweep.by.replace('_', ' ')} over the seeds")

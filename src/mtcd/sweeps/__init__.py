@@ -1,1 +1,0 @@
-"""Sweeps: trainings over a grid of settings and seeds."""

@@ -1,0 +1,129 @@
+"""Calls the callbacks of a training: errors name the callback, and stops are remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.state import Snapshot
+from mtcd.reporting.trace.trace import Trace
+from mtcd.training.callbacks.callback import Callback, Moment, RunInfo, Stopping
+from mtcd.training.history import Measurement
+from mtcd.training.run import Run
+
+
+class Calling:
+    """The callbacks of one training, in order. ``trained`` makes the model of parameters."""
+
+    def __init__(
+        self,
+        callbacks: Sequence[Callback] = (),
+        trained: Callable[[Sequence[Any]], Any] = lambda parameters: None,
+    ) -> None:
+        if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
+            raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
+        for one in callbacks:
+            if not isinstance(one, Callback):
+                raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")
+        self.callbacks, self.trained = callbacks, trained
+        self._kept = [one for one in callbacks if type(one).state is not Callback.state]
+        self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
+        self.stopped: str | None = None
+        """Which callback ended the training, and why."""
+
+    def check_private(self) -> None:
+        """Refuse callbacks that end a training with differential privacy, or choose its model.
+
+        They decide by measurements, which have no noise: what they decide would tell more than the budget counts.
+        """
+        for one in self.callbacks:
+            if one.ends_training or type(one).chosen is not Callback.chosen:
+                does = "ends the training" if one.ends_training else "chooses the model"
+                raise ConfigError(
+                    f"callbacks: {type(one).__name__} {does} by measurements, which have no noise: with privacy.dp "
+                    "what it decides would not be covered by the budget. Leave it out."
+                )
+
+    def start(
+        self,
+        method: str,
+        clients: tuple[str, ...],
+        settings: Any,
+        history: Sequence[Measurement],
+        ledger: Ledger,
+        trace: Callable[[], Trace],
+    ) -> None:
+        """Before the first iteration."""
+        self._each("on_start", lambda stop: RunInfo(method, clients, settings, tuple(history), stop, ledger, trace))
+
+    def measured(self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]) -> None:
+        """After a measurement."""
+        self._each("on_measure", lambda stop: Moment(lambda: row, fraction, parameters, self.trained, stop))
+
+    def synced(self, measure: Callable[[], Measurement], fraction: float, parameters: Callable[[], list[Any]]) -> None:
+        """After a sync."""
+        self._each("on_sync", lambda stop: Moment(measure, fraction, parameters, self.trained, stop))
+
+    def end(self, run: Run) -> None:
+        """After the training."""
+        self._each("on_end", lambda stop: run)
+
+    def close(self) -> None:
+        """Release what the callbacks hold; one that fails does not keep the others from it."""
+        with ExitStack() as stack:
+            for one in reversed(self.callbacks):  # a stack is unwound from its end
+                stack.callback(_called, one, "close")
+
+    def chosen(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
+        """The parameters of the model of the run, and notes on them."""
+        for one in self.callbacks:
+            found = _called(one, "chosen")
+            if found is not None:
+                return found[0], (found[1],)
+        return parameters, ()
+
+    def state(self) -> Snapshot:
+        """What a checkpoint keeps of all callbacks that have something to keep."""
+        states = [_called(one, "state") for one in self._kept]
+        named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
+        tensors = {f"callback/{i}/{name}": value for i, name, value in named}
+        return Snapshot(
+            {"callbacks": [dict(state.facts) for state in states], "callback_kinds": self._kinds()}, tensors
+        )
+
+    def restore(self, state: Snapshot) -> None:
+        """Restore the callbacks from a checkpoint that was written with ones of the same kinds; others start anew."""
+        if state.facts.get("callback_kinds") != self._kinds():
+            return
+        for i, (one, facts) in enumerate(zip(self._kept, state.facts["callbacks"], strict=True)):
+            prefix = f"callback/{i}/"
+            own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
+            _called(one, "restore", Snapshot(facts, own))
+
+    def _kinds(self) -> list[str]:
+        return [type(one).__name__ for one in self._kept]
+
+    def _each(self, hook: str, told: Callable[[Stopping], Any]) -> None:
+        for one in self.callbacks:
+            _called(one, hook, told(partial(self._stop, type(one).__name__)))
+
+    def _stop(self, name: str, reason: str = "") -> None:
+        if self.stopped is None:
+            self.stopped = f"{name}: {reason}" if reason else name
+
+
+def _called(one: Callback, hook: str, *given: Any) -> Any:
+    """What a method of a callback returns; an error names both."""
+    try:
+        return getattr(one, hook)(*given)
+    except MtcdError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        raise MtcdError(
+            f"The callback {type(one).__name__} failed in {hook}: {type(error).__name__}: {error}. "
+            "Correct it, or leave it out."
+        ) from error

@@ -1,0 +1,63 @@
+"""Writes the measurements of a training to a CSV file while it runs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.files import check_writable, write_whole
+from mtcd.core.rows import Rows
+from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
+
+HEADER = b"iteration,"
+"""What a history begins with."""
+
+
+@CALLBACKS.register("csv")
+@dataclass
+class CsvWriter(Callback):
+    """Writes one row per measurement to ``file``, with the columns of history.csv, as they are measured."""
+
+    file: str | Path = "history.csv"
+
+    def on_start(self, info: RunInfo) -> None:
+        path = Path(self.file)
+        check_writable(path.parent)
+        self._check_ours(path)
+        self._rows = Rows(row.row() for row in info.history)
+        self._write_all()
+
+    @staticmethod
+    def _check_ours(path: Path) -> None:
+        """Reject an existing file that is not such a history."""
+        try:
+            if path.exists():
+                with path.open("rb") as file:
+                    start = file.read(len(HEADER))
+                if start not in (b"", HEADER):
+                    raise ConfigError(f"{path} is another file, not a history: choose another name.")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another file.") from None
+
+    def on_measure(self, moment: Moment) -> None:
+        row = moment.measurement.row()
+        self._rows.append(row)
+        if set(row) <= set(self._columns):
+            self._append(row)
+        else:  # the first row, or a metric that was not there before
+            self._write_all()
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        try:
+            with Path(self.file).open("a", newline="") as file:
+                csv.DictWriter(file, self._columns).writerow(row)
+        except OSError as error:
+            raise MtcdError(f"{self.file} could not be written: {error.strerror or error}.") from None
+
+    def _write_all(self) -> None:
+        self._columns = self._rows.columns
+        write_whole(Path(self.file), self._rows.to_csv() if self._rows else "")

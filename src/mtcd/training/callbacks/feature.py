@@ -1,0 +1,15 @@
+"""Callbacks: objects that are called during a training."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    public_names={
+        "Callback": "mtcd.training.callbacks.callback",
+        "CsvWriter": "mtcd.training.callbacks.csv",
+        "EarlyStopping": "mtcd.training.callbacks.early_stopping",
+        "KeepBest": "mtcd.training.callbacks.keep_best",
+        "MLflowWriter": "mtcd.training.callbacks.mlflow",
+        "Moment": "mtcd.training.callbacks.callback",
+        "TensorBoardWriter": "mtcd.training.callbacks.tensorboard",
+    },
+)

@@ -1,0 +1,35 @@
+"""Writes the measurements of a training as scalars for TensorBoard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+
+from mtcd.core.optional import find
+from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
+from mtcd.training.columns import numbers
+
+
+@CALLBACKS.register("tensorboard")
+@dataclass
+class TensorBoardWriter(Callback):
+    """Writes every measured number to the folder ``folder``, by iteration: look at it with ``tensorboard --logdir``."""
+
+    folder: str | Path = "runs/tensorboard"
+
+    def on_start(self, info: RunInfo) -> None:
+        self._events = find("tensorboard.compat.proto.event_pb2")
+        self._summaries = find("tensorboard.compat.proto.summary_pb2")
+        self._writer = find("tensorboard.summary.writer.event_file_writer").EventFileWriter(str(self.folder))
+
+    def on_measure(self, moment: Moment) -> None:
+        summary = self._summaries.Summary()
+        for name, value in numbers(moment.measurement).items():
+            summary.value.add(tag=name, simple_value=value)
+        step = moment.measurement.iteration
+        self._writer.add_event(self._events.Event(wall_time=time(), step=step, summary=summary))
+
+    def close(self) -> None:
+        if hasattr(self, "_writer"):
+            self._writer.close()

@@ -1,0 +1,146 @@
+"""The measurements of a training: one row each."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.rows import Rows
+from mtcd.protocol.ledger.ledger import LINKS, Totals
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
+LEARNT = ("epoch", "accuracy", "test_accuracy")
+PARTS = ("train", "test")
+"""The samples that metrics are of: their names begin with it, as in 'test_auc'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The state of a training at one moment.
+
+    ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f - f*)/|f*|,
+    None where f* was not asked for. ``seconds`` is time spent training, not measuring. ``epoch`` counts passes
+    over the samples, ``accuracy`` is that on them and ``test_accuracy`` that on others; None where not known.
+    ``metrics`` are those on the training samples ('train_auc') and on others ('test_auc'); a name is left out where
+    its value was not computed at this moment, or is not defined.
+    """
+
+    iteration: int
+    hops: int
+    syncs: int
+    objective: float
+    gap: float | None
+    cost: float
+    messages: Totals
+    floats: Totals
+    seconds: float
+    epoch: float | None = None
+    accuracy: float | None = None
+    test_accuracy: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def row(self) -> dict[str, Any]:
+        """One flat row, as in history.csv."""
+        row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        for what in ("messages", "floats"):
+            row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
+        row |= {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
+        return row | dict(self.metrics)
+
+    @staticmethod
+    def from_row(row: dict[str, str]) -> Measurement:
+        """The inverse of ``row``, from text; older files have no columns about learning, or no metrics."""
+        totals = [{link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")]
+        return Measurement(
+            int(row["iteration"]),
+            int(row["hops"]),
+            int(row["syncs"]),
+            float(row["objective"]),
+            float(row["gap"]) if row["gap"] else None,
+            float(row["cost"]),
+            totals[0],
+            totals[1],
+            float(row["seconds"]),
+            **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
+            metrics=_metrics(row),
+        )
+
+
+def _metrics(row: Mapping[str, str]) -> dict[str, float]:
+    """The metrics of a row. The accuracy on test samples is one of them if that on training samples is."""
+    others = () if row.get("train_accuracy") else LEARNT
+    named = {name: value for name, value in row.items() if name.partition("_")[0] in PARTS and name not in others}
+    return {name: float(value) for name, value in named.items() if value}
+
+
+@dataclass(frozen=True)
+class History:
+    """All measurements of a run, in order.
+
+    ``history["gap"]`` is a column as an array; iterating gives the measurements.
+    """
+
+    rows: Sequence[Measurement]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "History(no measurements)"
+        first, last = self.rows[0], self.rows[-1]
+        gap = "" if last.gap is None else f", gap {last.gap:.3g}"
+        return (
+            f"History({len(self.rows):,} measurements, to iteration {last.iteration:,}: "
+            f"objective {first.objective:.6g} to {last.objective:.6g}{gap})"
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all metrics of the run, such as 'train_auc'."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.metrics))
+
+    def __getitem__(self, column: str) -> Array:
+        rows = self.to_rows()
+        if rows and column not in rows.columns:
+            raise KeyError(column)
+        values = [row.get(column) for row in rows]  # a metric is not in every row
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+    def to_rows(self) -> Rows:
+        """A flat row for each measurement, as in history.csv."""
+        return Rows(row.row() for row in self.rows)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A data frame of polars, a row for each measurement."""
+        return self.to_rows().to_polars()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame of pandas, a row for each measurement."""
+        return self.to_rows().to_pandas()
+
+    def write(self, path: Path) -> None:
+        """As CSV; numbers are written so that they read back exactly."""
+        path.write_bytes(self.to_rows().to_csv().encode())
+
+    @staticmethod
+    def read(path: Path) -> History:
+        """From CSV."""
+        with path.open(newline="") as file:
+            rows = [Measurement.from_row(row) for row in csv.DictReader(file)]
+        if not rows:
+            raise ValueError(f"{path} is empty")
+        return History(rows)

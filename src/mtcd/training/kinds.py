@@ -1,0 +1,215 @@
+"""Kinds of models: what differs between linear models, trees and split networks when they are trained.
+
+A kind is found by the class of the model, without importing the others: ``mtcd.train`` has no branch per kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import networkx as nx
+from numpy.typing import ArrayLike
+
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.sources import BlockSources
+from mtcd.data.vertical import VerticalData
+from mtcd.engines.kinds import EngineSettings
+from mtcd.methods.default import default_method, default_note
+from mtcd.methods.default import kind_of as default_kind
+from mtcd.methods.method import Method, with_privacy
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network, make_network
+from mtcd.privacy.settings import Privacy
+from mtcd.protocol.engine import Recipe
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.party import Parties
+from mtcd.training.checkpoints import Checkpoints
+from mtcd.training.observer import Scored
+from mtcd.training.pace import Pace
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
+
+GivenNetwork: TypeAlias = Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``mtcd.train``."""
+
+    data: Any
+    model: Any
+    network: Any
+    method: Any
+    stop: Stop | None
+    costs: Costs
+    seed: int
+    standardise: bool
+    compute: Any
+    checkpoint: str | Path | None
+    resume: bool
+    metrics: Sequence[str] | None
+    start: Run | Mapping[str, ArrayLike] | None
+    privacy: Privacy
+    engine: EngineSettings | None
+
+    def connected(self) -> AbstractContextManager[object]:
+        """The context of the engine, where its processes have to read the data before the training begins."""
+        if self.engine is not None and isinstance(self.data, BlockSources):
+            return self.engine.connected()
+        return nullcontext()
+
+    def refuse(self, why: str, *names: str) -> None:
+        """Reject arguments that this kind of model does not have."""
+        for name in names:
+            given = getattr(self, name)
+            if given is not None and given is not False:
+                raise ConfigError(f"{name} {why}")
+
+
+class Training(Protocol):
+    """A model on its data, with a method over a network: the parts that differ for linear models and split networks."""
+
+    network: Network
+    method: Method
+    """The training with a resolved step size."""
+    stop: Stop
+    seed: int
+    worst_end: float
+
+    @property
+    def problem(self) -> Scored:
+        """The problem that is measured."""
+
+    @property
+    def best(self) -> float | None:
+        """f*, if a gap is requested."""
+
+    @property
+    def pace(self) -> Pace:
+        """The spacing of measurements."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the run, for the user."""
+
+    @property
+    def checkpoints(self) -> Checkpoints | None:
+        """The checkpoint file, if any."""
+
+    def computing(self) -> AbstractContextManager[object]:
+        """The context in which the training runs."""
+
+    def parties(self) -> Parties:
+        """The parties, ready to start."""
+
+    def recipe(self) -> Recipe:
+        """How the same parties are made in several processes."""
+
+    def ledger(self) -> Ledger:
+        """An empty ledger, with the bytes of a number."""
+
+    def trained(self, parameters: Sequence[Any]) -> Any:
+        """The model with these parameters; None if they are not finite."""
+
+    def divergence(self, measured: bool) -> str:
+        """The reason of a divergence, and advice; ``measured``: whether there is any measurement."""
+
+
+class ModelKind(Protocol):
+    """What a kind of model brings to a training. An implementation has no state: see the modules in ``KINDS``."""
+
+    linear: bool
+    """Whether representations are linear or additive, as encryption and the transports need them."""
+    reads_sources: bool
+    """Whether blocks may stay with the processes of an engine (``BlockSources``)."""
+
+    def check(self, asked: Request) -> None:
+        """Reject arguments that this kind does not have."""
+
+    def default_stop(self, method: Method) -> Stop:
+        """The stop rule, unless one is given."""
+
+    def training(self, asked: Request) -> Training:
+        """The training, checked. ``asked`` is complete: a network, a stop rule, a method with its privacy."""
+
+
+KINDS = {
+    "mtcd.models.glm.model:Glm": "mtcd.models.glm.sourced_training:LINEAR",
+    "mtcd.models.trees.model:Additive": "mtcd.models.trees.training:ADDITIVE",
+    "mtcd.models.splitnet.model:SplitModel": "mtcd.models.splitnet.training:SPLIT",
+}
+"""The kind of each class of models. In the new layout every folder of ``models`` adds its own line, as plugins do."""
+
+
+def kind_of(model: object) -> ModelKind:
+    """The kind of a model, by the first of its classes that has one."""
+    for base in type(model).__mro__:
+        home = KINDS.get(f"{base.__module__}:{base.__qualname__}")
+        if home is not None:
+            module, name = home.split(":")
+            kind: ModelKind = getattr(import_module(module), name)
+            return kind
+    raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
+
+
+def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
+    """The request with its network, stop rule and private method, checked; the kind of its model; notes for the run."""
+    if asked.method is not None and not isinstance(asked.method, Method):
+        raise ConfigError(
+            "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, but is "
+            f"{asked.method!r}."
+        )
+    kind = kind_of(asked.model)
+    data = asked.data
+    if isinstance(data, BlockSources) and (asked.engine is None or not kind.reads_sources):
+        data = data.read()
+
+    _check(data, VerticalData, VerticalDataset, BlockSources)
+    _check(asked.stop or Stop(gap=1), Stop)
+    _check(asked.costs, Costs)
+    _check(asked.privacy, Privacy)
+    check_whole("seed", asked.seed, least=0)
+    network = as_network(asked.network, data.clients, asked.seed)
+
+    method = asked.method
+    if method is None:
+        method = default_method(default_kind(asked.model), network.connected, asked.privacy)
+    method = with_privacy(method, asked.privacy, split=not kind.linear)
+    notes = () if asked.method is not None else (default_note(method, network.connected),)
+
+    if asked.engine is not None and not isinstance(asked.engine, EngineSettings):
+        raise ConfigError(f"engine must be a kind of engine, such as mtcd.Ray(), but is {asked.engine!r}.")
+    if asked.resume and asked.checkpoint is None:
+        raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
+    asked = replace(asked, data=data, network=network, method=method)
+    kind.check(asked)
+
+    stop = asked.stop or kind.default_stop(method)
+    stop.check(method, network, asked.costs)
+    return replace(asked, stop=stop), kind, notes
+
+
+def _check(given: object, *kinds: type) -> None:
+    if not isinstance(given, kinds):
+        raise ConfigError(f"train needs a {' or '.join(one.__name__ for one in kinds)}, but got {given!r}.")
+
+
+def as_network(network: GivenNetwork, clients: tuple[str, ...], seed: int) -> Network:
+    """The network from a name, graph or edges, checked against the clients."""
+    if isinstance(network, str):
+        return make_network(network, clients, seed=seed)
+    if isinstance(network, Network):
+        if network.clients != clients:
+            raise ConfigError("The network and the data do not have the same clients in the same order.")
+        return network
+    if not isinstance(network, nx.Graph | Iterable):
+        raise ConfigError(f"network must be a name, a graph, edges or a Network, but is {network!r}.")
+    return network_from_edges(network, clients)

@@ -1,0 +1,346 @@
+"""Observes a training through its engine: measures progress, and applies the stop and divergence rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from mtcd.core.errors import MtcdError
+from mtcd.models.score import Score
+from mtcd.protocol.engine import Engine
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.party import Progress
+from mtcd.training.callbacks.calling import Calling
+from mtcd.training.columns import has_begun
+from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
+from mtcd.training.history import Measurement
+from mtcd.training.pace import Growing, Pace
+from mtcd.training.plateau import PLATEAU, Plateau, PlateauHistory
+from mtcd.training.stop import Stop
+
+# Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for so many samples,
+# as ranking the samples of a large table takes longer than a hop
+METRICS_SPACING, METRICS_SAMPLES = 1.1, 2000
+# A model this much below the optimum, as a share of it or of 1, is no rounding
+BELOW_OPTIMUM = 1e-9
+STOPPED, INTERRUPTED = "stopped", "interrupted"
+
+Watch = Callable[[Measurement, float], None]
+Keep = Callable[["Observer", bool], None]
+
+
+class Scored(Protocol):
+    """The measurements of a model on data."""
+
+    def score(self, parameters: Sequence[Any]) -> Score:
+        """The score, from the parameters of all clients."""
+
+    def read_off(self, aggregate: Any, penalty: float) -> float:
+        """f, from the aggregate and the penalty of a token."""
+
+    def metrics(self, aggregate: Any, parameters: Callable[[], Sequence[Any]]) -> Mapping[str, float]:
+        """The metrics, from the aggregate of a token; those of a test set from the parameters of all clients."""
+
+
+class Observer:
+    """Observes a training through its engine: measures it, and ends it at a limit or when it diverges.
+
+    ``best`` is f*, where gaps are asked for. ``worst_end``: see :class:`mtcd.training.divergence.Divergence`. ``keep``
+    is called after every measurement, with whether it is the last. ``pausing``: see ``advance``.
+    """
+
+    def __init__(
+        self,
+        problem: Scored,
+        engine: Engine,
+        costs: Costs,
+        best: float | None,
+        worst_end: float,
+        pausing: bool = False,
+        pace: Pace | None = None,
+        keep: Keep | None = None,
+        callbacks: Calling | None = None,
+    ) -> None:
+        self.problem, self.engine, self.costs, self.best, self.worst_end = problem, engine, costs, best, worst_end
+        self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
+        self.callbacks = callbacks or Calling()
+        self.rows: list[Measurement] = []
+        self.clock = _Clock()
+        self._observations: Iterator[Progress | None] | None = None
+        self._latest: Progress | None = None
+        self._due: float = 0
+        self._metrics_at: int | None = None
+        self._plateau: PlateauHistory | None = None
+        self._syncs = 0
+        """The syncs that the callbacks have seen."""
+
+    def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
+        """Continue an earlier training with these measurements and this ledger."""
+        self.rows[:] = rows
+        for name, value in ledger.to_dict().items():
+            setattr(self.engine.ledger, name, value)
+        self.clock.add(rows[-1].seconds)
+        self._metrics_at = max((row.iteration for row in rows if row.metrics), default=None)
+        self._syncs = rows[-1].syncs
+
+    def run(self, stop: Stop, watch: Watch | None) -> str:
+        """Run until a limit is reached; returns the status."""
+        try:
+            status = self.advance(stop, watch)
+        except KeyboardInterrupt:
+            if self._latest is None or not self.rows:
+                raise
+            return self._interrupted(self._latest)
+        assert status is not None  # no pause was requested
+        return status
+
+    def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
+        """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
+
+        Called again, it continues. Built with ``pausing``, it checks the time after every message, otherwise only at
+        observations.
+        """
+        limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
+        if self._observations is None and self.rows:  # it continues an earlier training
+            self._due = self._next(self.rows[-1].iteration, stop)
+        self._due = min(self._due, limit)
+        ended = self._ended(stop) if self.rows else None
+        if ended is not None:  # the training that it continues had ended
+            return ended
+        if self.callbacks.stopped is not None:
+            return STOPPED
+        if self._observations is None:
+            self._observations = self.engine.run(self.pausing)
+        # these limits are checked at every observation
+        wants_syncs = self.callbacks.wants_syncs
+        often = stop.seconds is not None or stop.cost is not None or wants_syncs
+        self.engine.skip_to(0 if often else self._due)
+        with np.errstate(all="ignore"), self.clock.running():  # overflows are detected by measurements
+            for progress in self._observations:
+                if progress is not None:
+                    self._latest = progress
+                    if wants_syncs:
+                        self._sync(progress, stop)
+                    if progress.hop >= self._due or (often and self._out_of_time_or_money(stop)):
+                        status = self._measure(progress, stop, watch)
+                        if status is not None:
+                            return status
+                        self._due = min(self._next(progress.hop, stop), limit)
+                        if not often:
+                            self.engine.skip_to(self._due)
+                if perf_counter() >= until:
+                    return None
+            if self.engine.status is not None:
+                return self._ended_by_parties(self.engine.status)
+        raise MtcdError("No message is under way, but the training has not ended. This is a defect in the method.")
+
+    def _ended_by_parties(self, status: str) -> str:
+        """The parties ended the training by their own stop rules, before the observer did."""
+        if status != DIVERGED and self._latest is not None and self._latest.hop > self.rows[-1].iteration:
+            with self.clock.paused():
+                self.rows.append(self._model_row(self._latest))
+        return status
+
+    def _interrupted(self, progress: Progress) -> str:
+        """Measure the model that the clients hold after an interrupt."""
+        with self.clock.paused():
+            held = self._held()
+            if self._rule().at_the_end(held.objective):
+                return DIVERGED
+            row = self._row(progress, held)
+            if row.iteration == self.rows[-1].iteration:
+                self.rows.pop()
+            self.rows.append(row)
+            return INTERRUPTED
+
+    def _out_of_time_or_money(self, stop: Stop) -> bool:
+        if self.rows and self._latest is not None and self._latest.hop <= self.rows[-1].iteration:
+            return False  # this moment was measured before
+        if stop.seconds is not None and self._seconds() >= stop.seconds:
+            return True
+        return stop.cost is not None and self.costs.total(self.engine.ledger) >= stop.cost
+
+    def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
+        with self.clock.paused():
+            score = self._score(progress)
+            row = self._row(progress, score)
+            diverged = not stop.reached(row) and self._is_hopeless(score.objective)
+            if not math.isfinite(score.objective):  # not a measurement; at the end, there is no model
+                return DIVERGED if diverged or stop.reached(row) or not self.rows else None
+            if diverged:
+                self.rows.append(row)
+                return DIVERGED
+            ends = stop.reached(row) or self._on_plateau(stop, self.rows, row)
+            if ends and progress.aggregate is not None:  # at the end, measure the model, not the token
+                row = self._model_row(progress)
+            self.rows.append(row)
+            fraction, last = stop.fraction(row, self.rows[0].gap), True
+            try:
+                self.callbacks.measured(row, fraction, self.engine.parameters)
+                status = self._ended(stop) or self._stopped(progress)
+                last = status is not None
+            finally:  # after the callbacks, whose state is kept too; also if one fails
+                if self.keep is not None:
+                    self.keep(self, last)
+            if watch is not None:
+                watch(row, fraction)
+            return status
+
+    def _sync(self, progress: Progress, stop: Stop) -> None:
+        """Tell callbacks of a sync. A training that they end is measured once more."""
+        if progress.t > self._syncs and self.rows:
+            self._syncs = progress.t
+            with self.clock.paused():
+                fraction = stop.fraction(self.rows[-1], self.rows[0].gap)
+                self.callbacks.synced(lambda: self._model_row(progress), fraction, self.engine.parameters)
+            if self.callbacks.stopped is not None:
+                self._due = progress.hop
+
+    def _stopped(self, progress: Progress) -> str | None:
+        """The status, if a callback has ended the training; its last row is then of the model, not of the token."""
+        if self.callbacks.stopped is None:
+            return None
+        if progress.aggregate is not None:
+            self.rows[-1] = self._model_row(progress)
+        return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
+
+    def _next(self, iteration: int, stop: Stop) -> float:
+        """The iteration of the next measurement."""
+        usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
+        return min(usual, stop.next_window(iteration, self.pace.epoch))
+
+    def _on_plateau(self, stop: Stop, earlier: Sequence[Measurement], row: Measurement) -> str | None:
+        """The status, if this measurement, after the earlier ones, has reached the plateau."""
+        rule, epoch, ledger = stop.plateau, self.pace.epoch, self.engine.ledger
+        if not isinstance(rule, Plateau) or epoch is None:
+            return None
+        if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
+            return None
+        if self._plateau is None or self._plateau.rule != rule:
+            self._plateau = PlateauHistory(rule, epoch)
+        return PLATEAU if self._plateau.reached(earlier, row) else None
+
+    def _ended(self, stop: Stop) -> str | None:
+        """The status, if the last measurement ended the training."""
+        now = self.rows[-1].objective
+        status = stop.reached(self.rows[-1]) or self._on_plateau(stop, self.rows[:-1], self.rows[-1])
+        return DIVERGED if status and self._rule().at_the_end(now) else status
+
+    def _is_hopeless(self, objective: float) -> bool:
+        """Whether the training has diverged."""
+        seen = self.engine.epoch_loss()
+        return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
+
+    def _rule(self, start: float = math.nan) -> Divergence:
+        """Set up the divergence rule with the first measurement; ``start`` is it, if this is the first."""
+        return Divergence(self.rows[0].objective if self.rows else start, self.worst_end)
+
+    def _score(self, progress: Progress) -> Score:
+        if progress.aggregate is not None:
+            objective = self.problem.read_off(progress.aggregate, progress.penalty)
+            if not self._metrics_due(progress) or not math.isfinite(objective):
+                return Score(objective)
+            self._metrics_at = progress.hop
+            metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
+            return Score(objective, None, metrics.get("test_accuracy"), metrics)
+        return self._held()
+
+    def _metrics_due(self, progress: Progress) -> bool:
+        """Whether it is time for metrics: a rule that depends on the iterations alone, so that reruns agree."""
+        last = self._metrics_at
+        spacing = len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
+        return last is None or progress.hop >= max(METRICS_SPACING * last, last + spacing)
+
+    def _model_row(self, progress: Progress) -> Measurement:
+        """A measurement of the model that the parties hold, and not of the token."""
+        return self._row(progress, self._held())
+
+    def _held(self) -> Score:
+        """The score of the model that the parties hold; an error if it is better than the optimum."""
+        score = self.problem.score(self.engine.parameters())
+        if self.best is None or not math.isfinite(score.objective):
+            return score
+        if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
+            raise MtcdError(
+                f"The model has an objective of {score.objective:.9g}, which is below the optimum of {self.best:.9g} "
+                "that was computed from the derivatives of the loss. So the value of the loss does not belong to its "
+                "gradient and hessian_product: correct the loss, or stop at a number of iterations instead of a gap."
+            )
+        return score
+
+    def _seconds(self) -> float:
+        """The time spent training, in the simulation if it is one."""
+        return self.clock.seconds() if self.engine.seconds is None else self.engine.seconds
+
+    def _row(self, progress: Progress, score: Score) -> Measurement:
+        account, ledger = self.costs.account, self.engine.ledger
+        return Measurement(
+            iteration=progress.hop,
+            hops=ledger.hops,
+            syncs=progress.t,
+            objective=score.objective,
+            gap=None if self.best is None else (score.objective - self.best) / abs(self.best),
+            cost=self.costs.total(ledger),
+            messages=ledger.messages(account),
+            floats=ledger.floats(account),
+            seconds=self._seconds(),
+            epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
+            accuracy=score.accuracy,
+            test_accuracy=score.test_accuracy,
+            metrics=dict(score.metrics),
+        )
+
+
+class _Clock:
+    """The time spent training, without that of measurements."""
+
+    def __init__(self) -> None:
+        self._started: float | None = None
+        self._before = 0.0
+
+    def seconds(self) -> float:
+        return self._before + (0.0 if self._started is None else perf_counter() - self._started)
+
+    def add(self, seconds: float) -> None:
+        """The seconds of the earlier training that this one continues."""
+        self._before += seconds
+
+    def _stop(self) -> None:
+        self._before, self._started = self.seconds(), None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._started = perf_counter()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self._stop()
+        try:
+            yield
+        finally:
+            self._started = perf_counter()
+
+
+def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
+    """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and why."""
+    epochs = "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
+    if status == "converged":
+        return f"Reached the gap asked for {at}."
+    if status == INTERRUPTED:
+        return f"Interrupted {at}; the model is the one the clients held then."
+    if status == PLATEAU:
+        return f"Stopped on a plateau {at}."
+    if status == STOPPED:
+        return f"Stopped {at}, by {stopped}."
+    return f"Stopped at the limit of {status} {at}."

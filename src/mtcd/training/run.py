@@ -1,0 +1,315 @@
+"""A run: the result of a training. It predicts, and is saved and loaded without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError, DivergedError, MtcdError
+from mtcd.core.files import CHECKPOINTS, fresh_folder, write_all
+from mtcd.core.optional import find
+from mtcd.core.rows import Rows
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.models.metrics import Outputs, all_metrics, find_metric
+from mtcd.models.trained import Trained
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.reporting.trace.trace import Trace
+from mtcd.training.history import LEARNT, History, Measurement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import nn
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of :func:`mtcd.train`.
+
+    ``status``: converged, iterations, epochs, seconds, cost, stopped (by a callback), interrupted or diverged;
+    ``message`` says it in a sentence. A diverged run has no model: asking for one is an error that says what to do.
+    """
+
+    status: str
+    message: str
+    method: str
+    stepsize: float | None
+    """The step size that was used; None of a method without one."""
+    history: History
+    ledger: Ledger
+    costs: Costs
+    model: Trained | None
+    notes: tuple[str, ...] = ()
+    trace: Trace | None = None
+    """The network, and which token went from whom to whom; None of runs of older versions."""
+
+    def __repr__(self) -> str:
+        last = self.final
+        gap = "" if last.gap is None else f", gap={last.gap:.3g}"
+        stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
+        return (
+            f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
+            f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, cost={last.cost:.6g}, "
+            f"seconds={last.seconds:.3g},\n"
+            f"{_metrics_line(last)}    model={self.model!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook: a table, and the curve of its gap or objective."""
+        shown: str = find("mtcd.reporting.html").run_html(self)
+        return shown
+
+    @property
+    def final(self) -> Measurement:
+        """The last measurement."""
+        return self.history.rows[-1]
+
+    @property
+    def objective(self) -> float:
+        """f at the end; of a diverged run, the last finite value."""
+        return self.final.objective
+
+    @property
+    def gap(self) -> float | None:
+        """(f - f*)/|f*| at the end; None if no gap was requested."""
+        return self.final.gap
+
+    @property
+    def parameters(self) -> Mapping[str, Array]:
+        """theta_k of every client of a linear model, its columns in order, as trained: on the scaled columns, where
+        ``standardise`` was asked for.
+        """
+        parameters: Mapping[str, Array] = self.trained().part("parameters")
+        return parameters
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The trained network of every client of a split model."""
+        modules: Mapping[str, nn.Module] = self.trained().part("modules")
+        return modules
+
+    @property
+    def fusion(self) -> nn.Module:
+        """The trained fusion module of a split model."""
+        fusion: nn.Module = self.trained().part("fusion")
+        return fusion
+
+    @property
+    def coefficients(self) -> Array:
+        """The parameters on the columns as given, in their original order: (d,), or (d, classes).
+
+        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
+        """
+        coefficients: Array = self.trained().part("coefficients")
+        return coefficients
+
+    @property
+    def scaled_coefficients(self) -> Array:
+        """The parameters as trained: of standardised columns, where ``standardise`` was asked for."""
+        scaled_coefficients: Array = self.trained().part("scaled_coefficients")
+        return scaled_coefficients
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the order of ``coefficients``."""
+        column_names: tuple[str, ...] = self.trained().part("column_names")
+        return column_names
+
+    @property
+    def intercept(self) -> float | Array:
+        """The constant that goes with ``coefficients``: a number, or one per class.
+
+        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then takes in their means.
+        """
+        intercept: float | Array = self.trained().part("intercept")
+        return intercept
+
+    def coefficients_table(self) -> Rows:
+        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and ``to_pandas()``.
+
+        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is another one where
+        ``standardise`` was asked for; of several classes, one of each per class. The last row is the intercept.
+        Of prepared data, the columns are those that the preparation made.
+        """
+        table: Rows = self.trained().part("coefficients_table")()
+        return table
+
+    def trained(self) -> Trained:
+        """The model; an error if the run diverged."""
+        if self.model is None:
+            raise DivergedError(f"This run has no model. {self.message}")
+        return self.model
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The trained part of every client of an additive model: trees, a linear block or a net."""
+        shares: Mapping[str, Any] = self.trained().part("shares")
+        return shares
+
+    def importance(
+        self, X: Any = None, y: Any = None, kind: str = "gain", by: str = "party", repeats: int = 5, seed: int = 0
+    ) -> Rows:
+        """The importance of columns or parties in an additive model, as a list of dicts.
+
+        ``kind`` 'gain': the gain of the splits on each column of the parties with trees. 'permutation': how much the
+        mean loss of samples ``X`` with labels ``y`` rises when the rows of a party's block are shuffled, or with ``by``
+        'column' those of each column; the mean of so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
+        """
+        if by not in ("party", "column"):
+            raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
+        if y is None and isinstance(X, VerticalData):
+            y = X.labels
+        return self.trained().importance(X, y, kind, repeats, seed, by == "column")
+
+    def predict(self, X: Any) -> NDArray[np.generic]:
+        """Predictions for new samples: values in regression, the labels of the classes otherwise.
+
+        ``X`` is a matrix with the columns in their original order, vertical data, or a table: a data frame of pandas
+        or polars, an Arrow table, a dict of arrays. The columns of a table are found by name, in any order; those that
+        the model was not trained on are ignored. For a split network it is the features of each client, by its name,
+        or vertical data.
+        """
+        return self.trained().predict(X)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """The outputs of the model for new samples: a number for each (of two classes, the second where it is above 0),
+        or one for every class. ``X`` as in ``predict``.
+        """
+        return self.trained().decision(X)
+
+    decision = decision_function
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the ``classes``, a column each. ``X`` as in ``predict``."""
+        return self.trained().predict_proba(X)
+
+    @property
+    def classes(self) -> tuple[str | float, ...]:
+        """The classes, in the order of the columns of ``predict_proba``; none of a model that predicts values."""
+        return self.trained().known_classes
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, float]:
+        """All metrics that this model has, on samples with labels ``y``; NaN where one is not defined.
+
+        ``X`` as in ``predict``; data with labels, such as ``data.test``, needs no ``y``.
+        """
+        outputs = self.outputs(X, y)
+        return all_metrics(len(outputs.classes), outputs.has_probabilities).of(outputs)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in ``evaluate``."""
+        name = "accuracy" if self.classes else "r2"
+        return find_metric(name).of(self.outputs(X, y))
+
+    def plot(self, file: str | Path | None = None) -> Figure:
+        """The picture of the run, as a figure of Matplotlib: gap or objective against iterations and cost, and metrics.
+
+        With a ``file`` (PNG, PDF, SVG) it is written there too.
+        """
+        figure: Figure = find("mtcd.reporting.plots").plot_run(self, file)
+        return figure
+
+    def plot_evaluation(self, X: Any, y: Any, folder: str | Path) -> list[Path]:
+        """Draw ROC, precision-recall, calibration and lift curves, or predictions against values, into a folder.
+
+        Returns the files. ``X`` and ``y`` as in ``evaluate``.
+        """
+        drawn: list[Path] = find("mtcd.reporting.evaluation_plots").plot_evaluation(self.outputs(X, y), Path(folder))
+        return drawn
+
+    def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
+        """Write the model for ONNX runtimes; returns the files. docs/results.md has their inputs and outputs.
+
+        A linear model becomes one file. A split network becomes a folder with a file for each client, and
+        ``fusion.onnx``. A preparation is not exported: ``after_preparation`` exports what comes after it.
+        """
+        trained = self.trained()
+        if trained.preparations is not None and not after_preparation:
+            raise MtcdError(
+                "The preparation of this run's columns cannot be exported to ONNX. To export the model that comes "
+                "after it, whose inputs are the prepared columns, ask for that: after_preparation=True, or "
+                "--after-preparation."
+            )
+        files = trained.onnx(Path(path))
+        write_all(files)
+        return list(files)
+
+    def outputs(self, X: Any, y: Any = None) -> Outputs:
+        """What metrics are computed from: the outputs of the model, with the true labels."""
+        if y is None:
+            if not isinstance(X, VerticalData | VerticalDataset):
+                raise DataError("These samples have no labels: give them as y.")
+            y = X.labels
+        return self.trained().outputs(X, y)
+
+    def summary(self) -> dict[str, Any]:
+        """The outcome in plain values: what ``mtcd train --json`` prints."""
+        last = self.final
+        return {
+            "status": self.status,
+            "message": self.message,
+            "method": self.method,
+            "stepsize": self.stepsize,
+            "objective": last.objective,
+            "gap": last.gap,
+            "iterations": last.iteration,
+            "hops": last.hops,
+            "syncs": last.syncs,
+            "cost": last.cost,
+            "cost_per": self.costs.both(self.ledger),
+            "messages": last.messages,
+            "floats": last.floats,
+            "bytes": self.ledger.bytes(self.costs.account),
+            "sent": {
+                "cost": self.costs.total(self.ledger, "sent"),
+                "messages": self.ledger.messages("sent"),
+                "floats": self.ledger.floats("sent"),
+                "bytes": self.ledger.bytes("sent"),
+            },
+            "seconds": last.seconds,
+            **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
+            "metrics": dict(last.metrics),
+            "notes": list(self.notes),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run into a folder (JSON, CSV and npz): all of it, or nothing.
+
+        A run that was saved there before is replaced; a folder that holds other files is refused.
+        """
+        with fresh_folder(Path(folder), self.checkpoints) as writing:
+            self.write(writing)
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The names of checkpoints that stay in a folder when the run is saved in it."""
+        if self.model is None:
+            return CHECKPOINTS
+        return (self.model.checkpoint,)
+
+    def write(self, folder: Path) -> None:
+        """Write the files of a run into an existing folder."""
+        find("mtcd.training.run_files").write_run(self, folder)
+
+    @staticmethod
+    def load(folder: str | Path, model: Any = None, trusted: Sequence[str] = ()) -> Run:
+        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules.
+
+        ``trusted`` names types of transformers that skops does not know, and that may be loaded.
+        """
+        run: Run = find("mtcd.training.run_files").read_run(Path(folder), model, trusted)
+        return run
+
+
+def _metrics_line(last: Measurement) -> str:
+    """A line of ``repr``: the first four metrics."""
+    shown = [f"{name}={value:.4g}" for name, value in list(last.metrics.items())[:4]]
+    more = ["..."] if len(last.metrics) > 4 else []
+    return f"    metrics=({', '.join(shown + more)}),\n" if shown else ""

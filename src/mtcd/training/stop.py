@@ -1,0 +1,114 @@
+"""When to stop: the first limit that is reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.methods.method import Method
+from mtcd.network.topology import Network
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.history import Measurement
+from mtcd.training.plateau import Plateau
+
+FOR_EVER = 10_000_000
+# limits, and the columns of a measurement to which they apply
+MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", "cost": "cost"}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
+    token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an iteration of DCPA or a hop of
+    STCD), ``seconds`` of training, or so much communication ``cost``; or on a ``plateau``: a :class:`Plateau`,
+    its settings, or the relative improvement that ten epochs must exceed.
+
+    A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
+    the limit, when the parties hold one model.
+    """
+
+    gap: float | None = None
+    iterations: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    epochs: int | None = None
+    plateau: Plateau | Mapping[str, Any] | float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.plateau, Mapping):
+            known = [field.name for field in fields(Plateau)]
+            if unknown := [name for name in self.plateau if name not in known]:
+                raise ConfigError(f"stop.plateau has no key {unknown[0]!r}; {did_you_mean(str(unknown[0]), known)}")
+            object.__setattr__(self, "plateau", Plateau(**self.plateau))
+        elif self.plateau is not None and not isinstance(self.plateau, Plateau):
+            check_number("stop.plateau", self.plateau)
+            object.__setattr__(self, "plateau", Plateau(min_improvement=float(self.plateau)))
+        limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
+        for name in ("iterations", "epochs"):
+            if limits[name] is not None:
+                check_whole(f"stop.{name}", limits[name], least=0)
+        for name in ("gap", "seconds", "cost"):
+            if limits[name] is not None:
+                check_number(f"stop.{name}", limits[name])
+        if all(value is None for value in limits.values()):
+            raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost, plateau.")
+        if self.iterations is self.epochs is self.seconds is self.cost is None:
+            object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
+
+    def at_most(self, iterations: int | None) -> Stop:
+        """The same, and at the latest after so many iterations; None: no other limit."""
+        if iterations is None:
+            return self
+        return replace(self, iterations=min(self.iterations or iterations, iterations))
+
+    def epoch(self, method: Method, samples: int) -> int | None:
+        """The iterations of an epoch; None with the full batch, unless a limit on epochs needs them."""
+        without = method.batch is None and self.epochs is None and self.plateau is None
+        return None if without else method.epoch(samples)
+
+    def check(self, method: Method, network: Network, costs: Costs) -> None:
+        """Reject a limit on the cost that is never reached, if it is the only limit; with noise, limits on f."""
+        if method.noisy and (self.gap is not None or self.plateau is not None):
+            raise ConfigError(
+                f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a training must not "
+                "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it earlier."
+            )
+        others = (self.iterations, self.epochs, self.seconds)
+        alone = network.size == 1 and not method.has_server
+        stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays
+        if self.cost and alone and not stays and others == (None, None, None):
+            raise ConfigError(
+                f"stop.cost is never reached: {method.kind} with one client sends nothing. Use stop.iterations."
+            )
+
+    def reached(self, now: Measurement) -> str | None:
+        """The status by the limit that has been reached, or None."""
+        if self.gap is not None and now.gap is not None and now.gap <= self.gap:
+            return "converged"
+        for name, column in MEASURED.items():
+            limit, value = getattr(self, name), getattr(now, column)
+            if limit is not None and value is not None and value >= limit:
+                return name
+        return None
+
+    def next_window(self, iteration: int, epoch: int | None) -> float:
+        """The iteration that the plateau rule needs a measurement of."""
+        return self.plateau.next(iteration, epoch) if isinstance(self.plateau, Plateau) and epoch else math.inf
+
+    def nearly(self, now: Measurement) -> bool:
+        """Whether the requested gap is close."""
+        return self.gap is not None and now.gap is not None and now.gap <= 1.05 * self.gap
+
+    def fraction(self, now: Measurement, first_gap: float | None) -> float:
+        """How far along the nearest limit is, for a progress bar: 0 to 1."""
+        parts = [0.0]
+        for name, column in MEASURED.items():
+            limit, value = getattr(self, name), getattr(now, column)
+            parts.append(value / limit if limit and value else 0.0)
+        if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
+            parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
+        return min(max(parts), 1.0)

@@ -1,0 +1,215 @@
+"""train(): joins data, model, network and method, and trains in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+from numpy.typing import ArrayLike
+
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.sources import BlockSources
+from mtcd.data.vertical import VerticalData
+from mtcd.engines.choose import MakeEngine, engine_for
+from mtcd.engines.kinds import EngineSettings
+from mtcd.methods.method import Method
+from mtcd.models.glm.model import Glm
+from mtcd.models.glm.training import LinearTraining
+from mtcd.models.trees.model import Additive
+from mtcd.network.topology import Network
+from mtcd.privacy.sealed.dp.account import Account
+from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.settings import Privacy
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.reporting.trace.trace import Trace
+from mtcd.reporting.trace.tracer import Tracer
+from mtcd.training.callbacks.callback import Callback
+from mtcd.training.callbacks.calling import Calling
+from mtcd.training.compute import Compute
+from mtcd.training.divergence import DIVERGED
+from mtcd.training.history import History
+from mtcd.training.kinds import Request, Training, resolved
+from mtcd.training.observer import INTERRUPTED, Observer, Watch, sentence
+from mtcd.training.run import Run
+from mtcd.training.stop import Stop
+
+__all__ = ["Training", "run_training", "settings_of", "train"]
+
+if TYPE_CHECKING:
+    from mtcd.models.splitnet.model import SplitModel
+
+
+def train(
+    data: VerticalData | VerticalDataset | BlockSources,
+    model: Glm | SplitModel | Additive | None = None,
+    network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
+    method: Method | None = None,
+    stop: Stop | None = None,
+    costs: Costs | None = None,
+    seed: int = 0,
+    standardise: bool = False,
+    watch: Watch | None = None,
+    compute: Compute | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    metrics: Sequence[str] | None = None,
+    callbacks: Sequence[Callback] = (),
+    start: Run | Mapping[str, ArrayLike] | None = None,
+    privacy: Privacy | None = None,
+    engine: EngineSettings | None = None,
+) -> Run:
+    """Train a model on vertically split data over a network, and return the :class:`Run`.
+
+    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k). :class:`Trees`: boosted trees at
+    every client; :class:`Mixed`: another family of models at each. A :class:`SplitModel`: a module for every client,
+    on vertical data or a :class:`VerticalDataset`.
+
+    ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
+    ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). Left out, it is chosen by the model, and
+    ``run.notes`` says which was taken: a token on accelerated tours for a :class:`Glm` (with an l1 penalty, tours with
+    momentum), plain tours for trees and mixed families; split networks need one with a step size.
+
+    ``watch`` is called with every measurement and how far along it is. ``checkpoint`` names a folder in which the
+    state of the training is kept, and with ``resume`` it goes on from there, to the same iterates. ``callbacks`` are
+    called while it trains, and may end it (:class:`Callback`). ``compute`` says where split networks run.
+
+    ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data
+    has one (``data.holdout(0.2)``): see ``history.metrics``. By default accuracy and AUC of two classes, accuracy and
+    F1 of more, RMSE and R2 of values; () for none.
+
+    ``start`` is an earlier run of the same clients and columns, or parameters by client as in ``run.parameters``, from
+    which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token is then not zero, and collecting it is on
+    the ledger: an upload of every client, or with stcd a first pass of the token through all of them.
+
+    ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token (docs/privacy.md).
+
+    ``engine`` is where the parties run: in this process unless given, or ``mtcd.Ray(...)``, on the processes and
+    machines of one owner (docs/ray.md). The iterates are the same.
+
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(local_updates=5), mtcd.Stop(gap=1e-6))
+    >>> run.status, run.coefficients.shape
+    ('converged', (12,))
+    """
+    asked = Request(
+        data=data,
+        model=Glm() if model is None else model,
+        network=network,
+        method=method,
+        stop=stop,
+        costs=costs or Costs(),
+        seed=seed,
+        standardise=standardise,
+        compute=compute,
+        checkpoint=checkpoint,
+        resume=resume,
+        metrics=metrics,
+        start=start,
+        privacy=privacy or Privacy(),
+        engine=engine,
+    )
+    asked, kind, notes = resolved(asked)
+    with asked.connected():
+        training = kind.training(asked)
+        make_engine = engine_for if engine is None else engine.maker(training.recipe())
+        return run_training(training, asked.costs, watch, make_engine, callbacks, notes)
+
+
+def run_training(
+    training: Training,
+    costs: Costs,
+    watch: Watch | None,
+    make_engine: MakeEngine = engine_for,
+    callbacks: Sequence[Callback] = (),
+    notes: tuple[str, ...] = (),
+) -> Run:
+    """Train to the end, in any engine. ``notes`` are the first of the run."""
+    calling = Calling(callbacks, training.trained)
+    if training.method.noisy:
+        calling.check_private()
+    try:
+        run = _run(training, costs, watch, make_engine, calling, notes)
+        calling.end(run)
+        return run
+    finally:
+        calling.close()
+
+
+def _run(
+    training: Training,
+    costs: Costs,
+    watch: Watch | None,
+    make_engine: MakeEngine,
+    calling: Calling,
+    first_notes: tuple[str, ...],
+) -> Run:
+    stop, method, checkpoints, network = training.stop, training.method, training.checkpoints, training.network
+    parties = training.parties()
+    trace = Trace.of(network, method.token_clusters(network, training.seed), parties.server is not None)
+    with training.computing(), make_engine(parties, training.ledger()) as engine:
+        engine.tracer = tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
+        keep = None if checkpoints is None else checkpoints.write
+        observer = Observer(
+            training.problem,
+            engine,
+            costs,
+            training.best,
+            training.worst_end,
+            pace=training.pace,
+            keep=keep,
+            callbacks=calling,
+        )
+        if checkpoints is not None and checkpoints.resumes:
+            checkpoints.restore(observer)
+        so_far = partial(trace.with_messages, tracer, observer.rows, latest=True)
+        calling.start(method.describe(), network.clients, settings_of(training), observer.rows, engine.ledger, so_far)
+        account = _account(training)
+        if account is not None:
+            account.begin()
+        status = observer.run(stop, watch)
+        parameters, kept = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
+        model = None if status == DIVERGED else training.trained(parameters)
+        trace = trace.with_messages(tracer, observer.rows)
+        trace = trace if model is None else trace.with_blocks(parameters)
+    status = DIVERGED if model is None else status
+    rows = observer.rows
+    begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0  # an interrupt may be within an iteration
+    spending = () if account is None else account.end(begun)
+    most = method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
+    known = [(row.iteration, row.objective) for row in rows]
+    end_notes = method.end_notes(network, begun, most, known)
+    return Run(
+        status=status,
+        message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1], calling.stopped),
+        method=method.describe(),
+        stepsize=None if method.stepsize is None else method.resolved_stepsize(),
+        history=History(rows),
+        ledger=engine.ledger,
+        costs=costs,
+        model=model,
+        notes=(*first_notes, *network.notes, *training.notes, *kept, *spending, *end_notes),
+        trace=trace,
+    )
+
+
+def _account(training: Training) -> Account | None:
+    """What counts the budget that the tables spend; None without differential privacy."""
+    if not isinstance(training.method, PrivateTours) or not isinstance(training, LinearTraining):
+        return None
+    kept, most = training.checkpoints, training.stop.iterations
+    assert most is not None  # no more than the tours of the budget
+    place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
+    return Account(training.method, training.network, training.data.tables, most, place, resumes)
+
+
+def settings_of(training: Training) -> dict[str, Any]:
+    """The settings of a training by name, for logs of experiments."""
+    parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
+    found = {f"{part}.{one.name}": getattr(given, one.name) for part, given in parts.items() for one in fields(given)}
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"method.kind": training.method.kind, **known, "clients": training.network.size, "seed": training.seed}

@@ -1,0 +1,214 @@
+"""Requests before and after training are taken from the party whose they are, and with what that party may say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from hubs import Hub, Passing, holds, linear
+from mtcd.core.errors import ConfigError, WireError
+from mtcd.federation.node.aligning import agreement
+from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.opening import Agreed, OpeningFollower
+from mtcd.federation.node.refusal import Refusal
+from mtcd.federation.node.rpc import NO
+from own_parts import model_section
+from problems import MODELS, make_data
+
+RIDGE = MODELS[0]
+DATA = make_data(RIDGE, 10, [2, 1, 2], seed=3)
+SETTINGS = {
+    "model": model_section(RIDGE),
+    "method": {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": "auto"},
+    "stop": {"iterations": 3},
+}
+OF_THE_LEADER = {"check", "align", "prepare", "start", "judge", "verdict"}
+
+
+@pytest.mark.parametrize("alignment", ["given order", "hashed"])
+def test_requests_of_the_label_holder_are_refused_from_all_others(alignment: str, tmp_path: Path) -> None:
+    seen = set()
+    with Hub(tmp_path, DATA.clients, linear(DATA), alignment=alignment, **SETTINGS) as hub:
+
+        def meddle(passing: Passing) -> None:
+            if passing.kind not in OF_THE_LEADER:
+                return
+            assert passing.sender == "c0"
+            victim = hub.nodes[passing.to]
+            before = holds(victim)
+            for other in {*hub.nodes} - {passing.sender, passing.to}:
+                answer = hub.ask(passing._replace(sender=other))
+                assert answer is not None, passing.kind
+                assert answer[:1] == NO, passing.kind
+            assert holds(victim) == before
+            seen.add(passing.kind)
+
+        hub.meddle = meddle
+        hub.begin()
+        hub.run()
+    assert seen == OF_THE_LEADER
+
+
+def test_what_is_said_at_the_end_of_another_run_is_refused(tmp_path: Path) -> None:
+    seen = set()
+    with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
+
+        def meddle(passing: Passing) -> None:
+            if passing.kind not in ("judge", "verdict"):
+                return
+            run, _, more = passing.body.partition(b" ")
+            other_run = run[::-1] + (b" " + more if more else b"")
+            answer = hub.ask(passing._replace(body=other_run))
+            assert answer is not None
+            assert answer[:1] == NO, passing.kind
+            seen.add(passing.kind)
+
+        hub.meddle = meddle
+        hub.begin()
+        hub.run()
+    assert seen == {"judge", "verdict"}
+
+
+@pytest.mark.parametrize("alignment", ["given order", "hashed"])
+def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(alignment: str, tmp_path: Path) -> None:
+    """A server must get neither labels that it may not have, nor ids; a party needs both."""
+    seen, known = set(), set[bytes]()
+    with Hub(tmp_path, DATA.clients, linear(DATA), alignment=alignment, **SETTINGS) as hub:
+        assert hub.kits["c0"].config.labels.shared_with == ("parties",)
+
+        def meddle(passing: Passing) -> None:
+            if passing.kind != "start" or hub.nodes[passing.to].trainer is not None:
+                return
+            head, (packed,) = unwrap(passing.body, ("agreement",), 1)
+            honest = Agreed.unpacked(packed)
+            known.update({honest.labels} - {b""})
+            other_labels = b"" if honest.labels else max(known)
+            other_announcement = b"" if honest.announcement else json.dumps(["id1", "id2"]).encode()
+            for wrong in (replace(honest, labels=other_labels), replace(honest, announcement=other_announcement)):
+                answer = hub.ask(passing._replace(body=wrap(head, wrong.packed())))
+                assert answer is not None
+                assert answer[:1] == NO
+                assert hub.nodes[passing.to].trainer is None
+            seen.add(passing.to)
+
+        hub.meddle = meddle
+        hub.begin()
+        hub.run()
+    assert seen == {"c1", "c2", "server"}
+
+
+@pytest.mark.parametrize("run", ["", "a" * 65, "a b", "../run", "ü", 7, None])
+def test_an_id_of_a_run_that_is_none_is_refused(run: Any) -> None:
+    """It becomes part of file names and of what all parties send."""
+    with pytest.raises(WireError, match="is not the id of a run"):
+        Agreed.unpacked(Agreed(run, {}, b"", b"").packed())
+    with pytest.raises(WireError, match="settings"):
+        Agreed.unpacked(Agreed("a" * 64, [], b"", b"").packed())  # type: ignore[arg-type]
+
+
+class Told:
+    """A request, direct or relayed, that keeps how it was answered."""
+
+    def __init__(self, sender: str, body: bytes, direct: bool) -> None:
+        self.sender, self.body, self.direct = sender, body, direct
+        self.outcome = ""
+
+    def answer(self, body: bytes = b"") -> None:
+        self.outcome = "answered"
+
+    def drop(self) -> None:
+        self.outcome = "dropped"
+
+
+class StubMail:
+    """Keeps handlers, and what is asked of others."""
+
+    loop = None
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Callable[[Any], None]] = {}
+        self.asked: list[tuple[Any, ...]] = []
+
+    def on(self, kind: str, handler: Callable[[Any], None]) -> None:
+        self.handlers[kind] = handler
+
+    def ask(self, *asked: Any) -> None:
+        self.asked.append(asked)
+
+
+def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(tmp_path: Path) -> None:
+    """Whoever relays requests could send that of an earlier run again."""
+    with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
+        kit = hub.kits["c1"]
+    part: Any = SimpleNamespace(samples=10, ids=())
+    for direct in (True, False):
+        mail, started = StubMail(), list[str]()
+        follower = OpeningFollower(
+            mail,
+            kit,
+            part,
+            SimpleNamespace(),
+            lambda agreed, started=started: started.append(agreed.run),  # type: ignore[arg-type]
+        )
+
+        def start(run: str, follower: OpeningFollower = follower, mail: StubMail = mail, direct: bool = direct) -> str:
+            body = wrap({"agreement": follower.alignment.agreement}, Agreed(run, {}, b"labels", b"").packed())
+            told = Told("c0", body, direct)
+            mail.handlers["start"](told)
+            return told.outcome
+
+        if not direct:
+            assert start("run1") == "dropped"
+            assert (started, mail.asked[0][:3]) == ([], ("c0", "which", b"run1"))
+            mail.asked[0][3](b"run2", "")  # the run of now is another one
+            assert start("run1") == "dropped"
+            mail.asked[-1][3](b"run1", "")
+        assert start("run1") == "answered"
+        assert start("run1") == "answered"  # sent again: nothing starts anew
+        assert started == ["run1"]
+        with pytest.raises(ConfigError, match="is in another run"):
+            start("run2")
+        assert started == ["run1"]
+
+
+def test_kits_with_other_promises_of_privacy_do_not_mix(tmp_path: Path) -> None:
+    """They would differ in what parties learn of each other, and in nothing else."""
+    with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
+        config = hub.kits["c1"].config
+    promises = [
+        None,
+        {"mode": "open", "aggregation": "masked"},
+        {"mode": "sealed"},
+        {"mode": "sealed", "dp": {"epsilon": 3.0}},
+        {"mode": "sealed", "dp": {"epsilon": 2.0}},
+    ]
+    kind = type(config)
+    found = [
+        agreement(kind.model_validate(config.model_dump(mode="json") | {"privacy": promise}), "x")
+        for promise in promises
+    ]
+    assert len(set(found)) == len(promises)
+
+
+def test_a_refusal_that_was_relayed_is_refused() -> None:
+    """Whoever relays it could have made it up: its sender is known over a link alone."""
+    members = SimpleNamespace(kit=SimpleNamespace(config=SimpleNamespace(parties=["c0", "c1"])))
+    mail, ended = StubMail(), list[Any]()
+    station: Any = SimpleNamespace(mail=mail, loop=SimpleNamespace(call=ended.append), **vars(members))
+    Refusal(station, lambda: False)
+    body = json.dumps({"party": "c1", "reason": "no table"}).encode()
+    with pytest.raises(WireError, match="never relayed"):
+        mail.handlers["unable"](Told("c0", body, direct=False))
+    assert ended == []
+    told = Told("c0", body, direct=True)
+    mail.handlers["unable"](told)
+    assert told.outcome == "answered"
+    assert len(ended) == 1
