@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
+from time import monotonic, sleep
 from typing import Any
 
 import zenoh
@@ -30,6 +31,9 @@ Reply = Callable[[bytes], None]
 ANSWER = "answer"
 NUMBER = Struct("<Q")
 OK, NO = b"\0", b"\1"  # the first byte of an answer: granted, or refused with a reason
+IN_USE = "in use"  # in the system's message about a port
+PORT_PATIENCE_SECONDS = 5.0
+PORT_RETRY_SECONDS = 0.2
 NO_ANSWER = b""  # an answer has at least one byte
 
 
@@ -73,14 +77,7 @@ class Link:
         self._numbers = itertools.count()
         self._open: dict[str, dict[int, Done]] = {peer: {} for peer in self.peers}
         self._publishers: dict[tuple[str, str], Any] = {}
-        try:
-            self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(kit.zenoh())))
-        except zenoh.ZError as error:
-            where = kit.config.listen or kit.config.address
-            advice = " Stop this party if it is running already, or another program that uses the port."
-            used = advice if "in use" in str(error) else ""
-            what = "cannot open its connections" if where is None else f"cannot listen on {where}"
-            raise MtcdError(f"{self.me} {what}: {_why(error)}.{used}") from None
+        self._session = _open_session(kit)
         self._declared: list[Any] = []
         if not kit.config.is_operator:
             self._declare(kit.config.operator is not None)
@@ -202,6 +199,36 @@ class Link:
         """Close the session; peers are notified by Zenoh, or by its lease if closing takes too long."""
         with suppress(zenoh.ZError):
             self._session.close()  # type: ignore[no-untyped-call]
+
+
+def _open_session(kit: Credentials) -> zenoh.Session:
+    """Open the session; wait for a port that is in use, but not for long.
+
+    A party that has just ended may still hold it: closing a session has a time limit, after which Zenoh goes on to
+    close it in the background.
+    """
+    config = json.dumps(kit.zenoh())
+    give_up = monotonic() + PORT_PATIENCE_SECONDS
+
+    while True:
+        try:
+            return zenoh.open(zenoh.Config.from_json5(config))
+        except zenoh.ZError as error:
+            in_use = IN_USE in str(error)
+            if not in_use or monotonic() > give_up:
+                raise _cannot_open(kit, error) from None
+
+        sleep(PORT_RETRY_SECONDS)
+
+
+def _cannot_open(kit: Credentials, error: Exception) -> MtcdError:
+    where = kit.config.listen or kit.config.address
+    what = "cannot open its connections" if where is None else f"cannot listen on {where}"
+    advice = ""
+    if IN_USE in str(error):
+        advice = " Stop this party if it is running already, or another program that uses the port."
+
+    return MtcdError(f"{kit.config.name} {what}: {_why(error)}.{advice}")
 
 
 def _reply_to(query: Any, body: bytes) -> None:
