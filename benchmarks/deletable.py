@@ -1,8 +1,10 @@
-"""Delete each feature in a copy, import the rest, and train a small run of each kind of model that is left.
+"""Delete each feature in a copy, import the rest, and train a small run of each kind of model that
+is left.
 
-``python -m benchmarks.deletable [FEATURE ...] [--required]``: all features of ``[tool.architecture]`` in
-pyproject.toml, and its ``parts`` (single files), unless some are named; with ``--required`` only those under
-``deletable``, which must pass. A folder whose deletion breaks something else is not beside the core, but part of it.
+``python -m benchmarks.deletable [FEATURE ...] [--required]``: all features of
+``[tool.architecture]`` in pyproject.toml, and its ``parts`` (single files), unless some are named;
+with ``--required`` only those under ``deletable``, which must pass. A folder whose deletion breaks
+something else is not beside the core, but part of it.
 """
 
 from __future__ import annotations
@@ -59,17 +61,26 @@ def features(root: Path = ROOT) -> tuple[list[str], list[str]]:
 
 
 def copy_without(feature: str, place: Path) -> list[Path]:
-    """Copy the packages without the folder or file of a feature; returns the folders that hold packages."""
+    """Copy the packages without the folder or file of a feature; returns the folders that hold
+    packages."""
     roots = []
     for name in ("src", "experiments"):
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
         roots.append(place / name)
 
     path = Path(*feature.split("."))
     found = [root / path for root in roots if (root / path).is_dir()]
-    found += [root / path.with_suffix(".py") for root in roots if (root / path.with_suffix(".py")).is_file()]
+    found += [
+        root / path.with_suffix(".py")
+        for root in roots
+        if (root / path.with_suffix(".py")).is_file()
+    ]
     if not found:
-        raise SystemExit(f"{feature} is no folder or file: correct [tool.architecture] in pyproject.toml.")
+        raise SystemExit(
+            f"{feature} is no folder or file: correct [tool.architecture] in pyproject.toml."
+        )
 
     for one in found:
         shutil.rmtree(one) if one.is_dir() else one.unlink()
@@ -89,9 +100,16 @@ def modules(roots: list[Path]) -> Iterator[str]:
 def examined(feature: str, place: Path) -> dict[str, Any]:
     """What still works without a feature, in this process."""
     roots = copy_without(feature, place)
-    sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in getattr(finder, "__module__", "")]
+    sys.meta_path[:] = [
+        finder
+        for finder in sys.meta_path
+        if "__editable__" not in getattr(finder, "__module__", "")
+    ]
     ours = (ROOT / "src", ROOT / "experiments")
-    sys.path[:] = [*map(str, roots), *(entry for entry in sys.path if Path(entry).absolute() not in ours)]
+    sys.path[:] = [
+        *map(str, roots),
+        *(entry for entry in sys.path if Path(entry).absolute() not in ours),
+    ]
     warnings.simplefilter("ignore")
 
     broken = {}
@@ -133,10 +151,14 @@ def without(feature: str) -> dict[str, Any]:
 def main() -> None:
     """Print a line for each feature; exit with 1 if one that must be deletable is not."""
     listed, required = features()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("features", nargs="*", help="such as mtcd.ray; default: all")
     parser.add_argument("--required", action="store_true", help="only those that must pass")
-    parser.add_argument("--names", action="store_true", help="name the modules that cannot be imported")
+    parser.add_argument(
+        "--names", action="store_true", help="name the modules that cannot be imported"
+    )
     arguments = parser.parse_args()
     chosen = arguments.features or (required if arguments.required else listed)
 
@@ -152,7 +174,8 @@ def main() -> None:
             failed.append(feature)
 
         print(
-            f"{'ok    ' if works else 'broken'} {feature}: {len(broken)} modules, training {trains or 'works'}",
+            f"{'ok    ' if works else 'broken'} {feature}: {len(broken)} modules, training "
+            f"{trains or 'works'}",
             flush=True,
         )
         for name, why in broken.items() if arguments.names else ():

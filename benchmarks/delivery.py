@@ -1,4 +1,5 @@
-"""What delivery adds to a hop: a token arrives, visits and goes into the outbox, with a commit to the journal."""
+"""What delivery adds to a hop: a token arrives, visits and goes into the outbox, with a commit to
+the journal."""
 
 from __future__ import annotations
 
@@ -56,7 +57,12 @@ def hop(samples: int, folder: Path) -> None:
 
     floor, whole, alone = (seconds / REPEATS for seconds in best_of(visit, deliver, commit))
     size = f"a token of {round(len(frame) / 1000)} KB"
-    report(f"{size}: visit with delivery and wire", whole, floor, note="floor: the same without delivery")
+    report(
+        f"{size}: visit with delivery and wire",
+        whole,
+        floor,
+        note="floor: the same without delivery",
+    )
     report(f"{size}: a commit alone", alone, floor)
 
 

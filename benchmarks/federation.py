@@ -1,9 +1,11 @@
-"""A federation of processes on this machine: hops per second with mutual TLS, memory, and how long it takes to start.
+"""A federation of processes on this machine: hops per second with mutual TLS, memory, and how long
+it takes to start.
 
-The floor of a hop is a bare Zenoh ping: the same two kits, so the same TLS and rules, the same bytes there, a short
-answer back (a query and its reply), and nobody who reads or keeps them. A hop is that too: an envelope there and its
-ack back. The second floor is what no hop can do without: the bytes thrown one way, the visit, and one write of
-them to a file. All run in turns, and the best of each counts.
+The floor of a hop is a bare Zenoh ping: the same two kits, so the same TLS and rules, the same
+bytes there, a short answer back (a query and its reply), and nobody who reads or keeps them. A hop
+is that too: an envelope there and its ack back. The second floor is what no hop can do without: the
+bytes thrown one way, the visit, and one write of them to a file. All run in turns, and the best of
+each counts.
 """
 
 from __future__ import annotations
@@ -58,7 +60,10 @@ def federation(parties: int, samples: int, iterations: int = ENDLESS) -> Iterato
             pl.DataFrame(columns | labels).write_parquet(table)
         content = {
             "name": "benchmark",
-            "parties": {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(parties), strict=True)},
+            "parties": {
+                name: f"127.0.0.1:{port}"
+                for name, port in zip(names, free_ports(parties), strict=True)
+            },
             "labels": {"held_by": names[0], "column": "y", "shared_with": "parties"},
             "alignment": "given order",
             "network": {"kind": "path" if parties < 3 else "cycle"},
@@ -81,7 +86,9 @@ def commits(processes: Processes) -> int:
     total = 0
     for name in processes.tables:
         slots = (processes.kits / name / "run").glob("journal.*")
-        heads = [head for slot in slots if len(head := slot.open("rb").read(FIELDS.size)) == FIELDS.size]
+        heads = [
+            head for slot in slots if len(head := slot.open("rb").read(FIELDS.size)) == FIELDS.size
+        ]
         total += max((FIELDS.unpack(head)[1] for head in heads), default=0)
     return total
 
@@ -116,8 +123,13 @@ class Ping:
         self.key = message_key(config.federation, other, config.name, "ping")
         self.count, self.stopped = 0, False
         inbox = channel(config.federation, config.name, other)
-        back, answer = (zenoh.handlers.Callback(act, indirect=False) for act in (self.back, self.answer))
-        self.declared = self.session.declare_subscriber(inbox, back), self.session.declare_queryable(inbox, answer)
+        back, answer = (
+            zenoh.handlers.Callback(act, indirect=False) for act in (self.back, self.answer)
+        )
+        self.declared = (
+            self.session.declare_subscriber(inbox, back),
+            self.session.declare_queryable(inbox, answer),
+        )
 
     def back(self, sample: Any) -> None:
         self.count += 1
@@ -144,14 +156,18 @@ class Ping:
 
         block = zenoh.CongestionControl.BLOCK
         on_reply = zenoh.handlers.Callback(replied, ended, indirect=False)
-        self.session.get(self.key, on_reply, payload=payload, congestion_control=block, express=True, timeout=5.0)
+        self.session.get(
+            self.key, on_reply, payload=payload, congestion_control=block, express=True, timeout=5.0
+        )
 
 
 def pings(samples: int) -> tuple[float, float]:
     """Seconds of a bare ping there and back, and of one way of bytes that are thrown to and fro."""
     body = bytes(8 * samples)
     with federation(2, samples) as processes:
-        other = subprocess.Popen([sys.executable, "-m", "benchmarks.federation", str(processes.kits / "p1")])
+        other = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.federation", str(processes.kits / "p1")]
+        )
         here = Ping(processes.kits / "p0")
         try:
             while not here.count:
@@ -196,7 +212,12 @@ def speed(samples: int) -> None:
             times.append(found)
     hop_time, floor = min(ours), min(ping)
     note = f"{1 / hop_time:.0f} hops per second, {floor / hop_time:.0%} of a bare ping with the same TLS; aim: 70%"
-    report(f"a hop of a token of {8 * samples // 1000} KB between two parties", hop_time, floor, note=note)
+    report(
+        f"a hop of a token of {8 * samples // 1000} KB between two parties",
+        hop_time,
+        floor,
+        note=note,
+    )
     least = min(one_way) + visit_and_write(samples)
     report("  against one way of the bytes, a visit, one write", hop_time, least)
 
@@ -209,7 +230,12 @@ def until_all(processes: Processes, event: str) -> float:
             raise SystemExit(f"Not everybody has come to: {event}.")
         time.sleep(0.1)
         logs = [processes.kits / name / "run" / "log.jsonl" for name in processes.tables]
-        told = [json.loads(line) for log in logs if log.exists() for line in log.read_text().splitlines()]
+        told = [
+            json.loads(line)
+            for log in logs
+            if log.exists()
+            for line in log.read_text().splitlines()
+        ]
         times = [one["time"] for one in told if one["event"] == event]
     return datetime.fromisoformat(max(times)).timestamp()
 
@@ -217,7 +243,9 @@ def until_all(processes: Processes, event: str) -> float:
 def unshared(process: int) -> float:
     """The memory that would be free without this process (USS), in MB."""
     told = Path(f"/proc/{process}/smaps_rollup").read_text()
-    return sum(int(size) for size in re.findall(r"Private_(?:Clean|Dirty):\s+(\d+) kB", told)) / 1024
+    return (
+        sum(int(size) for size in re.findall(r"Private_(?:Clean|Dirty):\s+(\d+) kB", told)) / 1024
+    )
 
 
 def crowd(parties: int, iterations: int) -> None:
@@ -231,7 +259,8 @@ def crowd(parties: int, iterations: int) -> None:
         ended = time.time() - start
     said = "all ended well" if codes == {0} else "NOT all ended well"
     print(
-        f"{parties} parties: training after {training:.1f} s, {iterations} hops done after {ended:.1f} s, {said}; "
+        f"{parties} parties: training after {training:.1f} s, {iterations} hops done after "
+        f"{ended:.1f} s, {said}; "
         f"{memory[len(memory) // 2]:.0f} MB a party"
     )
 

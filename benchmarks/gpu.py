@@ -1,9 +1,11 @@
-"""Split networks on a GPU: the time of a local update, recorded and replayed against an eager loop in the same run.
+"""Split networks on a GPU: the time of a local update, recorded and replayed against an eager loop
+in the same run.
 
 usage: python -m benchmarks.gpu [--clients 4] [--batch 100] [--check]
 
-The networks are CIFAR ResNet18s on quadrants; pictures are made up, as their content does not matter for the time.
-``--check`` also holds the recorded path to the eager one, and tokens at the same time to one after the other.
+The networks are CIFAR ResNet18s on quadrants; pictures are made up, as their content does not
+matter for the time. ``--check`` also holds the recorded path to the eager one, and tokens at the
+same time to one after the other.
 """
 
 from __future__ import annotations
@@ -33,25 +35,37 @@ def made_up(clients: int, batch: int) -> tuple[mtcd.VerticalDataset, mtcd.SplitM
     """Pictures for 20 batches, and the networks."""
     draw = np.random.default_rng(0)
     samples = 20 * batch
-    pictures = {f"client_{k}": draw.normal(size=(samples, 3, SIDE, SIDE)).astype("f4") for k in range(clients)}
+    pictures = {
+        f"client_{k}": draw.normal(size=(samples, 3, SIDE, SIDE)).astype("f4")
+        for k in range(clients)
+    }
     labels = np.arange(samples) % CLASSES
     torch.manual_seed(0)
     networks = {client: resnet18(WIDTH) for client in pictures}
-    return mtcd.VerticalDataset(pictures, labels), mtcd.SplitModel(networks, linear(WIDTH * clients, CLASSES))
+    return mtcd.VerticalDataset(pictures, labels), mtcd.SplitModel(
+        networks, linear(WIDTH * clients, CLASSES)
+    )
 
 
 def mtcd_of(clients: int, batch: int) -> mtcd.MTCD:
     """Two clusters, a token each: the paper's setting."""
     names = [f"client_{k}" for k in range(clients)]
     clusters = [names[: clients // 2], names[clients // 2 :]]
-    return mtcd.MTCD(clusters=clusters, hops=HOPS, local_updates=LOCAL_UPDATES, stepsize=1e-4, batch=batch)
+    return mtcd.MTCD(
+        clusters=clusters, hops=HOPS, local_updates=LOCAL_UPDATES, stepsize=1e-4, batch=batch
+    )
 
 
 class Trainer:
     """A training that is taken on iteration by iteration."""
 
     def __init__(
-        self, clients: int, batch: int, method: mtcd.MTCD | mtcd.SVFL, compute: mtcd.Compute, lanes: bool = True
+        self,
+        clients: int,
+        batch: int,
+        method: mtcd.MTCD | mtcd.SVFL,
+        compute: mtcd.Compute,
+        lanes: bool = True,
     ):
         data, model = made_up(clients, batch)
         self.problem: NetProblem = model.problem(data, compute, seed=0)
@@ -90,7 +104,9 @@ def timed(work: Callable[[], None], repeats: int = 5) -> float:
 def joint(clients: int, batch: int, mixed: bool) -> float:
     """Seconds for a step of the same network trained as one, eagerly."""
     data, model = made_up(clients, batch)
-    problem = model.problem(data, mtcd.Compute(graphs=False, precision="mixed" if mixed else "full"), seed=0)
+    problem = model.problem(
+        data, mtcd.Compute(graphs=False, precision="mixed" if mixed else "full"), seed=0
+    )
     parameters = [p for net in [*problem.nets, problem.fusion] for p in net.parameters]
     optimiser = torch.optim.SGD(parameters, lr=1e-4)
     pairs = zip(problem.nets, problem.sources, strict=True)
@@ -123,20 +139,27 @@ def rows(clients: int, batch: int) -> None:
         floor = 0.0
         for kind, method in (("mtcd", mtcd_), ("svfl", svfl)):
             for name, (compute, lanes) in settings.items():
-                precise = mtcd.Compute(graphs=compute.graphs, precision="mixed" if mixed else "full")
+                precise = mtcd.Compute(
+                    graphs=compute.graphs, precision="mixed" if mixed else "full"
+                )
                 trainer = Trainer(clients, batch, method, precise, lanes)
                 trainer.go(2)
                 each = timed(lambda: trainer.go(4), repeats=3) / 4  # noqa: B023
                 per_update = 1e3 * each / updates[kind]
                 floor = per_update if name == "eager" else floor
                 print(
-                    f"{'mixed' if mixed else 'full':5}  {kind}  {name:30} {per_update:6.2f} ms per local update  "
-                    f"{1e3 * each:7.1f} ms per iteration  {floor / per_update:4.1f}x the eager loop  "
+                    f"{'mixed' if mixed else 'full':5}  {kind}  {name:30} {per_update:6.2f} ms per "
+                    f"local update  "
+                    f"{1e3 * each:7.1f} ms per iteration  {floor / per_update:4.1f}x the eager "
+                    f"loop  "
                     f"{batch / each:8.0f} samples/s",
                     flush=True,
                 )
         step, precision = joint(clients, batch, mixed), "mixed" if mixed else "full"
-        print(f"{precision:5}  as one network, eager: {1e3 * step:.1f} ms per batch, {batch / step:.0f} samples/s")
+        print(
+            f"{precision:5}  as one network, eager: {1e3 * step:.1f} ms per batch, "
+            f"{batch / step:.0f} samples/s"
+        )
 
 
 def check(clients: int, batch: int) -> None:
@@ -156,14 +179,23 @@ def check(clients: int, batch: int) -> None:
         trainer.go(iterations)
         ends[name] = trainer.weights()
         print(f"{name}: moved {float((ends[name] - start).norm() / start.norm()):.3e}", flush=True)
-    pairs = (("eager", "recorded"), ("recorded", "same time"), ("one by one, 200", "same time, 200"))
+    pairs = (
+        ("eager", "recorded"),
+        ("recorded", "same time"),
+        ("one by one, 200", "same time, 200"),
+    )
     for a, b in pairs:
-        print(f"{a} against {b}: {float((ends[a] - ends[b]).norm() / ends[a].norm()):.3e} apart, relative")
+        print(
+            f"{a} against {b}: {float((ends[a] - ends[b]).norm() / ends[a].norm()):.3e} apart, "
+            f"relative"
+        )
 
 
 def main() -> None:
     """Print all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--check", action="store_true")

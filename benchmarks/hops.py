@@ -1,7 +1,7 @@
 """A hop against the bare matrix-vector products in it, and a sync against the hops it follows.
 
-The floor visits the same blocks in the same order and does the two products that no method can avoid,
-into memory that is there already: X^T z and X g.
+The floor visits the same blocks in the same order and does the two products that no method can
+avoid, into memory that is there already: X^T z and X g.
 """
 
 from __future__ import annotations
@@ -53,23 +53,32 @@ def products(problem: LinearProblem, clients: list[int], repeats: int = 1) -> No
             np.dot(problem.blocks[k], g[k], out=out)
 
 
-def hop(name: str, problem: LinearProblem, network: Network, method: Method, hops: int, repeats: int = 1) -> None:
+def hop(
+    name: str, problem: LinearProblem, network: Network, method: Method, hops: int, repeats: int = 1
+) -> None:
     """One line of the report: a hop of STCD."""
     clients, training = trail(network, hops), Endless(problem, network, method)
     training.advance(hops)  # builds what each visited client keeps
-    ours, floor = best_of(lambda: training.advance(hops), lambda: products(problem, clients, repeats))
+    ours, floor = best_of(
+        lambda: training.advance(hops), lambda: products(problem, clients, repeats)
+    )
     report(name, ours / hops, floor / hops)
 
 
-def sync(name: str, problem: LinearProblem, network: Network, tokens: int, hops: int, floor: float) -> float:
-    """Seconds of a visit of MTCD with its share of the syncs; tokens start at the same twenty clients."""
+def sync(
+    name: str, problem: LinearProblem, network: Network, tokens: int, hops: int, floor: float
+) -> float:
+    """Seconds of a visit of MTCD with its share of the syncs; tokens start at the same twenty
+    clients."""
     start = {name: 1.0 if k < 20 else 1e-12 for k, name in enumerate(network.clients)}
     method = MTCD(tokens=tokens, hops=hops, local_updates=20, stepsize=1e-6, start=start)
     training = Endless(problem, network, method)
     training.advance(200)  # builds what each visited client keeps
     (seconds,) = best_of(lambda: training.advance(40))
     per_visit = seconds / (40 * tokens * hops)
-    report(name, per_visit, floor or per_visit, note="floor: the same with 40 clients" if floor else "")
+    report(
+        name, per_visit, floor or per_visit, note="floor: the same with 40 clients" if floor else ""
+    )
     return per_visit
 
 
@@ -81,15 +90,37 @@ def main() -> None:
     hop("ridge N=1000 d_k=50 K=40 Q=20, a hop", problem, path, stcd, 4000)
 
     narrow = synthetic("ridge", 1000, 200, 40)
-    small = sync("ridge d_k=5 K=40, MTCD 2x4, a visit with its share of sync", *_on_cycle(ridge, narrow), 2, 4, 0.0)
+    small = sync(
+        "ridge d_k=5 K=40, MTCD 2x4, a visit with its share of sync",
+        *_on_cycle(ridge, narrow),
+        2,
+        4,
+        0.0,
+    )
     hop("ridge N=1000 d_k=5 K=40 Q=20, a hop", *_on_cycle(ridge, narrow), stcd, 4000)
     wide = synthetic("ridge", 1000, 50_000, 10_000)
     hop("ridge N=1000 d_k=5 K=10,000 Q=20, a hop", *_on_cycle(ridge, wide), stcd, 4000)
-    sync("ridge d_k=5 K=10,000, MTCD 2x4, a visit with its share", *_on_cycle(ridge, wide), 2, 4, small)
+    sync(
+        "ridge d_k=5 K=10,000, MTCD 2x4, a visit with its share",
+        *_on_cycle(ridge, wide),
+        2,
+        4,
+        small,
+    )
 
     logistic = synthetic("logistic", 6000, 1000, 8)
-    problem, path = Glm("logistic", l1=1.0).problem(logistic), make_network("path", logistic.clients)
-    hop("logistic N=6000 d_k=125 Q=30, a hop", problem, path, STCD(local_updates=30, stepsize=1e-5), 20, repeats=30)
+    problem, path = (
+        Glm("logistic", l1=1.0).problem(logistic),
+        make_network("path", logistic.clients),
+    )
+    hop(
+        "logistic N=6000 d_k=125 Q=30, a hop",
+        problem,
+        path,
+        STCD(local_updates=30, stepsize=1e-5),
+        20,
+        repeats=30,
+    )
 
 
 def _on_cycle(model: Glm, data: object) -> tuple[LinearProblem, Network]:

@@ -1,6 +1,8 @@
-"""Logistic regression on a large table against scikit-learn's lbfgs: ``python -m benchmarks.large [--rows N]``.
+"""Logistic regression on a large table against scikit-learn's lbfgs: ``python -m benchmarks.large
+[--rows N]``.
 
-CPU seconds to the objective at which lbfgs stops, in one process with one BLAS thread: set OPENBLAS_NUM_THREADS=1.
+CPU seconds to the objective at which lbfgs stops, in one process with one BLAS thread: set
+OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ def main(rows: int = ROWS) -> None:
     floor, theta = process_time() - start, theirs.coef_[0]
     z = X @ theta
     objective = float(np.logaddexp(0.0, z).sum() - y @ z + L2 / 2 * theta @ theta)
-    print(f"{rows:,} x {COLUMNS}: lbfgs {floor:6.1f} CPU s, {theirs.n_iter_[0]} iterations, objective {objective:.3f}")
+    print(
+        f"{rows:,} x {COLUMNS}: lbfgs {floor:6.1f} CPU s, {theirs.n_iter_[0]} iterations, "
+        f"objective {objective:.3f}"
+    )
     for clients in CLIENTS:
         for solver in ("majorise", "gradient"):
             start = process_time()
@@ -56,10 +61,13 @@ def main(rows: int = ROWS) -> None:
             split = process_time() - start
             method = mtcd.STCD(walk="tour", acceleration="conjugate", local_solver=solver)
             stop, until = mtcd.Stop(iterations=2000), [UntilAsGood(objective)]
-            run = mtcd.train(data, mtcd.Glm("logistic", l2=L2), "path", method, stop, metrics=(), callbacks=until)
+            run = mtcd.train(
+                data, mtcd.Glm("logistic", l2=L2), "path", method, stop, metrics=(), callbacks=until
+            )
             taken = process_time() - start
             print(
-                f"  {clients:3} clients, {solver:8}: {taken:5.1f} CPU s, split {split:.1f}, ratio {taken / floor:.2f}, "
+                f"  {clients:3} clients, {solver:8}: {taken:5.1f} CPU s, split {split:.1f}, ratio "
+                f"{taken / floor:.2f}, "
                 f"{run.final.iteration} hops, objective {run.objective:.3f}"
             )
 

@@ -1,8 +1,10 @@
-"""What curious parties can reconstruct from what they really saw: ``python -m benchmarks.leak`` (some minutes).
+"""What curious parties can reconstruct from what they really saw: ``python -m benchmarks.leak``
+(some minutes).
 
-Trainings run in this process; every message that is delivered to the attacker is recorded, with what the attacker
-computes itself. The attacks are in ``leak_attacks.py``. A is a party without labels of its own, B the label holder's
-neighbour that is attacked. Writes a table and a picture for docs/leaks.md.
+Trainings run in this process; every message that is delivered to the attacker is recorded, with
+what the attacker computes itself. The attacks are in ``leak_attacks.py``. A is a party without
+labels of its own, B the label holder's neighbour that is attacked. Writes a table and a picture for
+docs/leaks.md.
 """
 
 from __future__ import annotations
@@ -46,11 +48,13 @@ LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 @dataclass
 class Seen:
-    """What an attacker attributes to its victim: vectors of N numbers, one for each observation, and more."""
+    """What an attacker attributes to its victim: vectors of N numbers, one for each observation,
+    and more."""
 
     vectors: list[Matrix] = field(default_factory=list)
     derivatives: list[Matrix] = field(default_factory=list)
-    """Where the attacker knows the derivative of the loss at a change of the victim: one for each vector."""
+    """Where the attacker knows the derivative of the loss at a change of the victim: one for each
+    vector."""
     scores: Matrix | None = None
     """Its guess of the victim's scores at the end."""
     labels: Matrix | None = None
@@ -74,14 +78,21 @@ class Row:
     def line(self) -> str:
         """In Markdown."""
         numbers = (self.labels, self.scores, self.columns, self.grams, self.permuted)
-        return f"| {self.mode} | {self.attacker} | {self.parties} | " + " | ".join(f"{x:.2f}" for x in numbers) + " |"
+        return (
+            f"| {self.mode} | {self.attacker} | {self.parties} | "
+            + " | ".join(f"{x:.2f}" for x in numbers)
+            + " |"
+        )
 
 
 def table(parties: int, seed: int = 0) -> VerticalData:
     """Independent columns, and labels that depend on all of them."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((SAMPLES, COLUMNS * parties))
-    y = X @ rng.standard_normal(X.shape[1]) / np.sqrt(X.shape[1]) * 2 + rng.logistic(size=SAMPLES) > 0
+    y = (
+        X @ rng.standard_normal(X.shape[1]) / np.sqrt(X.shape[1]) * 2 + rng.logistic(size=SAMPLES)
+        > 0
+    )
     return split(X, y.astype(int), clients=parties)
 
 
@@ -90,7 +101,10 @@ class Recording:
 
     def __init__(self, method: Method, problem: LinearProblem, network: Any) -> None:
         self.parties = method.parties(problem, network, 3)
-        self.by_number: dict[int, Any] = {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
+        self.by_number: dict[int, Any] = {
+            **dict(enumerate(self.parties.clients)),
+            SERVER: self.parties.server,
+        }
         self.delivered: list[Message] = []
         self._waiting: deque[Message] = deque(self.parties.opening)
 
@@ -106,13 +120,21 @@ class Recording:
 
 
 def _copied(payload: Any) -> Any:
-    return replace(payload, aggregate=payload.aggregate.copy()) if isinstance(payload, Token) else payload
+    return (
+        replace(payload, aggregate=payload.aggregate.copy())
+        if isinstance(payload, Token)
+        else payload
+    )
 
 
 def open_party(parties: int, hops: int) -> tuple[Seen, Any]:
-    """STCD: A compares the token that it sent with the one that came back, where only B had it in between."""
+    """STCD: A compares the token that it sent with the one that came back, where only B had it in
+    between."""
     data = table(parties)
-    problem, network = MODEL.problem(data), make_network("path" if parties == 2 else "cycle", data.clients)
+    problem, network = (
+        MODEL.problem(data),
+        make_network("path" if parties == 2 else "cycle", data.clients),
+    )
     run = Recording(STCD(stepsize=1.0 / SAMPLES), problem, network)
     run.run(hops)
     seen, sent, between = Seen(labels=problem.labels), None, []
@@ -144,7 +166,11 @@ def server_of_rounds(parties: int, rounds: int, masked: bool) -> tuple[Seen, Any
     run = Recording(method.masked() if masked else method, problem, network)
     run.run(rounds)
     uploads = [one.payload for one in run.delivered if one.to == SERVER and one.sender == B]
-    sums = [one.payload.aggregate for one in run.delivered if isinstance(one.payload, Shared) and one.to == A]
+    sums = [
+        one.payload.aggregate
+        for one in run.delivered
+        if isinstance(one.payload, Shared) and one.to == A
+    ]
     own = [one.representation for one in uploads if isinstance(one, Fresh)]
     if masked:  # the uploads of B are words that look random: tried too, see main()
         own = [one.words[:-1].astype(float) for one in uploads if hasattr(one, "words")]
@@ -159,17 +185,25 @@ def party_of_rounds(parties: int, rounds: int) -> tuple[Seen, Any]:
     stepsize = 0.5 / (SAMPLES * parties)
     run = Recording(SVFL(stepsize=stepsize), problem, network)
     run.run(rounds)
-    sums = [one.payload.aggregate for one in run.delivered if isinstance(one.payload, Shared) and one.to == A]
-    own = [one.payload.representation for one in run.delivered if one.to == SERVER and one.sender == A]
+    sums = [
+        one.payload.aggregate
+        for one in run.delivered
+        if isinstance(one.payload, Shared) and one.to == A
+    ]
+    own = [
+        one.payload.representation for one in run.delivered if one.to == SERVER and one.sender == A
+    ]
     others = [z - h for z, h in zip(sums[1:], own, strict=False)]
     before = [np.zeros(SAMPLES), *others[:-1]]
-    changes = [b - a + stepsize * L2 * a for a, b in zip(before, others, strict=True)]  # without the shrinkage
+    # without the shrinkage
+    changes = [b - a + stepsize * L2 * a for a, b in zip(before, others, strict=True)]
     derivatives = [problem.loss.gradient(z, problem.labels) for z in sums[: len(changes)]]
     return Seen(changes, derivatives, others[-1], problem.labels), (problem, run)
 
 
 def sealed(parties: int, tours: int, server: bool) -> tuple[Seen, Seen, Any]:
-    """Sealed tours: what A saw, and what the key holder did (the server; the label holder, who attacks A)."""
+    """Sealed tours: what A saw, and what the key holder did (the server; the label holder, who
+    attacks A)."""
     data = table(parties)
     problem, network = MODEL.problem(data), make_network("complete", data.clients)
     run = Recording(SealedTours(server=server), problem, network)
@@ -183,7 +217,9 @@ def sealed(parties: int, tours: int, server: bool) -> tuple[Seen, Seen, Any]:
     holding.end_tour = _recording_end(holding, opened)
     run.run(tours)
     tokens = [one.payload for one in run.delivered if one.to == A and hasattr(one.payload, "scale")]
-    bytes_seen = [np.frombuffer(one.data.tobytes(), "<u4", SAMPLES, 4096).astype(float) for one in tokens]
+    bytes_seen = [
+        np.frombuffer(one.data.tobytes(), "<u4", SAMPLES, 4096).astype(float) for one in tokens
+    ]
     X = np.asarray(problem.blocks[A])
     party = Seen(bytes_seen, [], bytes_seen[-1], labels_from_gradient(X, gradients[A][0]))
     changes = opened if server else [all_ - own for all_, own in zip(opened, added, strict=False)]
@@ -214,7 +250,13 @@ def _recording_end(holding: Any, opened: list[Matrix]) -> Any:
 
 
 def measured(
-    mode: str, attacker: str, parties: int, seen: Seen, problem: LinearProblem, run: Recording, victim: int = B
+    mode: str,
+    attacker: str,
+    parties: int,
+    seen: Seen,
+    problem: LinearProblem,
+    run: Recording,
+    victim: int = B,
 ) -> Row:
     """The measures of what an attacker has seen of the victim."""
     X = np.asarray(problem.blocks[victim])
@@ -251,7 +293,12 @@ def rows(counts: tuple[int, ...], rounds: int, tours: int) -> list[Row]:
             found.append(measured("masked", "server, svfl", K, seen, problem, run))
             found.append(
                 measured(
-                    "masked", "server, from B's upload", K, replace(seen, vectors=own, scores=own[-1]), problem, run
+                    "masked",
+                    "server, from B's upload",
+                    K,
+                    replace(seen, vectors=own, scores=own[-1]),
+                    problem,
+                    run,
                 )
             )
         party, holder, (problem, run) = sealed(K, tours, server=True)
@@ -260,7 +307,13 @@ def rows(counts: tuple[int, ...], rounds: int, tours: int) -> list[Row]:
         party, holder, (problem, run) = sealed(K, COLUMNS // 2, server=False)
         found.append(
             measured(
-                "sealed, no server", "label holder (key)", K, replace(holder, labels=problem.labels), problem, run, A
+                "sealed, no server",
+                "label holder (key)",
+                K,
+                replace(holder, labels=problem.labels),
+                problem,
+                run,
+                A,
             )
         )
         for row in found[-8:]:
@@ -277,7 +330,10 @@ def picture(found: list[Row], path: Path) -> None:
 
     counts = sorted({row.parties for row in found})
     colours = {
-        label: f"C{i}" for i, label in enumerate(dict.fromkeys((one.mode, one.attacker) for one in reversed(found)))
+        label: f"C{i}"
+        for i, label in enumerate(
+            dict.fromkeys((one.mode, one.attacker) for one in reversed(found))
+        )
     }
     figure, axes = plt.subplots(1, len(counts), figsize=(4 * len(counts), 3.4), sharey=True)
     for axis, K in zip(np.atleast_1d(axes), counts, strict=True):

@@ -1,7 +1,8 @@
-"""What can be reconstructed from vectors that an attacker has seen: subspaces, inner products, scores, labels.
+"""What can be reconstructed from vectors that an attacker has seen: subspaces, inner products,
+scores, labels.
 
-All measures are between 0 and 1. ``permuted`` measures are against the same table with its rows in another order, so
-they show what chance gives.
+All measures are between 0 and 1. ``permuted`` measures are against the same table with its rows in
+another order, so they show what chance gives.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ Matrix = NDArray[np.float64]
 
 
 def basis_of(vectors: Matrix, most: int) -> Matrix:
-    """An orthonormal basis of the ``most`` main directions of the columns, fewer if there are fewer."""
+    """An orthonormal basis of the ``most`` main directions of the columns, fewer if there are
+    fewer."""
     if not vectors.size:
         return np.zeros((len(vectors), 0))
     left, sizes, _ = np.linalg.svd(vectors, full_matrices=False)
@@ -21,7 +23,8 @@ def basis_of(vectors: Matrix, most: int) -> Matrix:
 
 
 def overlap(vectors: Matrix, X: Matrix) -> float:
-    """The share of the column space of X that lies in the main directions of the vectors, as many as X has columns."""
+    """The share of the column space of X that lies in the main directions of the vectors, as many
+    as X has columns."""
     claimed, own = basis_of(vectors, X.shape[1]), np.linalg.qr(X)[0]
     return float((np.square(claimed.T @ own)).sum() / X.shape[1])
 
@@ -34,7 +37,8 @@ def squared_correlation(a: Matrix, b: Matrix) -> float:
 
 
 def gram(changes: Matrix, derivatives: Matrix, columns: int) -> Matrix:
-    """X X^T from changes -eta X X^T g for known g, by least squares in the space of the changes; up to a factor."""
+    """X X^T from changes -eta X X^T g for known g, by least squares in the space of the changes; up
+    to a factor."""
     Q = basis_of(changes, columns)
     if not derivatives.size:
         return np.asarray(Q @ Q.T)

@@ -1,9 +1,11 @@
-"""Labels from sums over labels by lattice reduction: what the server of a sealed training could do, and cannot now.
+"""Labels from sums over labels by lattice reduction: what the server of a sealed training could do,
+and cannot now.
 
-``python -m benchmarks.leak_labels`` trains on N samples, then attacks the exact sums <y, D> and those that the label
-holder told. A sum over labels of 0 and 1 is a subset sum; a few of them make the labels the shortest vector of a
-lattice (Lagarias and Odlyzko 1985; Coster and others 1992). The reduction is that of ``fpylll`` if it is installed
-(``pip install fpylll``), otherwise a plain one in Python, for 40 samples or so.
+``python -m benchmarks.leak_labels`` trains on N samples, then attacks the exact sums <y, D> and
+those that the label holder told. A sum over labels of 0 and 1 is a subset sum; a few of them make
+the labels the shortest vector of a lattice (Lagarias and Odlyzko 1985; Coster and others 1992). The
+reduction is that of ``fpylll`` if it is installed (``pip install fpylll``), otherwise a plain one
+in Python, for 40 samples or so.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def reduced(basis: Basis) -> Basis:
 def _orthogonal(basis: Basis) -> tuple[list[list[Any]], list[Any]]:
     """The coefficients and squared lengths of Gram and Schmidt."""
     size = len(basis)
-    gram = [[sum(a * b for a, b in zip(one, other, strict=True)) for other in basis] for one in basis]
+    gram = [
+        [sum(a * b for a, b in zip(one, other, strict=True)) for other in basis] for one in basis
+    ]
     mu = [[Fraction(0)] * size for _ in range(size)]
     r = [[Fraction(0)] * size for _ in range(size)]
     for i in range(size):
@@ -79,7 +83,8 @@ def _swap(basis: Basis, mu: list[list[Any]], lengths: list[Any], k: int) -> None
 
 
 def _fastest(basis: Basis, block: int) -> Basis:
-    """Reduced by fpylll if it is there, with blocks of up to this size; otherwise by the reduction above."""
+    """Reduced by fpylll if it is there, with blocks of up to this size; otherwise by the reduction
+    above."""
     try:
         from fpylll import BKZ, LLL, IntegerMatrix
     except ImportError:
@@ -92,7 +97,8 @@ def _fastest(basis: Basis, block: int) -> Basis:
 
 
 def labels_from_sums(changes: Matrix, sums: Matrix, error: float, block: int = 0) -> Matrix | None:
-    """Labels of 0 and 1 from sums over them, or None if the reduction finds no vector of such a form.
+    """Labels of 0 and 1 from sums over them, or None if the reduction finds no vector of such a
+    form.
 
     Args:
         changes: D, one row for each sum.
@@ -117,8 +123,11 @@ def labels_from_sums(changes: Matrix, sums: Matrix, error: float, block: int = 0
     return None
 
 
-def observed(samples: int, columns: int, tours: int, seed: int = 0) -> tuple[Matrix, Matrix, list[float | None], Any]:
-    """The changes of the scores that the server sees, the exact sums, those that it is told, and the problem."""
+def observed(
+    samples: int, columns: int, tours: int, seed: int = 0
+) -> tuple[Matrix, Matrix, list[float | None], Any]:
+    """The changes of the scores that the server sees, the exact sums, those that it is told, and
+    the problem."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, columns))
     scores = X @ rng.standard_normal(columns) / np.sqrt(columns) * 2
@@ -148,7 +157,9 @@ def observed(samples: int, columns: int, tours: int, seed: int = 0) -> tuple[Mat
     return seen, seen @ problem.labels, told, problem
 
 
-def attacked(changes: Matrix, sums: Sequence[float | None], error: float, labels: Matrix, block: int) -> str:
+def attacked(
+    changes: Matrix, sums: Sequence[float | None], error: float, labels: Matrix, block: int
+) -> str:
     """The share of labels that the attack finds, in words."""
     known = [t for t, one in enumerate(sums) if one is not None]
     start = time.process_time()
@@ -161,13 +172,18 @@ def attacked(changes: Matrix, sums: Sequence[float | None], error: float, labels
 def main() -> None:
     """Print what the attack finds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[60, 8], help="samples and tours, in pairs")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[60, 8], help="samples and tours, in pairs"
+    )
     parser.add_argument("--block", type=int, default=30)
     given = parser.parse_args()
     for samples, tours in zip(given.sizes[::2], given.sizes[1::2], strict=True):
         changes, exact, told, problem = observed(samples, 2 * tours, tours)
         by_scores = np.mean((changes.sum(axis=0) > 0) == problem.labels)
-        print(f"N = {samples}, guessed from the scores alone: {by_scores:.0%} of the labels", flush=True)
+        print(
+            f"N = {samples}, guessed from the scores alone: {by_scores:.0%} of the labels",
+            flush=True,
+        )
         step = STEP * float(2.0 ** np.ceil(np.log2(samples * np.log(2))))
         every = [round(float(one) / step) * step for one in exact]
         for name, sums, error in (
@@ -175,7 +191,11 @@ def main() -> None:
             ("rounded, all of them", every, step / 3.5),
             ("as told", told, step / 3.5),
         ):
-            print(f"N = {samples}, {name}: {attacked(changes, sums, error, problem.labels, given.block)}", flush=True)
+            print(
+                f"N = {samples}, {name}: "
+                f"{attacked(changes, sums, error, problem.labels, given.block)}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

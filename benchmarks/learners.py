@@ -1,8 +1,9 @@
-"""`python -m benchmarks.learners`: one tree at a starting margin, by three learners. CPU seconds of one thread.
+"""`python -m benchmarks.learners`: one tree at a starting margin, by three learners. CPU seconds of
+one thread.
 
-A visit of a token brings gradients and second derivatives at Z; columns are binned once, before. XGBoost is measured
-where it is installed (`pip install xgboost-cpu`). Scikit-learn's histogram trees bin at every fit, and take a gradient
-only as the target of a weighted least-squares fit.
+A visit of a token brings gradients and second derivatives at Z; columns are binned once, before.
+XGBoost is measured where it is installed (`pip install xgboost-cpu`). Scikit-learn's histogram
+trees bin at every fit, and take a gradient only as the target of a weighted least-squares fit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,14 @@ def xgboost_visits(X: Any) -> Visit:
     import xgboost
 
     bins = xgboost.QuantileDMatrix(X, label=np.zeros(len(X)), nthread=1)
-    settings = {"tree_method": "hist", "max_depth": 4, "eta": 0.1, "nthread": 1, "base_score": 0.0, "lambda": 1.0}
+    settings = {
+        "tree_method": "hist",
+        "max_depth": 4,
+        "eta": 0.1,
+        "nthread": 1,
+        "base_score": 0.0,
+        "lambda": 1.0,
+    }
 
     def visit(gradient: Any, hessian: Any) -> tuple[Any, int]:
         booster = xgboost.Booster(settings, [bins])
@@ -57,7 +65,9 @@ def sklearn_visits(X: Any) -> Visit:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     def visit(gradient: Any, hessian: Any) -> tuple[Any, int]:
-        model = HistGradientBoostingRegressor(max_iter=1, max_depth=4, learning_rate=0.1, early_stopping=False)
+        model = HistGradientBoostingRegressor(
+            max_iter=1, max_depth=4, learning_rate=0.1, early_stopping=False
+        )
         model.fit(X, -gradient / np.maximum(hessian, 1e-3), sample_weight=hessian)
         return model.predict(X), 0
 
@@ -88,15 +98,24 @@ def show(learner: str) -> None:
         y = (X[:, 0] * X[:, 1] + X[:, 2] + rng.standard_normal(samples) > 0).astype(float)
         measured(LEARNERS[learner], X[:200], y[:200])  # imports, and what is done once
         bins, visit, size = measured(LEARNERS[learner], X, y)
-        print(f"{learner:13} {samples:8,} {columns:8} {bins:8.3f} {1e3 * visit:10.2f} {size or '-':>6}", flush=True)
+        print(
+            f"{learner:13} {samples:8,} {columns:8} {bins:8.3f} {1e3 * visit:10.2f} "
+            f"{size or '-':>6}",
+            flush=True,
+        )
 
 
 def main(given: Sequence[str]) -> None:
-    """Print a table. Each learner has a process of its own, so that none inherits what another has loaded."""
+    """Print a table. Each learner has a process of its own, so that none inherits what another has
+    loaded."""
     if given:
         show(given[0])
         return
-    print(f"{'learner':13} {'samples':>8} {'columns':>8} {'bins, s':>8} {'visit, ms':>10} {'bytes':>6}", flush=True)
+    print(
+        f"{'learner':13} {'samples':>8} {'columns':>8} {'bins, s':>8} {'visit, ms':>10} "
+        f"{'bytes':>6}",
+        flush=True,
+    )
     for name in LEARNERS:
         if importlib.util.find_spec(name) is not None:
             subprocess.run([sys.executable, "-m", "benchmarks.learners", name], check=True)

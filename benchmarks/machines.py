@@ -1,7 +1,8 @@
-"""What 1 to 1,000 machines would do, by the model of `mtcd plan --machines`: the table and picture of docs/scaling.md.
+"""What 1 to 1,000 machines would do, by the model of `mtcd plan --machines`: the table and picture
+of docs/scaling.md.
 
-`python -m benchmarks.machines [PICTURE.png]`. A logistic regression of 1,000 clients on a grid with 100,000 samples and
-50 columns each; the computing time of a visit is measured here.
+`python -m benchmarks.machines [PICTURE.png]`. A logistic regression of 1,000 clients on a grid with
+100,000 samples and 50 columns each; the computing time of a visit is measured here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ COUNTS = (1, 3, 10, 30, 100, 300, 1000)
 MACHINE = Machine()
 METHODS = {
     "STCD, tour": mtcd.STCD(Q, 1.0, walk="tour"),
-    "MTCD, 16 tokens in clusters, 256 hops": mtcd.MTCD(16, 256, Q, 1.0, clusters="auto", walk="tour"),
-    "MTCD, 100 tokens in clusters, 256 hops": mtcd.MTCD(100, 256, Q, 1.0, clusters="auto", walk="tour"),
+    "MTCD, 16 tokens in clusters, 256 hops": mtcd.MTCD(
+        16, 256, Q, 1.0, clusters="auto", walk="tour"
+    ),
+    "MTCD, 100 tokens in clusters, 256 hops": mtcd.MTCD(
+        100, 256, Q, 1.0, clusters="auto", walk="tour"
+    ),
     "SVFL": mtcd.SVFL(Q, 1.0),
 }
 
@@ -31,9 +36,18 @@ def visit_seconds() -> float:
     data = mtcd.synthetic("logistic", samples=SAMPLES, features=2 * COLUMNS, clients=2)
     method, hops = mtcd.STCD(Q, stepsize=1e-6), 20
     began = process_time()
-    mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "path", method, mtcd.Stop(iterations=2), metrics=())
+    mtcd.train(
+        data, mtcd.Glm("logistic", l2=1.0), "path", method, mtcd.Stop(iterations=2), metrics=()
+    )
     start = process_time() - began
-    mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "path", method, mtcd.Stop(iterations=2 + hops), metrics=())
+    mtcd.train(
+        data,
+        mtcd.Glm("logistic", l2=1.0),
+        "path",
+        method,
+        mtcd.Stop(iterations=2 + hops),
+        metrics=(),
+    )
     return (process_time() - began - 2 * start) / hops
 
 
@@ -65,7 +79,14 @@ def draw(rates: dict[str, list[float]], file: str) -> None:
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     axes = figure.subplots()
     for place, (name, values) in enumerate(rates.items()):
-        axes.loglog(COUNTS, values, label=name, color=COLOURS[place], linestyle=DASHES[place % len(DASHES)], marker="o")
+        axes.loglog(
+            COUNTS,
+            values,
+            label=name,
+            color=COLOURS[place],
+            linestyle=DASHES[place % len(DASHES)],
+            marker="o",
+        )
     ideal = np.array(COUNTS) * rates["STCD, tour"][0]
     axes.loglog(COUNTS, ideal, color="#BBBBBB", linewidth=0.9, label="one core busy per machine")
     axes.set_xlabel("machines")

@@ -1,4 +1,5 @@
-"""The masks of one upload: CPU time per sync and client, against the same upload without masks; double masks too."""
+"""The masks of one upload: CPU time per sync and client, against the same upload without masks;
+double masks too."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def masks(clients: int, samples: int) -> tuple[float, float, float]:
 
 
 def double_masks(clients: int, samples: int) -> tuple[float, float, float]:
-    """Seconds to put double masks on an upload, to open masks, both of a client, and to take them off the sum."""
+    """Seconds to put double masks on an upload, to open masks, both of a client, and to take them
+    off the sum."""
     private = [new_private_key() for _ in range(clients)]
     public = np.stack([public_key(one) for one in private])
     everyone = tuple(range(clients))
@@ -61,12 +63,14 @@ def main(sizes: Sequence[tuple[int, int]] = SIZES) -> None:
     for clients, samples in sizes:
         rounded, masked, keys = masks(clients, samples)
         print(
-            f"K={clients:3} N={samples:7}: {masked * 1e3:7.3f} ms a sync and client, of which {rounded * 1e3:6.3f} ms "
+            f"K={clients:3} N={samples:7}: {masked * 1e3:7.3f} ms a sync and client, of which "
+            f"{rounded * 1e3:6.3f} ms "
             f"fixed point; keys, once {keys * 1e3:6.2f} ms"
         )
         masked, opened, server = double_masks(clients, samples)
         print(
-            f"    double: {masked * 1e3:7.3f} ms a sync and client, {opened * 1e3:6.3f} ms to open masks; "
+            f"    double: {masked * 1e3:7.3f} ms a sync and client, {opened * 1e3:6.3f} ms to open "
+            f"masks; "
             f"server {server * 1e3:7.3f} ms a sync"
         )
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def peak() -> float:
-    """The most memory this process has held, in MB (Linux). getrusage would count its parent's too."""
+    """The most memory this process has held, in MB (Linux). getrusage would count its parent's
+    too."""
     status = Path("/proc/self/status").read_text()
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
 
@@ -30,7 +31,9 @@ def measure(kind: str, method: str) -> None:
         "mini": mtcd.MTCD(tokens=4, hops=40, local_updates=2, stepsize=1e-7, batch=100),
     }
     model = mtcd.Glm("ridge", alpha=1.0) if kind == "ridge" else mtcd.Glm("logistic", l1=1.0)
-    train(data, model, "path", methods[method], mtcd.Stop(iterations=400 if method != "SVFL" else 3))
+    train(
+        data, model, "path", methods[method], mtcd.Stop(iterations=400 if method != "SVFL" else 3)
+    )
     print(
         f"{kind:9} {method}: X {size:6.0f} MB   making it {(made - base) / size:5.2f} X   "
         f"training as well {(peak() - base) / size:5.2f} X"

@@ -1,7 +1,9 @@
-"""`python -m benchmarks.mixed_families`: each party the family that suits its columns, against one family for all.
+"""`python -m benchmarks.mixed_families`: each party the family that suits its columns, against one
+family for all.
 
-Three parties see the same samples. What matters to the label is, at the bank, rectangles in two columns (trees), at the
-insurer, many weak linear effects (a linear block), and at the lab, a ripple across two columns (a network).
+Three parties see the same samples. What matters to the label is, at the bank, rectangles in two
+columns (trees), at the insurer, many weak linear effects (a linear block), and at the lab, a ripple
+across two columns (a network).
 """
 
 from __future__ import annotations
@@ -34,11 +36,14 @@ def table(seed: int) -> mtcd.VerticalData:
     lab = 2.0 * np.sin(1.5 * (X[:, 46] + X[:, 47]))
     score = bank + insurer + lab - 1.5
     y = rng.random(SAMPLES) < 1 / (1 + np.exp(-score))
-    return mtcd.split(X, y.astype(int), {name: list(own) for name, own in PARTIES.items()}).holdout(1 / 3, seed)
+    return mtcd.split(X, y.astype(int), {name: list(own) for name, own in PARTIES.items()}).holdout(
+        1 / 3, seed
+    )
 
 
 def measured(parties: dict[str, Any], seed: int) -> tuple[float, float, int]:
-    """AUC and log loss on the held-out samples, where the log loss was best, and hops until then."""
+    """AUC and log loss on the held-out samples, where the log loss was best, and hops until
+    then."""
     data = table(seed)
     best = mtcd.KeepBest(on="test_log_loss")
     run = mtcd.train(

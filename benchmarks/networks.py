@@ -1,4 +1,5 @@
-"""Split networks on a CPU: what threads, another layout of pictures and torch.compile do for a local update.
+"""Split networks on a CPU: what threads, another layout of pictures and torch.compile do for a
+local update.
 
 usage: python -m benchmarks.networks
 """
@@ -57,10 +58,15 @@ def timed(step: Callable[[], None]) -> float:
 
 def main() -> None:
     """Print all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.parse_args()
     cores = os.cpu_count() or 1
-    print(f"{cores} cores, torch {torch.__version__}; ms per local update, in brackets how often it is as fast")
+    print(
+        f"{cores} cores, torch {torch.__version__}; ms per local update, in brackets how often it "
+        f"is as fast"
+    )
     for name, (make, shape) in CASES.items():
         torch.manual_seed(0)
         x = torch.randn(shape)
@@ -71,13 +77,17 @@ def main() -> None:
         found[f"{cores} threads"] = timed(stepper(make(), x))
         if len(shape) == 4:
             last = make().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            found["channels last"] = timed(stepper(last, x.contiguous(memory_format=torch.channels_last)))
+            found["channels last"] = timed(
+                stepper(last, x.contiguous(memory_format=torch.channels_last))
+            )
         began = perf_counter()
         compiled = stepper(torch.compile(make()), x)  # type: ignore[arg-type]
         compiled()
         ready = perf_counter() - began
         found[f"compiled (ready after {ready:.0f} s)"] = timed(compiled)
-        told = "   ".join(f"{way} {1e3 * took:.2f} ({floor / took:.2f}x)" for way, took in found.items())
+        told = "   ".join(
+            f"{way} {1e3 * took:.2f} ({floor / took:.2f}x)" for way, took in found.items()
+        )
         print(f"{name:36} {told}", flush=True)
 
 

@@ -1,9 +1,10 @@
-"""The engine on Ray: overhead of a hop inside an actor and between actors, speed-up by a second actor, memory.
+"""The engine on Ray: overhead of a hop inside an actor and between actors, speed-up by a second
+actor, memory.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.ray_engine
 
-Everything is measured against the local engine in the same run, on this machine. Not in ``make bench``: it needs the
-extra ``ray``, two free cores and some minutes.
+Everything is measured against the local engine in the same run, on this machine. Not in ``make
+bench``: it needs the extra ``ray``, two free cores and some minutes.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def cost(engine: Engine, iterations: int) -> Cost:
 
 
 class Cost(NamedTuple):
-    """Seconds of an iteration: on the clock, of CPU time in all processes, and in the busiest of them."""
+    """Seconds of an iteration: on the clock, of CPU time in all processes, and in the busiest of
+    them."""
 
     wall: float
     cpu: float
@@ -102,11 +104,14 @@ def hops() -> None:
         one = best(partial(inside.on_ray, 1), iterations)
         two = best(partial(between.on_ray, 2), iterations // 10)
         print(
-            f"  {8 * samples / 1e3:3.0f} KB, CPU: local {1e6 * floor.cpu:.1f} µs, in an actor {1e6 * one.cpu:.1f} µs "
-            f"({one.cpu / floor.cpu:.2f}), between actors {1e6 * two.cpu:.0f} µs ({two.cpu / floor.cpu:.1f})"
+            f"  {8 * samples / 1e3:3.0f} KB, CPU: local {1e6 * floor.cpu:.1f} µs, in an actor "
+            f"{1e6 * one.cpu:.1f} µs "
+            f"({one.cpu / floor.cpu:.2f}), between actors {1e6 * two.cpu:.0f} µs "
+            f"({two.cpu / floor.cpu:.1f})"
         )
         print(
-            f"          clock: local {1e6 * floor.wall:.0f} µs, inside {1e6 * one.wall:.0f} µs, between "
+            f"          clock: local {1e6 * floor.wall:.0f} µs, inside {1e6 * one.wall:.0f} µs, "
+            f"between "
             f"{1e6 * two.wall:.0f} µs"
         )
 
@@ -115,7 +120,10 @@ def speedup(hops: int) -> None:
     """Two tokens, each in a cluster of its own: one actor against two."""
     method = mtcd.MTCD(tokens=2, hops=hops, local_updates=5, stepsize=1e-7, combine="cluster")
     case, iterations = Case.of("path", 8, 100, 20_000, method), max(160, 4 * hops)
-    print(f"Two tokens in clusters of their own, 8 clients with 20,000 x 100 numbers, {hops} hops to the sync")
+    print(
+        f"Two tokens in clusters of their own, 8 clients with 20,000 x 100 numbers, {hops} hops to "
+        f"the sync"
+    )
     found = {
         "local": best(case.local, iterations),
         "one actor": best(partial(case.on_ray, 1), iterations),
@@ -123,11 +131,15 @@ def speedup(hops: int) -> None:
     }
     for name, one in found.items():
         print(
-            f"  {name:10s}: clock {1e3 * one.wall:.2f} ms per hop of both tokens, CPU of the busiest process "
+            f"  {name:10s}: clock {1e3 * one.wall:.2f} ms per hop of both tokens, CPU of the "
+            f"busiest process "
             f"{1e3 * one.busiest:.2f} ms"
         )
     one, two = found["one actor"], found["two actors"]
-    print(f"  from one actor to two: clock {one.wall / two.wall:.2f}, busiest process {one.busiest / two.busiest:.2f}")
+    print(
+        f"  from one actor to two: clock {one.wall / two.wall:.2f}, busiest process "
+        f"{one.busiest / two.busiest:.2f}"
+    )
 
 
 def memory() -> None:
@@ -142,7 +154,10 @@ def memory() -> None:
             used[clients] = next(iter(engine.cluster.call("usage").values()))[1]
         print(f"  {clients:5d} clients: {used[clients] / 1e6:.0f} MB")
     few, many = used
-    print(f"  {(used[many] - used[few]) / (many - few) / 1e3:.1f} KB per client beside the blocks in shared memory")
+    print(
+        f"  {(used[many] - used[few]) / (many - few) / 1e3:.1f} KB per client beside the blocks in "
+        f"shared memory"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Time and peak memory of reading a table, against polars alone: ``python -m benchmarks.reading [--rows N]``."""
+"""Time and peak memory of reading a table, against polars alone: ``python -m benchmarks.reading
+[--rows N]``."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def measure(reader: str, path: Path) -> None:
 
 def _alone(reader: str, path: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.reading", "--one", reader, str(path)]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return dict(
+        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    )
 
 
 def main(rows: int = ROWS, rounds: int = 3) -> None:
@@ -54,10 +57,15 @@ def main(rows: int = ROWS, rounds: int = 3) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for path in make(Path(folder), rows):
             found = [(_alone("mtcd", path), _alone("polars", path)) for _ in range(rounds)]
-            ours, floor = ({key: min(pair[i][key] for pair in found) for key in ("seconds", "mb")} for i in (0, 1))
+            ours, floor = (
+                {key: min(pair[i][key] for pair in found) for key in ("seconds", "mb")}
+                for i in (0, 1)
+            )
             print(
-                f"{path.suffix[1:]:8} {rows:,} x {COLUMNS}, X {size:,.0f} MB:   {ours['seconds']:6.2f} s   "
-                f"polars {floor['seconds']:6.2f} s   ratio {ours['seconds'] / floor['seconds']:5.2f}   "
+                f"{path.suffix[1:]:8} {rows:,} x {COLUMNS}, X {size:,.0f} MB:   "
+                f"{ours['seconds']:6.2f} s   "
+                f"polars {floor['seconds']:6.2f} s   ratio "
+                f"{ours['seconds'] / floor['seconds']:5.2f}   "
                 f"peak {ours['mb'] / size:5.2f} X   polars {floor['mb'] / size:5.2f} X"
             )
 

@@ -1,7 +1,8 @@
-"""The pictures of the report page in the README: trains three methods, writes their report and photographs it.
+"""The pictures of the report page in the README: trains three methods, writes their report and
+photographs it.
 
-`python -m benchmarks.report_pictures [--out docs/images]` writes report.png and tokens.gif. Chromium and
-`pip install '.[report,browser]'` are needed.
+`python -m benchmarks.report_pictures [--out docs/images]` writes report.png and tokens.gif.
+Chromium and `pip install '.[report,browser]'` are needed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Turin-Lyon Milan-Zurich Zurich-Munich Zurich-Geneva Munich-Vienna Munich-Prague 
 Hamburg-Amsterdam Vienna-Prague Milan-Florence Florence-Rome
 """
 METHODS = {
-    "three tokens": "{kind: mtcd, tokens: 3, hops: 16, local_updates: 10, walk: tour, combine: optimal}",
+    "three "
+    "tokens": "{kind: mtcd, tokens: 3, hops: 16, local_updates: 10, walk: tour, combine: optimal}",
     "one token": "{kind: stcd, local_updates: 10}",
     "client-server": "{kind: svfl, local_updates: 10}",
 }
@@ -44,7 +46,8 @@ WIDE, HIGH = 900, 520
 
 
 def write_table(folder: Path, cities: list[str]) -> dict[str, list[str]]:
-    """Made-up measurements of each city's hospital, and links between neighbours; returns the columns by city."""
+    """Made-up measurements of each city's hospital, and links between neighbours; returns the
+    columns by city."""
     rng = np.random.default_rng(0)
     kinds = ("age", "pressure", "glucose")
     columns = {city: [f"{city.lower()}_{kind}" for kind in kinds] for city in cities}
@@ -80,19 +83,27 @@ def photograph(page: Page, path: Path) -> None:
     page.evaluate("() => page.shown.player.go(45.55)")
     page.select_option("#curve-x", "cost")
     page.check("#log-x")
-    page.evaluate("() => page.shown.choose(page.shown.run.clients.findIndex(({ name }) => name === 'Bilbao'))")
+    page.evaluate(
+        "() => page.shown.choose(page.shown.run.clients.findIndex(({ name }) => name === 'Bilbao'))"
+    )
     page.mouse.move(2, 2)
     page.wait_for_timeout(500)
     below = page.evaluate("() => page.at('plot').getBoundingClientRect().bottom + scrollY")
-    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1280, "height": below + 8}, full_page=True)
-    Image.open(path).convert("RGB").quantize(200, dither=Image.Dither.NONE).save(path, optimize=True)
+    page.screenshot(
+        path=path, clip={"x": 0, "y": 0, "width": 1280, "height": below + 8}, full_page=True
+    )
+    Image.open(path).convert("RGB").quantize(200, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
 
 
 def animate(page: Page, path: Path) -> None:
     """Tokens that leave the server, roam and come back, twice."""
     page.evaluate("() => page.shown.choose(null)")
     frames = [frame(page, step / FRAMES) for step in range(STEPS * FRAMES + 1)]
-    palette = beside(frames[:: len(frames) // 8]).quantize(64, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = beside(frames[:: len(frames) // 8]).quantize(
+        64, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    )
     flat = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=120, loop=0, optimize=True)
 
@@ -122,7 +133,9 @@ def main() -> None:
     out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         address = report(Path(place)).as_uri()
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         photograph(page, out / "report.png")

@@ -1,7 +1,7 @@
 """Large networks in one process: start-up, CPU time per hop and memory per client against K.
 
-`python -m benchmarks.scale [PICTURE.png]` prints the tables of docs/scaling.md, and draws a hop against K; each row is
-measured in a process of its own.
+`python -m benchmarks.scale [PICTURE.png]` prints the tables of docs/scaling.md, and draws a hop
+against K; each row is measured in a process of its own.
 """
 
 from __future__ import annotations
@@ -46,14 +46,22 @@ def training(kind: str, K: int, samples: int, columns: int) -> dict[str, float]:
     from mtcd.network.tours import closed_walk
 
     small = mtcd.synthetic("ridge", samples=20, features=8, clients=4)  # so that all code is loaded
-    mtcd.train(small, network=network_of(kind, small.clients), method=mtcd.STCD(), stop=mtcd.Stop(iterations=9))
+    mtcd.train(
+        small,
+        network=network_of(kind, small.clients),
+        method=mtcd.STCD(),
+        stop=mtcd.Stop(iterations=9),
+    )
     data = mtcd.synthetic("ridge", samples=samples, features=columns * K, clients=K)
     before, began = memory(), process_time()
     network = network_of(kind, data.clients)
     made = process_time() - began
 
     toured, seen = 2 * K, []  # a whole tour: at its first visit a client prepares
-    method, stop = mtcd.STCD(5, stepsize=0.1 / samples, walk="tour"), mtcd.Stop(iterations=ITERATIONS)
+    method, stop = (
+        mtcd.STCD(5, stepsize=0.1 / samples, walk="tour"),
+        mtcd.Stop(iterations=ITERATIONS),
+    )
     began = process_time()
     run = mtcd.train(
         data,
@@ -66,7 +74,9 @@ def training(kind: str, K: int, samples: int, columns: int) -> dict[str, float]:
     )
     start = seen[0][1] - began
     later = [one for one in seen if one[0] >= toured]
-    hop = median((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(later))
+    hop = median(
+        (after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(later)
+    )
     used = memory() - before
     bare = products(data.blocks, closed_walk(network, range(K)))
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +130,8 @@ def searches(kind: str, K: int) -> dict[str, float]:
 
 
 def apart(name: str, *arguments: object) -> dict[str, float]:
-    """The result of one of these functions in a process of its own, so that memory is not shared."""
+    """The result of one of these functions in a process of its own, so that memory is not
+    shared."""
     command = [sys.executable, "-m", "benchmarks.scale", name, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -132,7 +143,8 @@ def main(picture: str | None = None) -> None:
     hops: dict[tuple[str, int], tuple[float, float]] = {}
     print("Trainings by STCD, Q = 5: CPU time; memory per client beyond the data\n")
     print(
-        "| network | clients | samples | columns each | network | start | hop | bare products | save, load | memory |"
+        "| network | clients | samples | columns each | network | start | hop | bare products | "
+        "save, load | memory |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     cases = [(kind, K, 1000, 2) for kind in ("grid", "random-geometric") for K in SIZES]
@@ -141,15 +153,22 @@ def main(picture: str | None = None) -> None:
         if samples == cases[0][2]:
             hops[kind, K] = row["hop"], row["bare"]
         print(
-            f"| {kind} | {K:,} | {samples:,} | {columns} | {row['network']:.2f} s | {row['start']:.2f} s "
+            f"| {kind} | {K:,} | {samples:,} | {columns} | {row['network']:.2f} s | "
+            f"{row['start']:.2f} s "
             f"| {1e6 * row['hop']:.0f} µs | {1e6 * row['bare']:.0f} µs | {row['stored']:.2f} s "
             f"| {1000 * row['client']:.1f} kB |",
             flush=True,
         )
     if picture is not None:
         draw(hops, picture)
-    print(f"\nSearches in networks of {SIZES[-1]:,} clients: CPU time; memory of network and results\n")
-    print("| network | spanning tree | communities | 16 clusters | tours of these | tour of all | memory |")
+    print(
+        f"\nSearches in networks of {SIZES[-1]:,} clients: CPU time; memory of network and "
+        f"results\n"
+    )
+    print(
+        "| network | spanning tree | communities | 16 clusters | tours of these | tour of all | "
+        "memory |"
+    )
     print("|---|---|---|---|---|---|---|")
     for kind in KINDS:
         row = apart("searches", kind, SIZES[-1])
@@ -169,7 +188,14 @@ def draw(hops: dict[tuple[str, int], tuple[float, float]], file: str) -> None:
     for colour, kind in zip(COLOURS, dict.fromkeys(kind for kind, _ in hops), strict=False):
         hop, bare = zip(*(1e6 * np.array(hops[kind, K]) for K in SIZES), strict=True)
         axes.semilogx(SIZES, hop, color=colour, marker="o", label=f"a hop, {kind}")
-        axes.semilogx(SIZES, bare, color=colour, marker=".", linestyle=":", label=f"its two bare products, {kind}")
+        axes.semilogx(
+            SIZES,
+            bare,
+            color=colour,
+            marker=".",
+            linestyle=":",
+            label=f"its two bare products, {kind}",
+        )
     axes.set_ylim(bottom=0)
     axes.set_xlabel("clients K")
     axes.set_ylabel("CPU time in µs")
@@ -183,4 +209,6 @@ if __name__ == "__main__":
         main(*sys.argv[1:])
     else:
         work, kind, *numbers = sys.argv[1:]
-        print(json.dumps({"training": training, "searches": searches}[work](kind, *map(int, numbers))))  # type: ignore[operator]
+        print(
+            json.dumps({"training": training, "searches": searches}[work](kind, *map(int, numbers)))
+        )  # type: ignore[operator]

@@ -1,8 +1,9 @@
 """Sealed tours to a gap of 1e-3: messages, megabytes and CPU seconds, by the number of parties.
 
-The table has 3,700 samples and 57 columns of two classes, standardised: spambase where a file of it is given
-(`python -m benchmarks.sealed spambase.csv`, label last), else a stand-in with skewed, correlated columns. CPU time is
-that of all parties together, key generation and preparation included.
+The table has 3,700 samples and 57 columns of two classes, standardised: spambase where a file of it
+is given (`python -m benchmarks.sealed spambase.csv`, label last), else a stand-in with skewed,
+correlated columns. CPU time is that of all parties together, key generation and preparation
+included.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ def stand_in(seed: int = 0) -> tuple[Array, Array]:
 
 
 def from_file(path: Path) -> tuple[Array, Array]:
-    """The first samples, in a random order, of a table of numbers whose last column is the label."""
-    rows = [row for row in csv.reader(path.read_text().splitlines()) if row and not row[0].startswith("@")]
+    """The first samples, in a random order, of a table of numbers whose last column is the
+    label."""
+    rows = [
+        row
+        for row in csv.reader(path.read_text().splitlines())
+        if row and not row[0].startswith("@")
+    ]
     table = np.random.default_rng(0).permutation(np.array(rows, float))[:SAMPLES]
     X = table[:, :-1]
     return (X - X.mean(0)) / X.std(0), table[:, -1]
@@ -45,9 +51,18 @@ def measure(X: Array, y: Array, parties: int, l2: float, gap: float = 1e-3) -> d
     data = mtcd.split(X, y, clients=parties)
     sealed = mtcd.Privacy(mode="sealed")
     model, method = mtcd.Glm("logistic", l2=l2), mtcd.MTCD(walk="tour")
-    mtcd.train(data, model, "complete", mtcd.STCD(), mtcd.Stop(gap=1e9), metrics=())  # computes f* beforehand
+    # computes f* beforehand
+    mtcd.train(data, model, "complete", mtcd.STCD(), mtcd.Stop(gap=1e9), metrics=())
     start = time.process_time()
-    run = mtcd.train(data, model, "complete", method, mtcd.Stop(gap=gap, iterations=200), privacy=sealed, metrics=())
+    run = mtcd.train(
+        data,
+        model,
+        "complete",
+        method,
+        mtcd.Stop(gap=gap, iterations=200),
+        privacy=sealed,
+        metrics=(),
+    )
     seconds = time.process_time() - start
     return {
         "tours": run.final.iteration,
@@ -67,7 +82,8 @@ def main() -> None:
         for parties in PARTIES:
             m = measure(X, y, parties, l2)
             print(
-                f"| {l2:g} | {parties} | {m['tours']:.0f} | {m['messages']:.0f} | {m['MB']:.1f} | {m['CPU s']:.1f} | "
+                f"| {l2:g} | {parties} | {m['tours']:.0f} | {m['messages']:.0f} | {m['MB']:.1f} | "
+                f"{m['CPU s']:.1f} | "
                 f"{m['gap']:.1e} |"
             )
 

@@ -1,8 +1,9 @@
 """Sealing: CPU time, bytes and noise budget of a visit and its operations, by samples and columns.
 
-``python -m benchmarks.sealing [--check | --histograms]``; ``--check`` fails where a visit at N=5000, d_k=50 takes more
-than 100 ms, or a token more than 0.5 MB. CPU time of one process, the best of seven visits for each operation.
-``--histograms``: what trees would need, encrypted sums of the derivatives of samples by column and bin.
+``python -m benchmarks.sealing [--check | --histograms]``; ``--check`` fails where a visit at
+N=5000, d_k=50 takes more than 100 ms, or a token more than 0.5 MB. CPU time of one process, the
+best of seven visits for each operation. ``--histograms``: what trees would need, encrypted sums of
+the derivatives of samples by column and bin.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
     given = draw.normal(size=(samples, columns)) if values is None else values
     X, token = fix_matrix(given, chosen), TokenScale(chosen, 8.0)
     matrix = watch("encode", sealer.encode, X.integers)
-    g, change = token.integers(draw.uniform(-1, 1, samples)), token.integers(draw.uniform(-0.1, 0.1, samples))
+    g, change = (
+        token.integers(draw.uniform(-1, 1, samples)),
+        token.integers(draw.uniform(-0.1, 0.1, samples)),
+    )
     sent = sealer.to_bytes(sealer.encrypt(g))
     for _ in range(rounds):
         vector = watch("read token", sealer.vector_from_bytes, sent)
@@ -78,37 +82,53 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
 
 
 def main(
-    samples: tuple[int, ...] = SAMPLES, columns: tuple[int, ...] = COLUMNS, rounds: int = 7, check: bool = False
+    samples: tuple[int, ...] = SAMPLES,
+    columns: tuple[int, ...] = COLUMNS,
+    rounds: int = 7,
+    check: bool = False,
 ) -> None:
     """One line for each number of samples and of columns."""
-    print("     N  d_k      n   t  diagonals  visit ms  product ms  encode ms  token KB  product KB  keys MB  budget")
+    print(
+        "     N  d_k      n   t  diagonals  visit ms  product ms  encode ms  token KB  product KB  "
+        "keys MB  budget"
+    )
     for count in samples:
         for width in columns:
             found = measure(count, width, rounds)
             chosen, spent = found["chosen"], found["operations"]
             print(
                 f"{count:6d} {width:4d} {chosen.degree:6d} {chosen.plain_modulus.bit_length():3d} "
-                f"{chosen.layout(width).diagonals:10d} {found['visit']:9.1f} {spent['product']:11.1f} "
-                f"{spent['encode']:10.0f} {found['token'] / 1e3:9.0f} {found['question'] / 1e3:11.0f} "
+                f"{chosen.layout(width).diagonals:10d} {found['visit']:9.1f} "
+                f"{spent['product']:11.1f} "
+                f"{spent['encode']:10.0f} {found['token'] / 1e3:9.0f} "
+                f"{found['question'] / 1e3:11.0f} "
                 f"{found['keys'] / 1e6:8.2f} {found['budget']:7d}"
             )
             if (count, width) == (5000, 50):
                 print("       " + ", ".join(f"{name} {value:.1f}" for name, value in spent.items()))
                 if check and (found["visit"] > 100 or found["token"] > 500_000):
-                    sys.exit("A visit at N=5000, d_k=50 takes more than 100 ms, or a token more than 0.5 MB.")
+                    sys.exit(
+                        "A visit at N=5000, d_k=50 takes more than 100 ms, or a token more than "
+                        "0.5 MB."
+                    )
 
 
 def histograms(samples: int = 5000, columns: int = 50, bins: int = 32) -> None:
-    """Trees: the bins of the root are encoded once; each further node has samples, and so a matrix, of its own. Of the
-    two nodes of a split one is computed, the other is the difference; the last split needs no histograms of its nodes.
+    """Trees: the bins of the root are encoded once; each further node has samples, and so a matrix,
+    of its own. Of the two nodes of a split one is computed, the other is the difference; the last
+    split needs no histograms of its nodes.
     """
     numbers = np.random.default_rng(0).integers(0, bins, (samples, columns))
     indicators = (numbers[:, :, None] == np.arange(bins)).reshape(samples, -1).astype(float)
     spent = measure(samples, columns * bins, 1, indicators)["operations"]
     root, encode = (spent[name] / 1e3 for name in ("product", "encode"))
-    print(f"N={samples}, {columns} columns of {bins} bins: encode {encode:.2f} s, sums of one node {root:.2f} s of CPU")
+    print(
+        f"N={samples}, {columns} columns of {bins} bins: encode {encode:.2f} s, sums of one node "
+        f"{root:.2f} s of CPU"
+    )
     for leaves in (2, 4, 8, 31):
-        further = max(0, leaves // 2 - 1) if leaves < 31 else leaves - 2  # complete trees; one grown leaf by leaf
+        # complete trees; one grown leaf by leaf
+        further = max(0, leaves // 2 - 1) if leaves < 31 else leaves - 2
         print(f"a tree of {leaves} leaves: {root + further * (root + encode):.1f} s")
 
 

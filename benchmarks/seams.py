@@ -1,9 +1,10 @@
-"""Count the imports that the architecture wants to be rid of: ``python -m benchmarks.seams [--list]``.
+"""Count the imports that the architecture wants to be rid of: ``python -m benchmarks.seams
+[--list]``.
 
-A *seam* is one import from a core module to a module of a feature. An *upward import* leads from a core module to a
-higher layer of the core. A *side import* leads from one feature to another (the default kind of model may be imported
-by all features). The layers and features stand in ``pyproject.toml``, under ``[tool.architecture]``; the budget there
-may only fall.
+A *seam* is one import from a core module to a module of a feature. An *upward import* leads from a
+core module to a higher layer of the core. A *side import* leads from one feature to another (the
+default kind of model may be imported by all features). The layers and features stand in
+``pyproject.toml``, under ``[tool.architecture]``; the budget there may only fall.
 """
 
 from __future__ import annotations
@@ -43,13 +44,24 @@ class Architecture:
     def read(cls, root: Path = ROOT) -> Architecture:
         """As pyproject.toml declares it."""
         section = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["architecture"]
-        return cls(tuple(section["layers"]), tuple(section["features"]), section["default"], section["budget"])
+        return cls(
+            tuple(section["layers"]),
+            tuple(section["features"]),
+            section["default"],
+            section["budget"],
+        )
 
     def unit(self, module: str) -> str:
         """The feature or layer that a module belongs to: the longest name that contains it."""
-        units = [unit for unit in (*self.features, *self.layers) if module == unit or module.startswith(f"{unit}.")]
+        units = [
+            unit
+            for unit in (*self.features, *self.layers)
+            if module == unit or module.startswith(f"{unit}.")
+        ]
         if not units:
-            raise ValueError(f"{module} belongs to no layer and no feature: name its package in pyproject.toml.")
+            raise ValueError(
+                f"{module} belongs to no layer and no feature: name its package in pyproject.toml."
+            )
         return max(units, key=len)
 
     def is_below(self, low: str, high: str) -> bool:
@@ -69,7 +81,8 @@ def sources(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
-    """The modules of this project that a file imports anywhere, types and names in strings included."""
+    """The modules of this project that a file imports anywhere, types and names in strings
+    included."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = node.value.partition(":")[0]  # as in find("mtcd.ray.engine")

@@ -1,15 +1,18 @@
-"""Sealed tours beside SecretFlow's SPU: the same table, l2 and objective; bytes, CPU seconds, gap to the optimum.
+"""Sealed tours beside SecretFlow's SPU: the same table, l2 and objective; bytes, CPU seconds, gap
+to the optimum.
 
-SPU pins NumPy and JAX, and its regressions (`sf-sml`) pin an SPU that the package index no longer has, so both go into
-an environment of their own (``INSTALL``).
+SPU pins NumPy and JAX, and its regressions (`sf-sml`) pin an SPU that the package index no longer
+has, so both go into an environment of their own (``INSTALL``).
 
-The table is that of ``benchmarks/sealed.py``, with an intercept, as sml always fits one. SPU shares all columns among
-its computing parties, whoever owned them, and they run in one process over links in memory that count bytes and
-messages. Its settings were chosen in the clear: the defaults; then the largest step and as many epochs as it takes.
+The table is that of ``benchmarks/sealed.py``, with an intercept, as sml always fits one. SPU shares
+all columns among its computing parties, whoever owned them, and they run in one process over links
+in memory that count bytes and messages. Its settings were chosen in the clear: the defaults; then
+the largest step and as many epochs as it takes.
 
-Gradient descent is the only solver of sml's `LogisticRegression`. A program for SPU may do better, so there is one with
-steps of Nesterov (``spu_training.py``) on columns that each party has whitened before it shares them, as it can without
-any other party. Rate and momentum were chosen in the clear, too.
+Gradient descent is the only solver of sml's `LogisticRegression`. A program for SPU may do better,
+so there is one with steps of Nesterov (``spu_training.py``) on columns that each party has whitened
+before it shares them, as it can without any other party. Rate and momentum were chosen in the
+clear, too.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ class Measured:
 
     def line(self) -> str:
         return (
-            f"| {self.how} | {self.parties} | {self.sent:,} | {self.bytes / 1e6:.1f} | {self.seconds:.1f} | "
+            f"| {self.how} | {self.parties} | {self.sent:,} | {self.bytes / 1e6:.1f} | "
+            f"{self.seconds:.1f} | "
             f"{self.gap:.2g} |"
         )
 
@@ -83,7 +87,9 @@ def objective(X: Array, y: Array, weights: Array) -> float:
     return float(np.logaddexp(0, z).sum() - y @ z + L2 / 2 * weights[:-1] @ weights[:-1])
 
 
-def by_sml(python: Path, protocol: str, given: dict[str, Any], X: Array, y: Array, optimum: float) -> Measured:
+def by_sml(
+    python: Path, protocol: str, given: dict[str, Any], X: Array, y: Array, optimum: float
+) -> Measured:
     """Train with sml on SPU."""
     batches = -(-len(y) // given["batch_size"])
     settings = {**given, "penalty": "l2", "C": batches / L2}  # the penalty is added in every batch
@@ -94,21 +100,32 @@ def by_sml(python: Path, protocol: str, given: dict[str, Any], X: Array, y: Arra
 
 
 def by_nesterov(
-    python: Path, protocol: str, parties: int, rate: float, steps: int, X: Array, y: Array, optimum: float
+    python: Path,
+    protocol: str,
+    parties: int,
+    rate: float,
+    steps: int,
+    X: Array,
+    y: Array,
+    optimum: float,
 ) -> Measured:
     """Train on SPU by steps of Nesterov, on columns that each party has whitened."""
     whitened, back, penalty = whiten(X, parties)
     settings = {"rate": rate, "momentum": MOMENTUM, "steps": steps}
     weights, spent = on_spu(python, protocol, settings, whitened, y, penalty)
     how = f"whitened columns, Nesterov, rate {rate:g}, {steps} steps"
-    return Measured(f"SPU, {protocol}, {how}", *spent, objective(X, y, back @ weights) / optimum - 1)
+    return Measured(
+        f"SPU, {protocol}, {how}", *spent, objective(X, y, back @ weights) / optimum - 1
+    )
 
 
 def whiten(X: Array, parties: int) -> tuple[Array, Array, Array]:
-    """The columns, each party's multiplied by a matrix of its own, after which a bound of f over them is round.
+    """The columns, each party's multiplied by a matrix of its own, after which a bound of f over
+    them is round.
 
-    The last party also has the column of the intercept. Returns the columns, the matrices of all parties, which map
-    coefficients of the new columns to those of the given ones, and that of the penalty of the new coefficients.
+    The last party also has the column of the intercept. Returns the columns, the matrices of all
+    parties, which map coefficients of the new columns to those of the given ones, and that of the
+    penalty of the new coefficients.
     """
     samples, columns = X.shape
     found, back, penalties = [], [], []
@@ -127,13 +144,17 @@ def whiten(X: Array, parties: int) -> tuple[Array, Array, Array]:
 def on_spu(
     python: Path, protocol: str, settings: dict[str, Any], X: Array, y: Array, penalty: Array
 ) -> tuple[Array, tuple[int, int, int, float]]:
-    """Train on SPU: the coefficients, and its number of parties, messages, bytes and CPU seconds."""
+    """Train on SPU: the coefficients, and its number of parties, messages, bytes and CPU
+    seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.npz"
         np.savez(path, X=X, y=y, penalty=penalty)
         script = Path(__file__).with_name("spu_training.py")
         done = subprocess.run(
-            [python, script, path, protocol, json.dumps(settings)], capture_output=True, text=True, check=False
+            [python, script, path, protocol, json.dumps(settings)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     if done.returncode:
         raise SystemExit(f"SPU failed with {settings}:\n{done.stderr[-2000:]}")
@@ -144,7 +165,8 @@ def on_spu(
 
 
 def by_tours(X: Array, y: Array, parties: int, gap: float, server: bool) -> Measured:
-    """Train by sealed tours, with a server that has the key, or without: then the label holder has it."""
+    """Train by sealed tours, with a server that has the key, or without: then the label holder has
+    it."""
     data, model = problem(X, y, parties)
     stop, privacy = mtcd.Stop(gap=gap, iterations=200), mtcd.Privacy(mode="sealed")
     start = time.process_time()
@@ -154,11 +176,14 @@ def by_tours(X: Array, y: Array, parties: int, gap: float, server: bool) -> Meas
     sent, total = run.ledger.messages("sent"), run.ledger.bytes("sent")
     key = "with a server" if server else "without a server"
     how = f"sealed tours {key}, to a gap of {gap:g}: {run.final.iteration} tours"
-    return Measured(how, parties, sum(sent.values()), sum(total.values()), seconds, run.final.gap or 0.0)
+    return Measured(
+        how, parties, sum(sent.values()), sum(total.values()), seconds, run.final.gap or 0.0
+    )
 
 
 def optimum_of(X: Array, y: Array) -> float:
-    """f at the optimum; it is kept, so that later trainings on the same table do not compute it again."""
+    """f at the optimum; it is kept, so that later trainings on the same table do not compute it
+    again."""
     for parties in PARTIES:
         data, model = problem(X, y, parties)
         run = mtcd.train(data, model, "complete", mtcd.STCD(), mtcd.Stop(gap=1e9), metrics=())
@@ -192,12 +217,20 @@ def cannot_run(python: Path) -> str | None:
 
 def main() -> None:
     """Print the table of docs/sealing.md."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("python", type=Path, help="the interpreter of an environment that has spu and sf-sml")
-    parser.add_argument("table", type=Path, nargs="?", help="numbers, label last; otherwise a stand-in is made up")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "python", type=Path, help="the interpreter of an environment that has spu and sf-sml"
+    )
+    parser.add_argument(
+        "table", type=Path, nargs="?", help="numbers, label last; otherwise a stand-in is made up"
+    )
     given = parser.parse_args()
     if (missing := cannot_run(given.python)) is not None:
-        parser.exit(1, f"{given.python} has no spu and sml: {missing}. How to install them:\n{INSTALL}\n")
+        parser.exit(
+            1, f"{given.python} has no spu and sml: {missing}. How to install them:\n{INSTALL}\n"
+        )
     X, y = from_file(given.table) if given.table else stand_in()
     print(f"N = {len(y)}, d = {X.shape[1]} and an intercept, l2 = {L2:g}")
     print("| trained | parties | messages | MB | CPU s | gap |\n|---|---|---|---|---|---|")

@@ -1,9 +1,11 @@
 """Logistic regression on SPU, all parties in one process: run by ``benchmarks/spu_beside.py``.
 
-By SecretFlow's sml, or, where the settings have a ``momentum``, by steps of Nesterov on whitened columns.
+By SecretFlow's sml, or, where the settings have a ``momentum``, by steps of Nesterov on whitened
+columns.
 
-It runs in the environment of SPU, which need not have mtcd: the table is read from an npz file, and the result is a
-line of JSON. Every party logs its link statistics, from which the caller takes bytes and messages.
+It runs in the environment of SPU, which need not have mtcd: the table is read from an npz file, and
+the result is a line of JSON. Every party logs its link statistics, from which the caller takes
+bytes and messages.
 """
 
 from __future__ import annotations
@@ -24,17 +26,23 @@ PARTIES = {"SEMI2K": 2, "ABY3": 3}
 
 
 class ProfiledParties(Simulator):
-    """SPU's simulator, except that all parties log their statistics, not the first only, and that CPU time is kept."""
+    """SPU's simulator, except that all parties log their statistics, not the first only, and that
+    CPU time is kept."""
 
     def __call__(self, executable: Any, *inputs: Any) -> list[Any]:
         start = time.process_time()
-        shares = [self.io.make_shares(np.asarray(one, np.float32), libspu.Visibility.VIS_SECRET) for one in inputs]
+        shares = [
+            self.io.make_shares(np.asarray(one, np.float32), libspu.Visibility.VIS_SECRET)
+            for one in inputs
+        ]
         parties = libspu.link.Desc()
         for rank in range(self.wsize):
             parties.add_party(f"party_{rank}", f"thread_{rank}")
 
         def run(rank: int) -> list[Any]:
-            runtime = api.Runtime(libspu.link.create_mem(parties, rank), libspu.RuntimeConfig(self.rt_config))
+            runtime = api.Runtime(
+                libspu.link.create_mem(parties, rank), libspu.RuntimeConfig(self.rt_config)
+            )
             for name, share in zip(executable.input_names, shares, strict=True):
                 runtime.set_var(name, share[rank])
             runtime.run(executable)
@@ -50,7 +58,8 @@ class ProfiledParties(Simulator):
 
 
 def nesterov(x: Any, labels: Any, penalty: Any, rate: float, momentum: float, steps: int) -> Any:
-    """Steps against the mean gradient, with the exact sigmoid; ``penalty`` is the matrix of a quadratic one."""
+    """Steps against the mean gradient, with the exact sigmoid; ``penalty`` is the matrix of a
+    quadratic one."""
     samples = x.shape[0]
     x = make_cached_var(x)  # its mask is opened once, not in every product
     weights = ahead = jnp.zeros((x.shape[1], 1))
@@ -62,10 +71,13 @@ def nesterov(x: Any, labels: Any, penalty: Any, rate: float, momentum: float, st
 
 
 def main(path: str, protocol: str, settings: str) -> None:
-    """Train with these settings, and print the coefficients of the columns given, that of the intercept last."""
+    """Train with these settings, and print the coefficients of the columns given, that of the
+    intercept last."""
     with np.load(path) as table:
         X, y, penalty = table["X"], table["y"][:, None], table["penalty"]
-    runtime = libspu.RuntimeConfig(protocol=getattr(libspu.ProtocolKind, protocol), field=libspu.FieldType.FM64)
+    runtime = libspu.RuntimeConfig(
+        protocol=getattr(libspu.ProtocolKind, protocol), field=libspu.FieldType.FM64
+    )
     runtime.enable_pphlo_profile = True
     parties = ProfiledParties(PARTIES[protocol], runtime)
 
@@ -77,7 +89,11 @@ def main(path: str, protocol: str, settings: str) -> None:
     def fit_whitened(x: Any, labels: Any, penalty: Any) -> Any:
         return nesterov(x, labels, penalty, **chosen)
 
-    found = sim_jax(parties, fit_whitened)(X, y, penalty) if "momentum" in chosen else sim_jax(parties, fit)(X, y)
+    found = (
+        sim_jax(parties, fit_whitened)(X, y, penalty)
+        if "momentum" in chosen
+        else sim_jax(parties, fit)(X, y)
+    )
     weights = np.asarray(found).ravel()
     print(json.dumps({"weights": weights.tolist(), "seconds": parties.seconds}))
 

@@ -19,7 +19,9 @@ def best_of(*contenders: Callable[[], None], rounds: int = ROUNDS) -> list[float
     return best
 
 
-def report(name: str, ours: float, floor: float, unit: str = "µs", scale: float = 1e6, note: str = "") -> None:
+def report(
+    name: str, ours: float, floor: float, unit: str = "µs", scale: float = 1e6, note: str = ""
+) -> None:
     """One line: ours, the floor, the ratio."""
     text = f"{name:52} {ours * scale:10.1f} {unit}   floor {floor * scale:10.1f} {unit}   ratio {ours / floor:5.2f}"
     print(f"{text}   {note}".rstrip())

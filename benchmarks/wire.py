@@ -1,4 +1,5 @@
-"""A token as bytes and back, against a bare copy of as many bytes: what a hop costs beside the link itself."""
+"""A token as bytes and back, against a bare copy of as many bytes: what a hop costs beside the link
+itself."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ def token(samples: int, repeats: int = REPEATS) -> None:
     """Three lines for a token of so many numbers: written, read from bytes, and read in place."""
     network = make_network("cycle", [f"c{k}" for k in range(8)])
     bounds = STCD(stepsize=1.0).bounds("benchmark", network, 0, samples, 1)
-    message = Message(2, 3, Token(0, 0, 17, np.random.default_rng(0).standard_normal(samples), 0.5), samples, samples)
+    message = Message(
+        2,
+        3,
+        Token(0, 0, 17, np.random.default_rng(0).standard_normal(samples), 0.5),
+        samples,
+        samples,
+    )
     header = Header("benchmark", 2, 3, 0, 12)
     frame = encode(message, header)
     whole, writable = memoryview(frame), bytearray(frame)
@@ -38,7 +45,9 @@ def token(samples: int, repeats: int = REPEATS) -> None:
     )
     floor, *ours = (seconds / repeats for seconds in best_of(*map(repeated, works)))
     size = f"a token of {round(len(frame) / 1000)} KB"
-    for what, seconds in zip(("as bytes", "from bytes", "from a bytearray, in place"), ours, strict=True):
+    for what, seconds in zip(
+        ("as bytes", "from bytes", "from a bytearray, in place"), ours, strict=True
+    ):
         report(f"{size} {what}", seconds, floor, note="floor: a copy of its bytes")
 
 

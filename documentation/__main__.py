@@ -1,4 +1,5 @@
-"""``python -m documentation``: write the parts of the pages that are made from the code, and the package's stub."""
+"""``python -m documentation``: write the parts of the pages that are made from the code, and the
+package's stub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The reference of the Python interface: signatures and docstrings of the public names, and of their methods."""
+"""The reference of the Python interface: signatures and docstrings of the public names, and of
+their methods."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ def api_reference(*names: str) -> str:
 
 def _described(name: str, value: Any) -> list[str]:
     lines = [f"`{name}{signature(value)}`", "", *docstring(value)]
-    members = [(key, one) for key, one in vars(value).items() if _is_shown(key, one)] if inspect.isclass(value) else []
+    members = (
+        [(key, one) for key, one in vars(value).items() if _is_shown(key, one)]
+        if inspect.isclass(value)
+        else []
+    )
     rows = [[_called(key, one), _first(_function(one))] for key, one in members]
     return [*lines, "", *table(["member", "meaning"], rows)] if rows else lines
 
@@ -32,18 +37,24 @@ def signature(value: Any) -> str:
         parameters = list(inspect.signature(value).parameters.values())
     except ValueError:
         return ""
-    bare = [one.replace(annotation=one.empty) for one in parameters if one.name not in ("self", "cls")]
+    bare = [
+        one.replace(annotation=one.empty) for one in parameters if one.name not in ("self", "cls")
+    ]
     text = str(inspect.Signature(bare))
     return re.sub(r"<factory>|<function .*?>|<object object at \w+>", "...", text)
 
 
 def docstring(value: Any) -> list[str]:
-    """Its lines as Markdown: names in double ticks get single ones, examples a block of their own."""
+    """Its lines as Markdown: names in double ticks get single ones, examples a block of their
+    own."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", (inspect.getdoc(value) or "").replace("``", "`"))
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
         example = ["```pycon", paragraph, "```"]
-        lines += ["", *(example if paragraph.startswith(">>>") else _no_emphasis(paragraph).splitlines())]
+        lines += [
+            "",
+            *(example if paragraph.startswith(">>>") else _no_emphasis(paragraph).splitlines()),
+        ]
     return lines[1:]
 
 
@@ -66,4 +77,6 @@ def _is_shown(name: str, member: Any) -> bool:
 
 
 def _called(name: str, member: Any) -> str:
-    return f"`{name}`" if isinstance(member, property) else f"`{name}{signature(_function(member))}`"
+    return (
+        f"`{name}`" if isinstance(member, property) else f"`{name}{signature(_function(member))}`"
+    )

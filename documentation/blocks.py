@@ -2,14 +2,15 @@
 
 A comment in front of a block says what it is, where its language does not:
 
-- ``<!-- file: NAME -->``: the content of a file, which later blocks of the page use; YAML is checked by its schema.
+- ``<!-- file: NAME -->``: the content of a file, which later blocks of the page use; YAML is
+  checked by its schema.
 - ``<!-- laid over: NAME -->``: keys of a config, checked as changes to that file.
 - ``<!-- same as: PATH -->``: a file of the repository, or the end of one.
 - ``<!-- not run: REASON -->``: neither run nor checked.
 
-Python and shell blocks are run, in the order of the page and in one folder; a block of plain text after one of them is
-what it prints; source code in a part that is made from the code is checked there. ``<!-- setup: LANGUAGE`` and ``-->``
-enclose what is run but not shown.
+Python and shell blocks are run, in the order of the page and in one folder; a block of plain text
+after one of them is what it prints; source code in a part that is made from the code is checked
+there. ``<!-- setup: LANGUAGE`` and ``-->`` enclose what is run but not shown.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def blocks(page: str) -> list[Block]:
         else:
             follows = bool(found) and found[-1].fate == "run"
             fate = match["kind"] or _by_language(match["language"], follows)
-            found.append(Block(line, match["language"], _dedented(match), fate, match["about"] or ""))
+            found.append(
+                Block(line, match["language"], _dedented(match), fate, match["about"] or "")
+            )
     return found
 
 

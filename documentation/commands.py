@@ -22,7 +22,12 @@ def _described(name: str, command: Any) -> list[str]:
     shown = [one for one in command.params if not one.hidden]
     if inner:
         lines = [f"## {name}", "", _plain(command.help or ""), "", _plain(command.epilog or ""), ""]
-        lines += [*table(["command", "does"], [[_link(f"{name} {key}"), _first(one)] for key, one in inner.items()])]
+        lines += [
+            *table(
+                ["command", "does"],
+                [[_link(f"{name} {key}"), _first(one)] for key, one in inner.items()],
+            )
+        ]
     else:
         lines = [f"### {name}", "", f"`{_usage(name, shown)}`", "", _plain(command.help or ""), ""]
         rows = [[_names(one), _plain(one.help or ""), _default(one)] for one in shown]
@@ -33,8 +38,9 @@ def _described(name: str, command: Any) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without the marks of rich."""
-    return re.sub(r"\[/?bold\]", "`", text).replace("\\[", "[").strip()
+    """Without the marks of rich, and each paragraph in one line."""
+    text = re.sub(r"\[/?bold\]", "`", text).replace("\\[", "[").strip()
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", text)
 
 
 def _first(command: Any) -> str:
@@ -55,8 +61,12 @@ def _value(parameter: Any) -> str:
 
 def _usage(name: str, parameters: list[Any]) -> str:
     arguments = [one for one in parameters if _is_argument(one)]
-    words = [_value(one).removesuffix("...") + ("..." if one.nargs == -1 else "") for one in arguments]
-    words = [word if one.required else f"[{word}]" for word, one in zip(words, arguments, strict=True)]
+    words = [
+        _value(one).removesuffix("...") + ("..." if one.nargs == -1 else "") for one in arguments
+    ]
+    words = [
+        word if one.required else f"[{word}]" for word, one in zip(words, arguments, strict=True)
+    ]
     return " ".join([name, *words, *(["[OPTIONS]"] if len(arguments) < len(parameters) else [])])
 
 

@@ -1,4 +1,5 @@
-"""Pieces of source code for pages, found by name or by their first and last words, never by line number."""
+"""Pieces of source code for pages, found by name or by their first and last words, never by line
+number."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def excerpt(path: str, name: str) -> str:
-    """The function, method (``Class.method``) or class of that name in the file, as it is there, with its address."""
+    """The function, method (``Class.method``) or class of that name in the file, as it is there,
+    with its address."""
     source = (ROOT / path).read_text(encoding="utf-8")
     node: ast.AST = ast.parse(source)
     for part in name.split("."):

@@ -1,4 +1,5 @@
-"""Tables of the keys of a config: types and defaults are those of the schema, meanings the texts below the keys."""
+"""Tables of the keys of a config: types and defaults are those of the schema, meanings the texts
+below the keys."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ WORDS = {
 
 
 def key_table(name: str, *only: str) -> str:
-    """The keys of the section of that name in the schema of a config, all or only some, with their meanings."""
+    """The keys of the section of that name in the schema of a config, all or only some, with their
+    meanings."""
     section = getattr(schema, name, None) or getattr(data_schema, name)
     meanings = attribute_docs(section)
     fields = {key: section.model_fields[key] for key in only} or section.model_fields
@@ -37,16 +39,26 @@ def key_table(name: str, *only: str) -> str:
         raise ValueError(f"{name}: no text in the schema says what {', '.join(missing)} means.")
     method = section is schema.MethodSection
     rows = [
-        [f"`{key}`", *([_readers(key)] if method else []), type_in_words(field), _default(field), meanings[key]]
+        [
+            f"`{key}`",
+            *([_readers(key)] if method else []),
+            type_in_words(field),
+            _default(field),
+            meanings[key],
+        ]
         for key, field in fields.items()
     ]
-    return "\n".join(table(["key", *(["for"] if method else []), "type", "default", "meaning"], rows))
+    return "\n".join(
+        table(["key", *(["for"] if method else []), "type", "default", "meaning"], rows)
+    )
 
 
 def attribute_docs(section: type[BaseModel]) -> dict[str, str]:
     """The texts below the keys of a section, also those that it has from its base classes."""
     found: dict[str, str] = {}
-    for owner in reversed([one for one in section.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]):
+    for owner in reversed(
+        [one for one in section.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]
+    ):
         body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
         assert isinstance(body, ast.ClassDef)
         for before, after in zip(body.body, body.body[1:], strict=False):
@@ -67,7 +79,9 @@ def _words(annotation: Any, *metadata: Any) -> str:
     if origin is Annotated:
         return _words(parts[0], *parts[1:], *metadata)
     if origin in (Union, types.UnionType):
-        return ", or ".join(dict.fromkeys(_words(one) for one in parts if one is not types.NoneType))
+        return ", or ".join(
+            dict.fromkeys(_words(one) for one in parts if one is not types.NoneType)
+        )
     if origin is Literal:
         return ", ".join(f"`{one}`" for one in parts)
     if origin is list:
@@ -79,8 +93,17 @@ def _words(annotation: Any, *metadata: Any) -> str:
 
 def _bounds(metadata: tuple[Any, ...]) -> list[str]:
     signs = {"gt": "above", "ge": "from", "lt": "below", "le": "up to"}
-    inner = [one for part in metadata for one in (part.metadata if isinstance(part, FieldInfo) else [part])]
-    return [f"{word} {getattr(one, sign)}" for sign, word in signs.items() for one in inner if hasattr(one, sign)]
+    inner = [
+        one
+        for part in metadata
+        for one in (part.metadata if isinstance(part, FieldInfo) else [part])
+    ]
+    return [
+        f"{word} {getattr(one, sign)}"
+        for sign, word in signs.items()
+        for one in inner
+        if hasattr(one, sign)
+    ]
 
 
 def _default(field: FieldInfo) -> str:

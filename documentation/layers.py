@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[1]
 
 def layer_list() -> str:
     """The features side by side, then the layers of the core from above to below."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["architecture"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "architecture"
+    ]
     features = " | ".join(settings["features"]).replace("mtcd.", "")
     layers = [layer.replace("mtcd.", "") for layer in settings["layers"]]
     return "\n".join(["```text", features, "---", *layers, "```"])

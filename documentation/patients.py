@@ -1,4 +1,5 @@
-"""``python -m documentation.patients``: tables of made-up people, for pages that need some that they do not show."""
+"""``python -m documentation.patients``: tables of made-up people, for pages that need some that
+they do not show."""
 
 from __future__ import annotations
 
@@ -23,7 +24,16 @@ def _person(number: int) -> list[object]:
     ill = (age - 55) / 15 + marker + (sex == "male") + draw.gauss(0, 1) > 0.5
     known = "" if draw.random() < 0.05 else round(age, 1)
     day = f"2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}"
-    return [f"p{number}", known, sex, city, day, round(marker, 3), round(glucose, 3), "ill" if ill else "well"]
+    return [
+        f"p{number}",
+        known,
+        sex,
+        city,
+        day,
+        round(marker, 3),
+        round(glucose, 3),
+        "ill" if ill else "well",
+    ]
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ def _words(line: str) -> list[str]:
 
 
 def _alike(expected: list[str], printed: list[str]) -> bool:
-    """The same words; numbers may differ by 2%, as on another machine, and '...' stands for any one word."""
+    """The same words; numbers may differ by 2%, as on another machine, and '...' stands for any one
+    word."""
     return len(expected) == len(printed) and all(map(_alike_words, expected, printed))
 
 

@@ -1,7 +1,9 @@
-"""Parts of a page that are made from the code: between ``<!-- from the code: KIND ARGUMENTS -->`` and its end.
+"""Parts of a page that are made from the code: between ``<!-- from the code: KIND ARGUMENTS -->``
+and its end.
 
-They are written into the pages, so that these can be read without building the site; ``python -m documentation``
-writes them again, and the build of the site and the tests fail where one is not what the code says.
+They are written into the pages, so that these can be read without building the site; ``python -m
+documentation`` writes them again, and the build of the site and the tests fail where one is not
+what the code says.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from documentation.layers import layer_list
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
-REGION = re.compile(r"^<!-- from the code: (\w+) ?(.*?) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
+REGION = re.compile(
+    r"^<!-- from the code: (\w+) ?(.*?) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL
+)
 MAKERS: dict[str, Callable[..., str]] = {
     "api": api_reference,
     "commands": command_reference,

@@ -20,7 +20,8 @@ from mtcd_experiments.read import read_experiment
 
 
 class Session:
-    """The blocks of one page, one after the other: files are written, programs run, outputs compared."""
+    """The blocks of one page, one after the other: files are written, programs run, outputs
+    compared."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,9 +41,13 @@ class Session:
         elif block.fate == "laid over":
             self._check_changes(block)
         elif block.fate == "same as":
-            assert (ROOT / block.about).read_text(encoding="utf-8").endswith(block.text), f"not as in {block.about}"
+            assert (ROOT / block.about).read_text(encoding="utf-8").endswith(block.text), (
+                f"not as in {block.about}"
+            )
         else:
-            assert block.fate == "not run", "nobody says what becomes of this block: see documentation/blocks.py"
+            assert block.fate == "not run", (
+                "nobody says what becomes of this block: see documentation/blocks.py"
+            )
 
     def _python(self, block: Block) -> str:
         output = io.StringIO()
@@ -52,7 +57,9 @@ class Session:
 
     def _shell(self, block: Block) -> str:
         screen = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        done = subprocess.run(["bash", "-e"], input=block.text, cwd=self.folder, check=False, **screen)
+        done = subprocess.run(
+            ["bash", "-e"], input=block.text, cwd=self.folder, check=False, **screen
+        )
         assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
         return done.stdout
 
@@ -66,7 +73,13 @@ class Session:
         """YAML by the schema that it is for."""
         if block.language == "yaml":
             content = yaml.safe_load(block.text)
-            read = read_federation if "parties" in content else read_experiment if "cases" in content else read_config
+            read = (
+                read_federation
+                if "parties" in content
+                else read_experiment
+                if "cases" in content
+                else read_config
+            )
             read(self.folder / block.about)
 
     def _check_changes(self, block: Block) -> None:
@@ -82,7 +95,13 @@ def environment(programs: Path) -> dict[str, str]:
     (programs / "mtcd").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mtcd "$@"\n')
     (programs / "mtcd").chmod(0o755)
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    found = {"PATH": path, "COLUMNS": "200", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg", "REPOSITORY": str(ROOT)}
+    found = {
+        "PATH": path,
+        "COLUMNS": "200",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MPLBACKEND": "agg",
+        "REPOSITORY": str(ROOT),
+    }
     python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     return {**os.environ, **found, "PYTHONPATH": python_path, "PYTHONWARNINGS": "error"}
 
@@ -98,7 +117,9 @@ def main(page: Path) -> None:
         try:
             session.do(block)
         except BaseException as error:
-            raise SystemExit(f"{page}, line {block.line}: {type(error).__name__}: {error}\n{block.text}") from error
+            raise SystemExit(
+                f"{page}, line {block.line}: {type(error).__name__}: {error}\n{block.text}"
+            ) from error
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Boosted trees between three parties, each on its own columns, with missing values and categories as they are.
+"""Boosted trees between three parties, each on its own columns, with missing values and categories
+as they are.
 
 `python examples/boosted_trees.py`, with `pip install '.[trees]'` in the clone.
 """
@@ -12,7 +13,9 @@ samples = 2000
 age, income = rng.integers(18, 90, samples), rng.normal(50, 12, samples)
 city = rng.choice(["Rome", "Oslo", "Lima", "Bonn", "Kyiv"], samples)
 claims = rng.poisson(0.8, samples).astype(float)
-risk = 1.2 * np.isin(city, ["Rome", "Lima"]) + (age > 60) - 0.05 * (income - 50) + 0.6 * (claims > 1)
+risk = (
+    1.2 * np.isin(city, ["Rome", "Lima"]) + (age > 60) - 0.05 * (income - 50) + 0.6 * (claims > 1)
+)
 default = rng.random(samples) < 1 / (1 + np.exp(1.2 - risk))
 claims[rng.random(samples) < 0.3] = np.nan  # many customers have no record
 
@@ -27,7 +30,10 @@ run = mtcd.train(
     method=mtcd.STCD(walk="tour"),
     stop=mtcd.Stop(iterations=300),
     metrics=["log_loss", "auc"],
-    callbacks=[mtcd.EarlyStopping(on="test_log_loss", patience=15), mtcd.KeepBest(on="test_log_loss")],
+    callbacks=[
+        mtcd.EarlyStopping(on="test_log_loss", patience=15),
+        mtcd.KeepBest(on="test_log_loss"),
+    ],
 )
 print(run)
 print(f"{run.ledger.unchanged} of {run.ledger.hops} visits passed the token on unchanged.")

@@ -1,4 +1,5 @@
-"""Stops when a metric on held-out samples no longer improves, keeps the best model, and logs to a CSV file.
+"""Stops when a metric on held-out samples no longer improves, keeps the best model, and logs to a
+CSV file.
 
 Run it with: python examples/early_stopping.py
 """
@@ -16,14 +17,22 @@ class Print(mtcd.Callback):
         """Called after every sync; the measurement is computed when it is asked for."""
         row = moment.measurement
         if row.syncs % 10 == 0:
-            print(f"sync {row.syncs}: objective {row.objective:.4f}, AUC {row.metrics['test_auc']:.4f}")
+            print(
+                f"sync {row.syncs}: objective {row.objective:.4f}, AUC "
+                f"{row.metrics['test_auc']:.4f}"
+            )
 
 
 def main() -> None:
     """Train a logistic regression over six clients."""
     data = mtcd.synthetic("logistic", samples=400, features=60, clients=6, seed=1).holdout(0.25)
     log = Path(tempfile.mkdtemp()) / "log.csv"
-    callbacks = [Print(), mtcd.EarlyStopping("test_auc", patience=6), mtcd.KeepBest("test_auc"), mtcd.CsvWriter(log)]
+    callbacks = [
+        Print(),
+        mtcd.EarlyStopping("test_auc", patience=6),
+        mtcd.KeepBest("test_auc"),
+        mtcd.CsvWriter(log),
+    ]
     model, method = mtcd.Glm("logistic", l2=1e-3), mtcd.MTCD(tokens=2, hops=6)
     run = mtcd.train(data, model, "cycle", method, mtcd.Stop(iterations=5000), callbacks=callbacks)
     print(run.message)

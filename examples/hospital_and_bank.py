@@ -1,7 +1,9 @@
-"""Three organisations know different things about the same people, and train one model without pooling them.
+"""Three organisations know different things about the same people, and train one model without
+pooling them.
 
-A hospital holds the outcome and clinical values, a bank and a gym hold a table each. Rows are matched on an id;
-people who are not known to all three are left out, and reported. The token goes round the three by itself: no server.
+A hospital holds the outcome and clinical values, a bank and a gym hold a table each. Rows are
+matched on an id; people who are not known to all three are left out, and reported. The token goes
+round the three by itself: no server.
 """
 
 from pathlib import Path
@@ -18,8 +20,12 @@ age, pressure, income, visits = rng.standard_normal((4, 400))
 ill = (age + 0.8 * pressure - 0.5 * visits + 0.3 * rng.standard_normal(400) > 0).astype(int)
 
 with TemporaryDirectory() as folder:
-    hospital, bank, gym = (Path(folder) / name for name in ("hospital.csv", "bank.parquet", "gym.csv"))
-    pl.DataFrame({"person": people, "ill": ill, "age": age, "pressure": pressure}).write_csv(hospital)
+    hospital, bank, gym = (
+        Path(folder) / name for name in ("hospital.csv", "bank.parquet", "gym.csv")
+    )
+    pl.DataFrame({"person": people, "ill": ill, "age": age, "pressure": pressure}).write_csv(
+        hospital
+    )
     pl.DataFrame({"person": people[:390], "income": income[:390]})[::-1].write_parquet(bank)
     pl.DataFrame({"person": people[5:], "visits": visits[5:]}).write_csv(gym)
 

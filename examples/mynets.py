@@ -1,7 +1,8 @@
-"""Networks of one's own, for ``examples/split.yaml``: a function for the clients, one for the fusion.
+"""Networks of one's own, for ``examples/split.yaml``: a function for the clients, one for the
+fusion.
 
-mtcd calls them with whichever of these they ask for by name: ``client``, ``index``, ``shape`` and ``clients``
-(``width`` and ``outputs`` for the fusion), and with the settings of the config.
+mtcd calls them with whichever of these they ask for by name: ``client``, ``index``, ``shape`` and
+``clients`` (``width`` and ``outputs`` for the fusion), and with the settings of the config.
 """
 
 import math

@@ -1,6 +1,8 @@
-"""Categories, dates and missing values: each client prepares its own columns, fitted on its training rows only.
+"""Categories, dates and missing values: each client prepares its own columns, fitted on its
+training rows only.
 
-The table is made up. A third of the patients is held out; new patients have a category that nobody has seen.
+The table is made up. A third of the patients is held out; new patients have a category that nobody
+has seen.
 """
 
 import numpy as np
@@ -33,7 +35,10 @@ data = mtcd.split(
     outcome,
     clients={"clinic": ["age", "sex", "admitted"], "lab": ["marker", "ward"]},
     prepare={
-        "columns": {"age": [{"impute": {"indicator": True}}, "standardise"], "ward": {"one-hot": {"min_count": 20}}}
+        "columns": {
+            "age": [{"impute": {"indicator": True}}, "standardise"],
+            "ward": {"one-hot": {"min_count": 20}},
+        }
     },
 ).holdout(1 / 3)
 run = mtcd.train(

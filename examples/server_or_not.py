@@ -1,4 +1,5 @@
-"""One dial from client-server to fully decentralised: the same problem, five settings, one table of costs.
+"""One dial from client-server to fully decentralised: the same problem, five settings, one table of
+costs.
 
 A message between client and server costs 1, a hop between neighbours 1/20.
 """
@@ -11,7 +12,9 @@ settings = {
     "everybody asks the server": mtcd.SVFL(local_updates=10),
     "4 tokens, sync every 5 hops": mtcd.MTCD(tokens=4, hops=5, local_updates=10),
     "2 tokens, sync every 20 hops": mtcd.MTCD(tokens=2, hops=20, local_updates=10),
-    "a token per cluster of 5": mtcd.MTCD(tokens=4, hops=5, local_updates=10, combine="cluster", stepsize=2e-4),
+    "a token per cluster of 5": mtcd.MTCD(
+        tokens=4, hops=5, local_updates=10, combine="cluster", stepsize=2e-4
+    ),
     "no server at all": mtcd.STCD(local_updates=10),
 }
 print(f"{'':30} {'hops':>8} {'syncs':>8} {'gap':>9} {'cost':>9}")

@@ -47,9 +47,13 @@ def check_any_order(make: Callable[[], Parties], seed: int) -> None:
     outcomes = []
     for engine in in_orders(make, seed):
         observed = islice(engine.run(), 5)
-        outcomes.append([(progress.hop, engine.parameters(), engine.ledger.to_dict()) for progress in observed])
+        outcomes.append(
+            [(progress.hop, engine.parameters(), engine.ledger.to_dict()) for progress in observed]
+        )
     for other in outcomes[1:]:
-        for (hop, thetas, ledger), (its_hop, its_thetas, its_ledger) in zip(outcomes[0], other, strict=True):
+        for (hop, thetas, ledger), (its_hop, its_thetas, its_ledger) in zip(
+            outcomes[0], other, strict=True
+        ):
             assert (hop, ledger) == (its_hop, its_ledger)
             for one, two in zip(thetas, its_thetas, strict=True):
                 assert np.array_equal(one, two)

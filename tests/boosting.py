@@ -12,11 +12,18 @@ from mtcd.core.seeding import stream
 from mtcd.models.trees.problem import AdditiveProblem
 
 SETTINGS = {"learning_rate": 0.2, "depth": 4, "leaves": 8, "l2": 1.0, "min_samples": 5}
-THEIRS = {"learning_rate": 0.2, "max_depth": 4, "num_leaves": 8, "lambda_l2": 1.0, "min_data_in_leaf": 5}
+THEIRS = {
+    "learning_rate": 0.2,
+    "max_depth": 4,
+    "num_leaves": 8,
+    "lambda_l2": 1.0,
+    "min_data_in_leaf": 5,
+}
 
 
 def samples(kind: str, n: int = 240, d: int = 6, seed: int = 0) -> tuple[Any, Any]:
-    """Features with an interaction, and labels of this kind: values, classes, classes3 or counts."""
+    """Features with an interaction, and labels of this kind: values, classes, classes3 or
+    counts."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     score = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * np.abs(X[:, -1]) + 0.3 * rng.standard_normal(n)
@@ -30,16 +37,28 @@ def samples(kind: str, n: int = 240, d: int = 6, seed: int = 0) -> tuple[Any, An
 
 
 def joint(
-    X: Any, y: Any, objective: str, rounds: int, categories: Any = "auto", weights: Any = None, **more: Any
+    X: Any,
+    y: Any,
+    objective: str,
+    rounds: int,
+    categories: Any = "auto",
+    weights: Any = None,
+    **more: Any,
 ) -> Any:
     """LightGBM's own boosting on the joint table."""
     fixed = {"verbose": -1, "deterministic": True, "force_col_wise": True, "num_threads": 1}
     params = {**THEIRS, **fixed, "objective": objective, **more}
-    return lightgbm.train(params, lightgbm.Dataset(X, y, weight=weights, categorical_feature=categories), rounds)
+    return lightgbm.train(
+        params, lightgbm.Dataset(X, y, weight=weights, categorical_feature=categories), rounds
+    )
 
 
-def trained(data: mtcd.VerticalData, model: Any, hops: int, network: str = "path", method: Any = None) -> mtcd.Run:
-    return mtcd.train(data, model, network, method or mtcd.STCD(), mtcd.Stop(iterations=hops), metrics=())
+def trained(
+    data: mtcd.VerticalData, model: Any, hops: int, network: str = "path", method: Any = None
+) -> mtcd.Run:
+    return mtcd.train(
+        data, model, network, method or mtcd.STCD(), mtcd.Stop(iterations=hops), metrics=()
+    )
 
 
 def problem_of(data: mtcd.VerticalData, loss: str = "logistic", **settings: Any) -> AdditiveProblem:
@@ -47,12 +66,19 @@ def problem_of(data: mtcd.VerticalData, loss: str = "logistic", **settings: Any)
 
 
 def plain_token_boosting(blocks: list[Any], y: Any, order: list[int]) -> tuple[Any, list[int]]:
-    """Token boosting of the squared loss without parties and messages: the predictions, and the trees of each party.
+    """Token boosting of the squared loss without parties and messages: the predictions, and the
+    trees of each party.
 
     The draws of held-out samples are those of a training with seed 0; all else is written anew.
     """
     n, z, known, grown = len(y), np.full(len(y), y.mean()), {}, [0] * len(blocks)
-    params = {**THEIRS, "objective": "none", "verbose": -1, "num_threads": 1, "feature_pre_filter": False}
+    params = {
+        **THEIRS,
+        "objective": "none",
+        "verbose": -1,
+        "num_threads": 1,
+        "feature_pre_filter": False,
+    }
     bins = [lightgbm.Dataset(block, params=params).construct() for block in blocks]
 
     def tree(k: int, among: Any) -> Any:

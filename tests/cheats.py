@@ -52,14 +52,26 @@ class Cheats:
                     another = kind in ("add", "sum") and is_another_pass(spoilt, body)
                     self.refused(passing._replace(body=spoilt), or_answered=another)
                 for spoilt in (
-                    spoilt_start(body, self.hub.nodes[to].participant) if kind == "start" else spoilt_parts(body)
+                    spoilt_start(body, self.hub.nodes[to].participant)
+                    if kind == "start"
+                    else spoilt_parts(body)
                 ):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
-        if kind not in ("relay", "ready", "diverged", "last_word"):  # without a server, words are passed on
+        # without a server, words are passed on
+        if kind not in ("relay", "ready", "diverged", "last_word"):
             others = sorted(self.hub.wires[to].peers - {sender})
             for other in others:
                 self.refused(passing._replace(sender=other))  # it speaks in another's name
-        for wrong in ("x", "", "envelope/answer", "control/stop", "control/status", "**", "*", "\n" * 900):
+        for wrong in (
+            "x",
+            "",
+            "envelope/answer",
+            "control/stop",
+            "control/status",
+            "**",
+            "*",
+            "\n" * 900,
+        ):
             self.refused(passing._replace(kind=wrong))
         if to in self.hub.wires:
             self.refused(Passing("operator", to, "control/dance", body))
@@ -78,7 +90,8 @@ class Cheats:
         self.refused(passing)
 
     def old_envelopes(self, passing: Passing) -> None:
-        """Envelopes that were recorded: known ones get their ack again, those for others are refused."""
+        """Envelopes that were recorded: known ones get their ack again, those for others are
+        refused."""
         self.envelopes.append(passing)
         for old in self.some.sample(self.envelopes[:-1], min(2, len(self.envelopes) - 1)):
             if old.to != passing.to:
@@ -100,9 +113,23 @@ class Cheats:
     def relay(self, passing: Passing) -> None:
         line, _, sealed = passing.body.partition(b"\n")
         head = json.loads(line)
-        wrong_heads = [{**head, "to": "nobody"}, {**head, "left": -1}, {**head, "left": 99}, {**head, "left": True}]
-        wrong_heads += [{**head, "by": wrong} for wrong in (None, "x", ["nobody"], [[]], {}, [7], [head["to"]] * 900)]
-        for wrong in [*wrong_heads, *({name: head[name] for name in head if name != one} for one in head), 1, [], None]:
+        wrong_heads = [
+            {**head, "to": "nobody"},
+            {**head, "left": -1},
+            {**head, "left": 99},
+            {**head, "left": True},
+        ]
+        wrong_heads += [
+            {**head, "by": wrong}
+            for wrong in (None, "x", ["nobody"], [[]], {}, [7], [head["to"]] * 900)
+        ]
+        for wrong in [
+            *wrong_heads,
+            *({name: head[name] for name in head if name != one} for one in head),
+            1,
+            [],
+            None,
+        ]:
             self.refused(passing._replace(body=json.dumps(wrong).encode() + b"\n" + sealed))
         for wrong in (line, sealed, b"", bytes(400) + b"\n" + sealed):
             self.refused(passing._replace(body=wrong))
@@ -110,17 +137,22 @@ class Cheats:
             return
         for _ in range(10):
             at = self.some.randrange(len(sealed))
-            flipped = sealed[:at] + bytes([sealed[at] ^ 1 << self.some.randrange(8)]) + sealed[at + 1 :]
+            flipped = (
+                sealed[:at] + bytes([sealed[at] ^ 1 << self.some.randrange(8)]) + sealed[at + 1 :]
+            )
             self.refused(passing._replace(body=line + b"\n" + flipped))
         self.insiders(passing, line)
 
     def insiders(self, passing: Passing, line: bytes) -> None:
-        """Parties with a seal of their own, who send what only others may send, or only over a link."""
+        """Parties with a seal of their own, who send what only others may send, or only over a
+        link."""
         for name in self.hub.clients:
             if name == passing.to:
                 continue
             seal = self.hub.nodes[name].mail.seal
-            tokens = [old.body for old in self.envelopes if old.sender == name and old.to == passing.to]
+            tokens = [
+                old.body for old in self.envelopes if old.sender == name and old.to == passing.to
+            ]
             kinds = {
                 "control/stop": b"",
                 "relay": passing.body,
@@ -129,7 +161,9 @@ class Cheats:
                 "envelope": (tokens or [b"x"])[0],
             }
             if name != self.hub.clients[0]:
-                kinds |= dict.fromkeys(("align", "prepare", "start"), b'{"agreement": "", "sizes": [0]}\n')
+                kinds |= dict.fromkeys(
+                    ("align", "prepare", "start"), b'{"agreement": "", "sizes": [0]}\n'
+                )
             for kind, body in kinds.items():
                 if kind == "envelope" and tokens and self.is_relayable(name, passing.to, body):
                     continue
@@ -147,22 +181,33 @@ class Cheats:
         return True
 
     def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
-        """Acks that are none, and answers to sealed requests that are not sealed by the right one, or not now."""
+        """Acks that are none, and answers to sealed requests that are not sealed by the right one,
+        or not now."""
         node, kind = self.hub.nodes[passing.sender], passing.kind
-        if not answer or answer[:1] == NO or answer[1:] == DEFERRED or (kind == "relay" and not is_first(passing)):
+        if (
+            not answer
+            or answer[:1] == NO
+            or answer[1:] == DEFERRED
+            or (kind == "relay" and not is_first(passing))
+        ):
             return
         if kind == "relay" and self.some.random() < 0.5:
             return  # it would be sent again too often
         if kind == "envelope":
             spoilt = [
-                OK + wrong for wrong in spoilt_envelopes(answer[1:], self.some, 2) if self.is_no_ack(passing, wrong)
+                OK + wrong
+                for wrong in spoilt_envelopes(answer[1:], self.some, 2)
+                if self.is_no_ack(passing, wrong)
             ]
             self.wrong_answers(passing, done, node, passing.to, spoilt)
         elif kind == "relay":
             to = json.loads(passing.body.partition(b"\n")[0])["to"]
             old = list(self.answers[passing.sender, to])
             self.answers[passing.sender, to].append(answer)
-            forged = [self.hub.nodes[k].mail.seal.seal(passing.sender, "x", b"") for k in self.hub.clients[1::2]]
+            forged = [
+                self.hub.nodes[k].mail.seal.seal(passing.sender, "x", b"")
+                for k in self.hub.clients[1::2]
+            ]
             damaged = [answer[:-1], answer + b"0", bytes(len(answer))]
             self.wrong_answers(passing, done, node, to, [*old[-3:], *damaged, *forged])
 
@@ -174,7 +219,9 @@ class Cheats:
             return True
         return ack.sequence != int.from_bytes(passing.body[64:72], "little")
 
-    def wrong_answers(self, passing: Passing, done: Done, node: Node, named: str, answers: list[bytes]) -> None:
+    def wrong_answers(
+        self, passing: Passing, done: Done, node: Node, named: str, answers: list[bytes]
+    ) -> None:
         for wrong in answers:
             before, count = holds(node), refusals(node, named)
             done(wrong)
@@ -183,7 +230,11 @@ class Cheats:
             self.sent["answer"] += 1
 
     def refused(
-        self, passing: Passing, named: str | None = None, sealed: bool = False, or_answered: bool = False
+        self,
+        passing: Passing,
+        named: str | None = None,
+        sealed: bool = False,
+        or_answered: bool = False,
     ) -> None:
         """``or_answered``: it may be another question, to which there is an answer."""
         node, named = self.hub.nodes[passing.to], named or passing.sender
@@ -191,19 +242,30 @@ class Cheats:
         answer = self.hub.ask(passing)
         assert holds(node) == before, passing
         if node.trainer is None and passing.kind in ("envelope", "ready"):
-            assert not answer, passing  # before training nobody reads them, and honest ones come again
+            # before training nobody reads them, and honest ones come again
+            assert not answer, passing
         elif not (or_answered and answer and answer[:1] == OK):
             assert sealed or not answer or answer[:1] == NO, passing
             assert refusals(node, named) == count + 1, passing
         assert not node.loop._stopped
-        self.sent[passing.kind if passing.kind in ("envelope", "relay", "align", "prepare", "start") else "other"] += 1
+        self.sent[
+            passing.kind
+            if passing.kind in ("envelope", "relay", "align", "prepare", "start")
+            else "other"
+        ] += 1
 
 
 def spoilt_words(body: bytes) -> Iterator[bytes]:
     """Last words that are forged, of another run, or no words."""
     (one, *_) = json.loads(body)
     word = json.loads(one["word"])
-    for key, value in {"run": "0" * 16, "party": "c9", "outcome": "failed", "time": word["time"] + 1, "x": 1}.items():
+    for key, value in {
+        "run": "0" * 16,
+        "party": "c9",
+        "outcome": "failed",
+        "time": word["time"] + 1,
+        "x": 1,
+    }.items():
         yield json.dumps([{**one, "word": json.dumps({**word, key: value})}]).encode()
     for key in one:
         for wrong in ("", "AAAA", None, 3, [], one[key][:-4]):
@@ -222,11 +284,17 @@ def spoilt_start(body: bytes, participant: Any) -> Iterator[bytes]:
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            participant.checked(other.settings, *honest.settings.keys() - {"samples", "stepsize", "notes"})
+            participant.checked(
+                other.settings, *honest.settings.keys() - {"samples", "stepsize", "notes"}
+            )
             if other.settings.get("fusion_code") != honest.settings.get("fusion_code"):
                 raise WireError("fusion_code", "is another")
-            same = [(one.settings["samples"], one.labels, one.announcement) for one in (honest, other)]
-            sound = same[0] == same[1] and may_be(other.settings[size], honest.settings[size], participant.config)
+            same = [
+                (one.settings["samples"], one.labels, one.announcement) for one in (honest, other)
+            ]
+            sound = same[0] == same[1] and may_be(
+                other.settings[size], honest.settings[size], participant.config
+            )
             sound = sound or (not honest.labels and same[0][1:] == same[1][1:])  # it knows no sizes
         except MtcdError:
             sound = False
@@ -239,7 +307,9 @@ def may_be(size: Any, honest: Any, config: KitConfig) -> bool:
     if not isinstance(honest, list) or not isinstance(size, list) or len(size) != len(honest):
         return bool(size == honest)
     known = [config.parties.index(config.name)] if config.name in config.parties else []
-    return all(type(one) is int and one > 0 for one in size) and all(size[k] == honest[k] for k in known)
+    return all(type(one) is int and one > 0 for one in size) and all(
+        size[k] == honest[k] for k in known
+    )
 
 
 def is_first(passing: Passing) -> bool:
@@ -248,7 +318,8 @@ def is_first(passing: Passing) -> bool:
 
 
 def is_another_pass(spoilt: bytes, body: bytes) -> bool:
-    """Whether it differs in the number alone, and that can be one: its sender may begin as many as it likes."""
+    """Whether it differs in the number alone, and that can be one: its sender may begin as many as
+    it likes."""
     line, _, rest = body.partition(b"\n")
     return spoilt == json.dumps({**json.loads(line), "pass": "x"}).encode() + b"\n" + rest
 

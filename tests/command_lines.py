@@ -1,4 +1,5 @@
-"""Command lines of mtcd in files that others run: parsed as the program does, without running them."""
+"""Command lines of mtcd in files that others run: parsed as the program does, without running
+them."""
 
 from typing import Any
 
@@ -8,7 +9,8 @@ from mtcd.cli.app import app
 
 
 def parsed(arguments: list[str]) -> tuple[str, dict[str, Any]]:
-    """The command, with its groups, and its options; a usage error where the program would end with one."""
+    """The command, with its groups, and its options; a usage error where the program would end with
+    one."""
     command: Any = typer.main.get_command(app)
     context = command.context_class(command, info_name="mtcd")
     names: list[str] = []

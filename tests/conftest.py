@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, settings
 from counted_time import counted_time as counted_time  # a fixture
 from table_files import MAIN
 
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+relaxed = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.register_profile("repeat", relaxed, derandomize=True)  # what passed once passes again
 settings.register_profile("fresh", relaxed, derandomize=False)  # `make fresh`
 settings.load_profile("repeat")

@@ -22,7 +22,8 @@ class Instruction(NamedTuple):
 
 
 def instructions() -> list[Instruction]:
-    """Of the Dockerfile, without comments, with lines joined and arguments in the place of their names."""
+    """Of the Dockerfile, without comments, with lines joined and arguments in the place of their
+    names."""
     text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE)
     lines = [line for line in re.sub(r"\\\n\s*", "", text).splitlines() if line.strip()]
     known: dict[str, str] = {}
@@ -85,7 +86,10 @@ class Service:
     def arguments(self) -> list[str]:
         """Of its program: the entrypoint's, if the service names one, and the command's."""
         entrypoint = self.settings.get("entrypoint")
-        return [*(entrypoint if entrypoint is not None else default_entrypoint()), *self.settings["command"]]
+        return [
+            *(entrypoint if entrypoint is not None else default_entrypoint()),
+            *self.settings["command"],
+        ]
 
     def command_lines(self) -> list[list[str]]:
         """The command lines of mtcd, also those in a line for a shell."""
@@ -111,10 +115,17 @@ def compose() -> dict[str, Any]:
 def services() -> dict[str, Service]:
     """By name."""
     return {
-        name: Service(name, given, [*map(_mount, given["volumes"])]) for name, given in compose()["services"].items()
+        name: Service(name, given, [*map(_mount, given["volumes"])])
+        for name, given in compose()["services"].items()
     }
 
 
 def _mount(given: dict[str, Any]) -> Mount:
     subpath = given.get("volume", {}).get("subpath", "")
-    return Mount(given["source"], given["target"], given["type"] == "volume", subpath, given.get("read_only", False))
+    return Mount(
+        given["source"],
+        given["target"],
+        given["type"] == "volume",
+        subpath,
+        given.get("read_only", False),
+    )

@@ -1,4 +1,5 @@
-"""A clock that counts its readings, for plans that are the same on a fast, a slow and a busy machine."""
+"""A clock that counts its readings, for plans that are the same on a fast, a slow and a busy
+machine."""
 
 import itertools
 from collections.abc import Callable

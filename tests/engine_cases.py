@@ -51,7 +51,8 @@ SERVERLESS = ("stcd", "dcpa")
 
 @dataclass(frozen=True, eq=False)
 class EngineCase:
-    """A training. ``method`` and ``stop`` are sections of a federation file, ``changes`` are other keys of it."""
+    """A training. ``method`` and ``stop`` are sections of a federation file, ``changes`` are other
+    keys of it."""
 
     name: str
     model: Glm
@@ -64,13 +65,19 @@ class EngineCase:
 
     @property
     def runs_in(self) -> list[str]:
-        """The engines that can run it. Sealed federations encrypt, which takes longer: test_sealed_federation.py."""
+        """The engines that can run it. Sealed federations encrypt, which takes longer:
+        test_sealed_federation.py."""
         beside = {"lockstep"} if self.method["kind"] != "dcpa" else set()
-        return [name for name in ENGINES if name not in beside | ({"federation"} if self.is_sealed else set())]
+        return [
+            name
+            for name in ENGINES
+            if name not in beside | ({"federation"} if self.is_sealed else set())
+        ]
 
     @property
     def is_sealed(self) -> bool:
-        """Whether tours are sealed: here with the cipher in the clear, which computes the same integers."""
+        """Whether tours are sealed: here with the cipher in the clear, which computes the same
+        integers."""
         return "mode" in self.changes.get("privacy", {})
 
     @cached_property
@@ -81,11 +88,20 @@ class EngineCase:
     def _settings(self) -> dict[str, Any]:
         server = {"server": None} if self.method["kind"] in SERVERLESS else {}
         section, stop = model_section(self.model), {"iterations": self.iterations} | self.stop
-        return {"model": section, "method": self.method, "stop": stop, "seed": 5, **server, **self.changes}
+        return {
+            "model": section,
+            "method": self.method,
+            "stop": stop,
+            "seed": 5,
+            **server,
+            **self.changes,
+        }
 
     @cached_property
     def config(self) -> KitConfig:
-        return kits(self.data.clients, network_kind=self.network, **self._settings)[self.data.clients[0]]
+        return kits(self.data.clients, network_kind=self.network, **self._settings)[
+            self.data.clients[0]
+        ]
 
     @cached_property
     def settings(self) -> tuple[Method, Stop]:
@@ -127,7 +143,10 @@ class EngineCase:
         """As ``mtcd.train`` has it."""
         costs = settings_of(self.config)[2]
         method, stop = self.settings
-        worst_end, pace = worst_end_of(method, linear=True), Growing(stop.epoch(method, self.problem.samples))
+        worst_end, pace = (
+            worst_end_of(method, linear=True),
+            Growing(stop.epoch(method, self.problem.samples)),
+        )
         return Observer(self.problem, engine, costs, None, worst_end, pausing=True, pace=pace)
 
     def train(self, engine: Engine, stop: Stop | None = None) -> Outcome:

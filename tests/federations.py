@@ -9,7 +9,10 @@ FILE: dict[str, Any] = {
     "name": "clinics",
     "parties": {
         "a": "127.0.0.1:7001",
-        "b": {"address": "127.0.0.1:7002", "data": {"table": "b.csv", "id": "patient", "columns": ["x", "y"]}},
+        "b": {
+            "address": "127.0.0.1:7002",
+            "data": {"table": "b.csv", "id": "patient", "columns": ["x", "y"]},
+        },
         "c": "c.example.org:7001",
     },
     "server": "127.0.0.1:7000",

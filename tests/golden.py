@@ -1,8 +1,10 @@
-"""One payload of each class, as the bytes of a frame and of a journal: recorded in ``golden.json`` with the versions.
+"""One payload of each class, as the bytes of a frame and of a journal: recorded in ``golden.json``
+with the versions.
 
-`python tests/golden.py` records them anew. Do that only after counting up PROTOCOL (``mtcd/core/version.py``), FORMAT
-(``federation/delivery/frames.py``) or MAGIC (``federation/delivery/journal.py``): parties of both versions would
-otherwise take each other's bytes for their own.
+`python tests/golden.py` records them anew. Do that only after counting up PROTOCOL
+(``mtcd/core/version.py``), FORMAT (``federation/delivery/frames.py``) or MAGIC
+(``federation/delivery/journal.py``): parties of both versions would otherwise take each other's
+bytes for their own.
 """
 
 from __future__ import annotations
@@ -34,7 +36,14 @@ from mtcd.privacy.masked.payloads import (
     SignedKey,
     SignedKeys,
 )
-from mtcd.privacy.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
+from mtcd.privacy.sealed.payloads import (
+    NextTour,
+    SealedAnswer,
+    SealedEnd,
+    SealedKeys,
+    SealedRequest,
+    SealedToken,
+)
 from mtcd.protocol.codec import envelopes as control
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.codec.records import pack
@@ -53,8 +62,24 @@ UPLOADS = np.array([5, 4], dtype="<i8")
 PAYLOADS: tuple[Payload, ...] = (
     Begin(),
     Token(1, 2, 3, Z, 0.5),
-    Token(1, 2, 3, Z, 0.5, -0.25, 2 * Z, 4, INSTRUCTION, {1: np.array([0.5, 0.5])}, TALLY, 7, Windows(2, 0.5)),
-    SplitToken(0, 2, -1, Z.astype(np.float32), 0.0, theta_0=[np.ones((2, 1), np.float32)], heading=2),
+    Token(
+        1,
+        2,
+        3,
+        Z,
+        0.5,
+        -0.25,
+        2 * Z,
+        4,
+        INSTRUCTION,
+        {1: np.array([0.5, 0.5])},
+        TALLY,
+        7,
+        Windows(2, 0.5),
+    ),
+    SplitToken(
+        0, 2, -1, Z.astype(np.float32), 0.0, theta_0=[np.ones((2, 1), np.float32)], heading=2
+    ),
     Done(1, frozenset({0, 3})),
     Share(4),
     Fresh(Z, 0.75),
@@ -102,13 +127,23 @@ def current() -> dict[str, str]:
     """The bytes as this version writes them, in hexadecimal."""
     frames = {f"{number}: {type(one).__name__}": one for number, one in enumerate(PAYLOADS)}
     found = {
-        f"frame {name}": encode(Message(0, 1, one, 3, 3), Header("run", 0, 1, 2, 5)) for name, one in frames.items()
+        f"frame {name}": encode(Message(0, 1, one, 3, 3), Header("run", 0, 1, 2, 5))
+        for name, one in frames.items()
     }
-    envelope = control.Envelope(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, PAYLOADS[1], 3, 3), frozenset({3}))
+    envelope = control.Envelope(
+        0, 1, 5, 2, 1, {2: 1}, Message(0, 1, PAYLOADS[1], 3, 3), frozenset({3})
+    )
     found["envelope"] = encode_envelope(envelope, "run")
     found["ack"] = encode_ack(control.Ack(0, 1, 5, {2: 1}), "run")
-    kept = {"outbox": [envelope], "payloads": list(PAYLOADS), "ledger": Ledger([1, 2, 3]), "uploads": Gathering(2)}
-    found["journal"] = pack(kept | {"state": {"theta": (Z, 0.5), "t": 3, "none": None, "names": {1, 2}}})
+    kept = {
+        "outbox": [envelope],
+        "payloads": list(PAYLOADS),
+        "ledger": Ledger([1, 2, 3]),
+        "uploads": Gathering(2),
+    }
+    found["journal"] = pack(
+        kept | {"state": {"theta": (Z, 0.5), "t": 3, "none": None, "names": {1, 2}}}
+    )
     return {name: data.hex() for name, data in found.items()}
 
 

@@ -40,8 +40,8 @@ def federation(
 ) -> Iterator[tuple[Hosts, Processes, np.ndarray, np.ndarray]]:
     """All on their hosts, not started yet; with the data of all, which nobody has.
 
-    ``dial_out``: a party without an address; ``names``: those of hosts that others know by name. ``cables``: if they
-    are not the links.
+    ``dial_out``: a party without an address; ``names``: those of hosts that others know by name.
+    ``cables``: if they are not the links.
     """
     clients = sorted({name for link in links for name in link})
     cables = cables or [*links, *((name, "server") for name in clients if server)]
@@ -52,11 +52,19 @@ def federation(
         labels = {"y": y} if name == "a" else {}
         pl.DataFrame({"one": X[:, 2 * k], "two": X[:, 2 * k + 1]} | labels).write_parquet(table)
     with Hosts(sorted({name for cable in cables for name in cable}), cables) as hosts:
-        places: dict[str, Any] = {name: f"{address}:7447" for name, address in hosts.addresses.items()}
-        places |= {name: {"address": f"{public}:7447", "listen": places[name]} for name, public in names.items()}
+        places: dict[str, Any] = {
+            name: f"{address}:7447" for name, address in hosts.addresses.items()
+        }
+        places |= {
+            name: {"address": f"{public}:7447", "listen": places[name]}
+            for name, public in names.items()
+        }
         file = written(
             folder,
-            parties={name: {"dial_out_only": True} if name == dial_out else places[name] for name in clients},
+            parties={
+                name: {"dial_out_only": True} if name == dial_out else places[name]
+                for name in clients
+            },
             server=places["server"] if server else None,
             labels={"held_by": "a", "column": "y", "shared_with": "parties"},
             network={"links": [list(link) for link in links]},
@@ -82,7 +90,8 @@ def stop(hosts: Hosts, processes: Processes, at: str) -> None:
     """Ask all whom the operator can reach from this host to stop."""
     command = [sys.executable, "-m", "mtcd", "federation", "stop", str(processes.kits)]
     done = subprocess.run([*hosts.within()[at], *command], capture_output=True, text=True)
-    assert done.returncode in (0, 3), done.stdout + done.stderr  # all, or those that a cable leads to
+    # all, or those that a cable leads to
+    assert done.returncode in (0, 3), done.stdout + done.stderr
 
 
 def ended(processes: Processes) -> list[Summary]:
@@ -93,6 +102,8 @@ def ended(processes: Processes) -> list[Summary]:
 
 def check_optimum(processes: Processes, X: np.ndarray, y: np.ndarray) -> None:
     """That of the ridge regression, in closed form."""
-    found = np.concatenate([read_block(processes.kits / name / "run").theta for name in processes.tables])
+    found = np.concatenate(
+        [read_block(processes.kits / name / "run").theta for name in processes.tables]
+    )
     best = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
     np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)

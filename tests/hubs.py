@@ -1,4 +1,5 @@
-"""Federations in one thread, for tests: real nodes, but their links are a list in which all that passes can be seen.
+"""Federations in one thread, for tests: real nodes, but their links are a list in which all that
+passes can be seen.
 
 Time passes when nothing else is left to do: the next timer of anybody goes off.
 """
@@ -54,7 +55,9 @@ def once(done: Done) -> Callable[[bytes], None]:
 class Wire:
     """In the place of a ``Link``."""
 
-    def __init__(self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any, counters: Any) -> None:
+    def __init__(
+        self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any, counters: Any
+    ) -> None:
         self.hub, self.loop, self.heard, self.changed = hub, loop, heard, changed
         self.me, self.peers = kit.config.name, frozenset(kit.config.peers)
         self.up: set[str] = set()
@@ -89,7 +92,8 @@ def compute_here(job: str, progress: Any, ids: list[str], *parts: bytes) -> byte
 
 
 class Hub:
-    """All links. ``meddle`` sees every request before it arrives, ``tamper`` every answer, and may give another."""
+    """All links. ``meddle`` sees every request before it arrives, ``tamper`` every answer, and may
+    give another."""
 
     def __init__(
         self,
@@ -101,18 +105,32 @@ class Hub:
         self.wires: dict[str, Wire] = {}
         self.under_way: deque[tuple[Passing, Done]] = deque()
         self.meddle: Callable[[Passing], None] = lambda passing: None
-        self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
+        self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: (
+            None
+        )
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
         self.now = 0.0
         self.shown: list[str] = []
         self.nodes = self.make_nodes(folder / "runs", participant)
 
-    def make_nodes(self, folder: Path, participant: Callable[[Kit], Participant]) -> dict[str, Node]:
+    def make_nodes(
+        self, folder: Path, participant: Callable[[Kit], Participant]
+    ) -> dict[str, Node]:
         """All parties, each with a folder of its own."""
-        return {name: self._node(kit, folder / name, participant(kit)) for name, kit in self.kits.items()}
+        return {
+            name: self._node(kit, folder / name, participant(kit))
+            for name, kit in self.kits.items()
+        }
 
     def _node(self, kit: Kit, folder: Path, participant: Participant) -> Node:
-        return Node(kit, folder, participant, self.shown.append, HubLoop(lambda: self.now), partial(Wire, self))
+        return Node(
+            kit,
+            folder,
+            participant,
+            self.shown.append,
+            HubLoop(lambda: self.now),
+            partial(Wire, self),
+        )
 
     def begin(self) -> None:
         """All start, then all links come up."""
@@ -150,13 +168,17 @@ class Hub:
         def answered(answer: bytes | None) -> None:
             back.call(lambda: self._answer(passing, answer, done))
 
-        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, once(answered)))
+        self.wires[passing.to].heard(
+            Request(passing.sender, passing.kind, passing.body, once(answered))
+        )
         return True
 
     def leave(self) -> bool:
         """The links of those who have stopped go down."""
         gone = [name for name, node in self.nodes.items() if node.loop._stopped]
-        before = [(name, one) for name, wire in self.wires.items() for one in gone if one in wire.up]
+        before = [
+            (name, one) for name, wire in self.wires.items() for one in gone if one in wire.up
+        ]
         for name, one in before:
             self.wires[name].up.discard(one)
             self.nodes[name]._changed(one, False)
@@ -168,7 +190,11 @@ class Hub:
 
     def wait(self) -> None:
         """Until the next timer."""
-        loops = [node.loop for node in self.nodes.values() if node.loop._timers and not node.loop._stopped]
+        loops = [
+            node.loop
+            for node in self.nodes.values()
+            if node.loop._timers and not node.loop._stopped
+        ]
         due, _, act = heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)
         self.now = max(self.now, due)
         act()
@@ -176,7 +202,9 @@ class Hub:
     def ask(self, passing: Passing) -> bytes | None:
         """Ask somebody something out of turn; the answer, None without one."""
         answers: list[bytes | None] = []
-        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, once(answers.append)))
+        self.wires[passing.to].heard(
+            Request(passing.sender, passing.kind, passing.body, once(answers.append))
+        )
         assert len(answers) <= 1
         return answers[0] if answers else None
 
@@ -211,7 +239,9 @@ def _drain(node: Node) -> bool:
 
 def holds(node: Node) -> tuple[Any, ...]:
     """All that a party holds, in its folder and in memory, but for its log."""
-    files = {p.name: p.read_bytes() for p in sorted(node.folder.path.iterdir()) if p.name != "log.jsonl"}
+    files = {
+        p.name: p.read_bytes() for p in sorted(node.folder.path.iterdir()) if p.name != "log.jsonl"
+    }
     if node.trainer is None:
         return files, node.agreed
     reliable = node.trainer.reliable

@@ -31,9 +31,13 @@ def refused(kits: Path, name: str, *words: str) -> None:
 def found(folder: Path) -> Path:
     """A federation on free ports of this machine: a path of three, and a server."""
     folder.mkdir(exist_ok=True)
-    places = dict(zip(["a", "b", "c", "server"], [f"127.0.0.1:{port}" for port in free_ports(4)], strict=True))
+    places = dict(
+        zip(["a", "b", "c", "server"], [f"127.0.0.1:{port}" for port in free_ports(4)], strict=True)
+    )
     server = places.pop("server")
-    init_federation(written(folder, parties=places, server=server, labels__column=None), folder / "kits", 90)
+    init_federation(
+        written(folder, parties=places, server=server, labels__column=None), folder / "kits", 90
+    )
     return folder / "kits"
 
 

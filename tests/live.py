@@ -1,4 +1,5 @@
-"""Whole federations in this process, for tests: every party a node of its own in a thread, over real links."""
+"""Whole federations in this process, for tests: every party a node of its own in a thread, over
+real links."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[st
     """Kits on free ports; the first client holds the labels."""
     folder.mkdir(parents=True, exist_ok=True)
     ports = free_ports(len(clients) + 1)
-    places = {name: {"address": f"127.0.0.1:{port}"} for name, port in zip(clients, ports, strict=False)}
+    places = {
+        name: {"address": f"127.0.0.1:{port}"} for name, port in zip(clients, ports, strict=False)
+    }
     settings = {
         "server": f"127.0.0.1:{ports[-1]}",
         "labels__held_by": clients[0],
@@ -69,8 +72,16 @@ def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
     if kit.config.is_server:
         return None
     k = data.clients.index(kit.config.name)
-    ids = None if kit.config.alignment == "given order" else tuple(f"id{i}" for i in range(data.samples))
-    labels, weights = (data.labels, data.weights) if kit.config.name == kit.config.labels.held_by else (None, None)
+    ids = (
+        None
+        if kit.config.alignment == "given order"
+        else tuple(f"id{i}" for i in range(data.samples))
+    )
+    labels, weights = (
+        (data.labels, data.weights)
+        if kit.config.name == kit.config.labels.held_by
+        else (None, None)
+    )
     path, block = Path(f"{data.clients[k]}.csv"), np.asarray(data.blocks[k])
     return PartyTable(path, ids, data.columns[k], block, labels, weights=weights)
 
@@ -90,7 +101,9 @@ def run_all(nodes: dict[str, Node]) -> dict[str, str]:
 def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEngine:
     """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
-    return FederationEngine(kits, folder / "runs", lambda kit: linear_participant(kit, own_table_of(data, kit)))
+    return FederationEngine(
+        kits, folder / "runs", lambda kit: linear_participant(kit, own_table_of(data, kit))
+    )
 
 
 def unobserved(engine: FederationEngine) -> Federated:
@@ -105,7 +118,9 @@ def unobserved(engine: FederationEngine) -> Federated:
     assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
     assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
     kept = [name for name in engine.kits if (engine.folder / name / NPZ).exists()]
-    return Federated(dict(engine.kits), summaries, {name: read_block(engine.folder / name) for name in kept})
+    return Federated(
+        dict(engine.kits), summaries, {name: read_block(engine.folder / name) for name in kept}
+    )
 
 
 def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
@@ -117,4 +132,6 @@ def in_process(data: VerticalData, kit: Kit) -> Run:
     """The same training by mtcd.train."""
     config = kit.config
     method, stop, costs = settings_of(config)
-    return train(data, glm_of(config), config.network, method, stop, costs, config.seed, config.standardise)
+    return train(
+        data, glm_of(config), config.network, method, stop, costs, config.seed, config.standardise
+    )

@@ -20,7 +20,12 @@ NAMES = dict(enumerate(DATA.clients))
 def lone_world(network: Network | str, seed: int, faults: Faults, walk: str = "lazy") -> World:
     graph = make_network(network, DATA.clients) if isinstance(network, str) else network
     method = STCD(stepsize=0.02, local_updates=5, walk=walk)
-    return World(lambda: method.parties(PROBLEM, graph, 7), seed, make_with(make_reliable_party, graph), faults)
+    return World(
+        lambda: method.parties(PROBLEM, graph, 7),
+        seed,
+        make_with(make_reliable_party, graph),
+        faults,
+    )
 
 
 def assert_kept(world: World) -> Token:

@@ -13,40 +13,68 @@ from mtcd_experiments.schema import Experiment
 ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
 EPOCHS, BYTES = {"x": "epochs"}, {"x": "bytes"}
 NOTE = "gisette-like, made from MNIST 4 against 9: not Gisette itself"
-LONG = "MTCD with a very long description of its settings, Γ=4 tokens, S=64 hops and combine: visitors"
+LONG = (
+    "MTCD with a very long description of its settings, Γ=4 tokens, S=64 hops and combine: visitors"
+)
 
 
-def trained(rate: float, seed: int = 0, end: int = 20_000, server: float = 0.05, status: str = "converged") -> Trained:
+def trained(
+    rate: float, seed: int = 0, end: int = 20_000, server: float = 0.05, status: str = "converged"
+) -> Trained:
     """A gap that falls like exp(-rate x), a little differently for each seed."""
-    x = np.unique(np.concatenate([[0], np.geomspace(1, max(end, 1), 300).astype(int)]))[: None if end else 1]
+    x = np.unique(np.concatenate([[0], np.geomspace(1, max(end, 1), 300).astype(int)]))[
+        : None if end else 1
+    ]
     rate *= 1 + 0.1 * np.sin(seed)
     gap = 20 * np.exp(-rate * x) * (1 + 0.1 * np.sin(x / 50 + seed))
     if status == "converged":
         x = x[: int(np.argmax(gap < 1e-6)) + 1] if (gap < 1e-6).any() else x
-    columns = {"iteration": x, "gap": gap[: len(x)], "client_client": 1.0 * x, "client_server": server * x}
+    columns = {
+        "iteration": x,
+        "gap": gap[: len(x)],
+        "client_client": 1.0 * x,
+        "client_server": server * x,
+    }
     columns |= {"floats_client_client": 1000.0 * x, "floats_client_server": 500 * server * x}
-    return Trained(seed, status, 1e-5, 1.5, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
+    return Trained(
+        seed,
+        status,
+        1e-5,
+        1.5,
+        {name: np.asarray(one, dtype=float) for name, one in columns.items()},
+    )
 
 
-def curve(label: str, rate: float, seeds: int = 5, tuned: bool = False, **settings: Any) -> CurveResult:
+def curve(
+    label: str, rate: float, seeds: int = 5, tuned: bool = False, **settings: Any
+) -> CurveResult:
     ones = tuple(trained(rate, seed, **settings) for seed in range(seeds))
-    return CurveResult(label, ones, {1e-5: "1e-6 after 812", 1e-4: "diverged"} if tuned else None, at_edge=tuned)
+    return CurveResult(
+        label, ones, {1e-5: "1e-6 after 812", 1e-4: "diverged"} if tuned else None, at_edge=tuned
+    )
 
 
-def experiment(cases: dict[str, Any], curves: dict[str, Any], panels: list[dict[str, Any]], **more: Any) -> Experiment:
+def experiment(
+    cases: dict[str, Any], curves: dict[str, Any], panels: list[dict[str, Any]], **more: Any
+) -> Experiment:
     given = {
         "title": "Ridge regression over six networks",
         "about": "What is compared, and how.",
         "problem": {},
         "cases": {name: {"title": name, **case} for name, case in cases.items()},
-        "curves": {name: {"label": name, "method": {"kind": "mtcd"}, **curve} for name, curve in curves.items()},
+        "curves": {
+            name: {"label": name, "method": {"kind": "mtcd"}, **curve}
+            for name, curve in curves.items()
+        },
         "panels": panels,
         "quick": {"changes": {}},
     }
     return Experiment.model_validate(given | more)
 
 
-def results(name: str, given: Experiment, make: Callable[[str, str], CurveResult], **more: Any) -> Results:
+def results(
+    name: str, given: Experiment, make: Callable[[str, str], CurveResult], **more: Any
+) -> Results:
     curves = {(case, name): make(case, name) for case in given.cases for name in given.shown(case)}
     return Results(name, given, curves, **({"seeds": 5, "quick": False, "ratio": 100.0} | more))
 
@@ -69,8 +97,12 @@ def six_cases() -> Results:
 
 
 def own_curves() -> Results:
-    """Each case with its own curves; one stops early and never reaches the target, one does in some seeds."""
-    cases = {"methods": {"curves": ["stcd", "s64", "dcpa", "svfl"]}, "hops": {"curves": ["s64", "s256"]}}
+    """Each case with its own curves; one stops early and never reaches the target, one does in some
+    seeds."""
+    cases = {
+        "methods": {"curves": ["stcd", "s64", "dcpa", "svfl"]},
+        "hops": {"curves": ["s64", "s256"]},
+    }
     names: dict[str, Any] = {name: {} for name in ("stcd", "s64", "dcpa", "svfl", "s256")}
     given = experiment(cases, names, [ITERATIONS, COST, RATIO], lowest_gap=1e-6)
 
@@ -117,7 +149,9 @@ def three_costs() -> Results:
 
 
 def never_there() -> Results:
-    given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}}, [RATIO, {"x": "iterations", "scale": "linear"}])
+    given = experiment(
+        {"path": {}}, {"mtcd": {}, "svfl": {}}, [RATIO, {"x": "iterations", "scale": "linear"}]
+    )
     return results("never-there", given, plain(given, end=3, status="iterations"))
 
 
@@ -129,8 +163,11 @@ def nothing_moves() -> Results:
 # ---- accuracies
 
 
-def learnt(rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **messages: float) -> Trained:
-    """An accuracy that rises from 10% to 90%, a little differently for each seed; messages are those of a batch."""
+def learnt(
+    rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **messages: float
+) -> Trained:
+    """An accuracy that rises from 10% to 90%, a little differently for each seed; messages are
+    those of a batch."""
     epoch = np.arange(epochs + 1.0)
     accuracy = 0.9 - 0.8 * np.exp(-rate * epoch) + 0.01 * np.sin(7 * epoch + seed) * (epoch > 0)
     between, server = messages.get("between", 0.0), messages.get("server", 8.0)
@@ -145,21 +182,35 @@ def learnt(rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **me
         "floats_client_client": 1600 * between * batches * epoch,
         "floats_client_server": 1600 * server * batches * epoch,
     }
-    return Trained(seed, "epochs", 1e-4, 60.0, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
+    return Trained(
+        seed,
+        "epochs",
+        1e-4,
+        60.0,
+        {name: np.asarray(one, dtype=float) for name, one in columns.items()},
+    )
 
 
-def accuracies(seeds: int = 3, panels: Any = (EPOCHS, COST, BYTES), notes: Any = (), **more: Any) -> Results:
-    """SVFL and MTCD on CIFAR-10, as one would hope: the same per epoch, at three quarters of the cost."""
+def accuracies(
+    seeds: int = 3, panels: Any = (EPOCHS, COST, BYTES), notes: Any = (), **more: Any
+) -> Results:
+    """SVFL and MTCD on CIFAR-10, as one would hope: the same per epoch, at three quarters of the
+    cost."""
     given = experiment(
         {"cifar10": {"title": "4 clients in 2 clusters"}},
-        {"svfl": {"label": "SVFL, Q=10", "method": {"kind": "svfl"}}, "mtcd": {"label": "MTCD, Γ=2, S=2, Q=10"}},
+        {
+            "svfl": {"label": "SVFL, Q=10", "method": {"kind": "svfl"}},
+            "mtcd": {"label": "MTCD, Γ=2, S=2, Q=10"},
+        },
         list(panels),
         **({"title": "ResNet18 on CIFAR-10", "measure": "accuracy", "target_accuracy": 0.8} | more),
     )
     messages = {"svfl": {"server": 8.0}, "mtcd": {"server": 6.0, "between": 4.0}}
 
     def make(case: str, name: str) -> CurveResult:
-        ones = tuple(learnt(0.2, seed + 10 * (name == "mtcd"), **messages[name]) for seed in range(seeds))
+        ones = tuple(
+            learnt(0.2, seed + 10 * (name == "mtcd"), **messages[name]) for seed in range(seeds)
+        )
         return CurveResult(given.curves[name].label, ones)
 
     return results("cifar10", given, make, seeds=seeds, notes=notes)

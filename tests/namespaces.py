@@ -1,4 +1,5 @@
-"""Hosts for tests: a network namespace for each party, with one address, and a cable of its own for each link."""
+"""Hosts for tests: a network namespace for each party, with one address, and a cable of its own for
+each link."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def skip_where_not_allowed() -> None:
         ip("-n", name, "link", "add", "one", "type", "veth", "peer", "name", "other")
         ip("-n", name, "qdisc", "add", "dev", "one", "root", *SLOW, "1mbit", program="tc")
     except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}", allow_module_level=True)
+        pytest.skip(
+            f"no network namespaces here: {error.stderr.decode().strip()}", allow_module_level=True
+        )
     finally:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
@@ -35,7 +38,8 @@ SLOW = ("tbf", "burst", "16kb", "latency", "1s", "rate")
 
 
 class Hosts:
-    """Who is linked has a cable, over which nothing else goes; others cannot reach each other at all."""
+    """Who is linked has a cable, over which nothing else goes; others cannot reach each other at
+    all."""
 
     def __init__(self, names: Iterable[str], links: Iterable[tuple[str, str]]) -> None:
         self.spaces = {name: f"mtcd-{os.getpid()}-{name}" for name in names}
@@ -50,11 +54,25 @@ class Hosts:
             ip("-n", space, "link", "set", "lo", "up")
         for one, other in self.links:
             ends = self.spaces[one], f"to-{other}", self.spaces[other], f"to-{one}"
-            ip("-n", ends[0], "link", "add", ends[1], "type", "veth", "peer", "name", ends[3], "netns", ends[2])
+            ip(
+                "-n",
+                ends[0],
+                "link",
+                "add",
+                ends[1],
+                "type",
+                "veth",
+                "peer",
+                "name",
+                ends[3],
+                "netns",
+                ends[2],
+            )
             for near, far in ((one, other), (other, one)):
                 self.plug(near, far)
         self._keepers = {
-            name: subprocess.Popen([*within, "sleep", "infinity"]) for name, within in self.within().items()
+            name: subprocess.Popen([*within, "sleep", "infinity"])
+            for name, within in self.within().items()
         }
         return self
 
@@ -76,7 +94,8 @@ class Hosts:
         ip("-n", self.spaces[one], "link", "set", f"to-{other}", "down")
 
     def refuse_inbound(self, name: str) -> None:
-        """A firewall at this host: what comes in to a port that is not one of outgoing connections is dropped."""
+        """A firewall at this host: what comes in to a port that is not one of outgoing connections
+        is dropped."""
         space = self.spaces[name]
         ip("-n", space, "rule", "add", "pref", "40", "lookup", "local")
         ip("-n", space, "rule", "del", "pref", "0")
@@ -102,7 +121,18 @@ class Hosts:
     def slow(self, one: str, other: str, rate: str) -> None:
         """Both ways."""
         for near, far in ((one, other), (other, one)):
-            ip("-n", self.spaces[near], "qdisc", "add", "dev", f"to-{far}", "root", *SLOW, rate, program="tc")
+            ip(
+                "-n",
+                self.spaces[near],
+                "qdisc",
+                "add",
+                "dev",
+                f"to-{far}",
+                "root",
+                *SLOW,
+                rate,
+                program="tc",
+            )
 
     def within(self) -> dict[str, list[str]]:
         """What to put before a command, so that it runs on a host."""

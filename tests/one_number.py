@@ -1,6 +1,8 @@
-"""Split networks of one number each, without PyTorch, so that every decision of their parties can be computed by hand.
+"""Split networks of one number each, without PyTorch, so that every decision of their parties can
+be computed by hand.
 
-Client k represents sample n as theta_k x_kn; H is their sum, and the loss of theta_0 = w the mean of (w H_n - y_n)^2/2.
+Client k represents sample n as theta_k x_kn; H is their sum, and the loss of theta_0 = w the mean
+of (w H_n - y_n)^2/2.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class OneNumber:
         H, self.joined = H if self.joined else H + self.represent(t), True
         return H
 
-    def local_update(self, H: np.ndarray, theta_0: Sequence[np.ndarray], visit: Visit) -> np.ndarray:
+    def local_update(
+        self, H: np.ndarray, theta_0: Sequence[np.ndarray], visit: Visit
+    ) -> np.ndarray:
         self.visits.append(visit)
         x, y, w = self.rows(self.x, visit.t), self.rows(self.labels, visit.t), theta_0[0]
         for _ in range(visit.local_updates):
@@ -67,7 +71,10 @@ class OneNumber:
         self.theta, self.joined = memory["theta"].copy(), bool(memory["joined"])
 
     def mixed(self, start: State, copies: Sequence[State], weight: float) -> State:
-        return {"theta": start["theta"] + weight * sum(copy["theta"] - start["theta"] for copy in copies)}
+        return {
+            "theta": start["theta"]
+            + weight * sum(copy["theta"] - start["theta"] for copy in copies)
+        }
 
 
 class OneWeight:
@@ -153,7 +160,12 @@ def run(parties: SplitParties, moments: int) -> list[tuple[Any, EpochLoss | None
     """The progress reports, and the loss of the epoch at each of them."""
     told = []
     for progress in LocalEngine(parties.parties(), Ledger()).run():
-        told.append(((progress.hop, progress.t, progress.aggregate, progress.penalty), parties.stage.epoch_loss()))
+        told.append(
+            (
+                (progress.hop, progress.t, progress.aggregate, progress.penalty),
+                parties.stage.epoch_loss(),
+            )
+        )
         if len(told) == moments:
             break
     return told

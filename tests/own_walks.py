@@ -10,7 +10,8 @@ from mtcd.network.walks.tour import TourWalk
 
 
 class Onwards(Walk):
-    """To the neighbour with the next higher number if there is one, else to that with the lowest; no chance in it."""
+    """To the neighbour with the next higher number if there is one, else to that with the lowest;
+    no chance in it."""
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         near = self._inside(client)
@@ -35,7 +36,8 @@ class Sticky(Walk):
 
 
 class Around(Walk):
-    """Round a cycle in one direction, staying half of the time: a chain that is not reversible. Declared."""
+    """Round a cycle in one direction, staying half of the time: a chain that is not reversible.
+    Declared."""
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         return client if draw < 0.5 else (client + 1) % len(self._neighbours)

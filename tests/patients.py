@@ -5,7 +5,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-CLIENTS = {"clinic": ["age", "sex", "admitted"], "lab": ["marker", "smoker"], "insurer": ["city", "plan"]}
+CLIENTS = {
+    "clinic": ["age", "sex", "admitted"],
+    "lab": ["marker", "smoker"],
+    "insurer": ["city", "plan"],
+}
 
 
 def patients(samples: int = 240, seed: int = 0) -> pl.DataFrame:

@@ -1,4 +1,5 @@
-"""A walk, a loss, an acceleration, a combination rule and a method as somebody outside the package would write them.
+"""A walk, a loss, an acceleration, a combination rule and a method as somebody outside the package
+would write them.
 
 Nothing here is registered: ``test_plugins.py`` does it, by calls and by entry points.
 """
@@ -66,7 +67,9 @@ class HeavyBall(Acceleration):
     uses_depth = False
     planned = frozenset({"smooth"})
 
-    def __init__(self, depth: int, z: Any, penalty: float, fit: Any, tour: int = 0, stepsize: float = 0.0) -> None:
+    def __init__(
+        self, depth: int, z: Any, penalty: float, fit: Any, tour: int = 0, stepsize: float = 0.0
+    ) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self._last, self._ended = z.copy(), False
 
@@ -116,7 +119,9 @@ class Decaying(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
         return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:

@@ -47,9 +47,15 @@ class Case:
 
 
 def make_data(
-    model: Glm, samples: int, widths: list[int], seed: int, sparse: bool = False, weighted: bool = False
+    model: Glm,
+    samples: int,
+    widths: list[int],
+    seed: int,
+    sparse: bool = False,
+    weighted: bool = False,
 ) -> VerticalData:
-    """Random features in blocks of these widths, labels that suit the model, and weights of samples, some of them 0."""
+    """Random features in blocks of these widths, labels that suit the model, and weights of
+    samples, some of them 0."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, sum(widths)))
     if sparse:
@@ -62,7 +68,11 @@ def make_data(
         labels = np.array(["a", "b", "c"])[np.argsort(np.argsort(score)) * 3 // samples]
     bounds = np.cumsum([0, *widths])
     clients = {f"c{k}": list(range(bounds[k], bounds[k + 1])) for k in range(len(widths))}
-    weights = np.where(rng.random(samples) < 0.1, 0.0, rng.exponential(size=samples)) if weighted else None
+    weights = (
+        np.where(rng.random(samples) < 0.1, 0.0, rng.exponential(size=samples))
+        if weighted
+        else None
+    )
     return split(X, labels, clients, weights=weights)
 
 
@@ -80,12 +90,16 @@ def cases(draw: st.DrawFn, connected: bool = False) -> Case:
     model = draw(st.sampled_from(MODELS))
     widths = draw(st.lists(st.integers(1, 5), min_size=2, max_size=6))
     seed = draw(st.integers(0, 10_000))
-    data = make_data(model, draw(st.integers(6, 14)), widths, seed, draw(st.booleans()), draw(st.booleans()))
+    data = make_data(
+        model, draw(st.integers(6, 14)), widths, seed, draw(st.booleans()), draw(st.booleans())
+    )
     return Case(data, model, draw(networks(len(widths), connected)), seed)
 
 
 @st.composite
-def mtcd_settings(draw: st.DrawFn, case: Case, rules: tuple[str, ...] = ("average", "cluster", "visitors")) -> MTCD:
+def mtcd_settings(
+    draw: st.DrawFn, case: Case, rules: tuple[str, ...] = ("average", "cluster", "visitors")
+) -> MTCD:
     size = case.network.size
     combine = draw(st.sampled_from(rules))
     touring = combine == "cluster" or case.network.connected
@@ -95,7 +109,9 @@ def mtcd_settings(draw: st.DrawFn, case: Case, rules: tuple[str, ...] = ("averag
         hops=draw(st.integers(1, 5)),
         local_updates=draw(st.integers(1, 4)),
         stepsize=draw(st.sampled_from([1e-3, 5e-3])),
-        batch=None if combine == "optimal" else draw(st.sampled_from([None, 1, 3, case.data.samples])),
+        batch=None
+        if combine == "optimal"
+        else draw(st.sampled_from([None, 1, 3, case.data.samples])),
         combine=combine,
         walk=draw(st.sampled_from([walk for walk in WALKS if touring or "tour" not in walk])),
     )

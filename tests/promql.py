@@ -1,4 +1,5 @@
-"""PromQL in files that others run: parsed by a parser of its own, and which metrics and labels it names."""
+"""PromQL in files that others run: parsed by a parser of its own, and which metrics and labels it
+names."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ TARGET_LABELS = {"job", "instance", "le"}
 
 
 def selectors(expression: str) -> dict[str, set[str]]:
-    """The metrics of an expression, with the labels that its selectors match; an error if it is no PromQL."""
+    """The metrics of an expression, with the labels that its selectors match; an error if it is no
+    PromQL."""
     for variable, value in GRAFANA.items():
         expression = expression.replace(variable, value)
     found: dict[str, set[str]] = {}

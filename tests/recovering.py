@@ -15,11 +15,18 @@ from mtcd.protocol.party import SERVER, Message, Parties
 
 def waiting_party(number: int, parties: Parties, journal: Journal) -> ReliableParty:
     party: Any = parties.server if number == SERVER else parties.clients[number]
-    return ReliableParty(number, party, Wait(), journal, parties.opening, len(parties.clients)).resume()
+    return ReliableParty(
+        number, party, Wait(), journal, parties.opening, len(parties.clients)
+    ).resume()
 
 
 def iteration_party(
-    number: int, party: Any, journal: Journal, opening: Iterable[Message] = (), clients: int = 5, network: Any = None
+    number: int,
+    party: Any,
+    journal: Journal,
+    opening: Iterable[Message] = (),
+    clients: int = 5,
+    network: Any = None,
 ) -> ReliableParty:
     """Of the server or a client of mtcd."""
     policy = IterationServer(party) if number == SERVER else IterationClient(party, network)

@@ -1,4 +1,5 @@
-"""What the report page expects of its document, written down a second time: names, types, lengths and ranges."""
+"""What the report page expects of its document, written down a second time: names, types, lengths
+and ranges."""
 
 from __future__ import annotations
 
@@ -116,13 +117,21 @@ def _check(run: Run) -> None:
         trace = run.trace
         assert run.network is not None
         length = len(trace.token)
-        assert {len(trace.sender), len(trace.receiver), len(trace.iteration), len(trace.seconds)} == {length}
+        assert {
+            len(trace.sender),
+            len(trace.receiver),
+            len(trace.iteration),
+            len(trace.seconds),
+        } == {length}
         assert max(trace.token) < trace.tokens
         assert max(*trace.sender, *trace.receiver) < clients
         assert run.network.server or min(*trace.sender, *trace.receiver) >= 0
         assert (trace.windows is None) == (trace.total == length)
         if trace.windows is not None:
-            assert [start for start, _ in trace.windows] == [0, *(end for _, end in trace.windows[:-1])]
+            assert [start for start, _ in trace.windows] == [
+                0,
+                *(end for _, end in trace.windows[:-1]),
+            ]
             assert trace.windows[-1][1] == length < trace.total
         assert trace.hops is None or len(trace.hops) == length
         assert trace.all_hops is None or len(trace.all_hops) == trace.tokens

@@ -16,7 +16,11 @@ from problems import MODELS, make_data
 DATA = make_data(MODELS[0], 8, [1, 2, 1, 1], seed=0)
 CYCLE = {"links": [["c0", "c1"], ["c1", "c2"], ["c2", "c3"], ["c3", "c0"]]}
 METHODS: dict[str, dict[str, Any]] = {
-    "stcd": {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}, "stop": {"iterations": 600}},
+    "stcd": {
+        "server": None,
+        "method": {"kind": "stcd", "stepsize": 0.01},
+        "stop": {"iterations": 600},
+    },
     "mtcd": {"method": {"kind": "mtcd", "hops": 4, "stepsize": 0.01}, "stop": {"iterations": 150}},
     **{
         kind: {
@@ -48,7 +52,11 @@ class Restarting(Hub):
             self.nodes[name].log.close()
             self.nodes[name].folder.close()
             self.wires[name].up.clear()
-        lost = [(passing, done) for passing, done in self.under_way if {passing.sender, passing.to} & {*names}]
+        lost = [
+            (passing, done)
+            for passing, done in self.under_way
+            if {passing.sender, passing.to} & {*names}
+        ]
         for passing, done in lost:
             self.under_way.remove((passing, done))
             if passing.sender not in names:

@@ -1,4 +1,5 @@
-"""Which attributes of two objects differ: for tests that make an object again from what was kept of it."""
+"""Which attributes of two objects differ: for tests that make an object again from what was kept of
+it."""
 
 from __future__ import annotations
 
@@ -13,17 +14,20 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 
 
 def differences(one: Any, other: Any, apart: Collection[str] = ()) -> list[str]:
-    """The places at which they differ, such as ``client.theta``; attributes named in ``apart`` are left out.
+    """The places at which they differ, such as ``client.theta``; attributes named in ``apart`` are
+    left out.
 
-    Objects of this package are compared attribute by attribute, others are not looked into. What is computed when it
-    is first asked for (a cached property) counts only if both have it.
+    Objects of this package are compared attribute by attribute, others are not looked into. What is
+    computed when it is first asked for (a cached property) counts only if both have it.
     """
     found: list[str] = []
     _compare(one, other, (), frozenset(apart), set(), found)
     return found
 
 
-def _compare(one: Any, other: Any, place: Path, apart: Set[str], seen: set[tuple[int, int]], found: list[str]) -> None:
+def _compare(
+    one: Any, other: Any, place: Path, apart: Set[str], seen: set[tuple[int, int]], found: list[str]
+) -> None:
     if one is other or (id(one), id(other)) in seen:
         return
     seen.add((id(one), id(other)))
@@ -41,7 +45,9 @@ def _compare(one: Any, other: Any, place: Path, apart: Set[str], seen: set[tuple
             found.append(f"{'.'.join(place)}: {one!r} and {other!r}")
         return
     cached = _cached(one) | apart
-    mine, theirs = ({name: part for name, part in some.items() if name not in cached} for some in parts)
+    mine, theirs = (
+        {name: part for name, part in some.items() if name not in cached} for some in parts
+    )
     for name in mine.keys() ^ theirs.keys():
         if (mine | theirs)[name] is not None:  # None as an attribute of the class will do
             found.append(f"{'.'.join((*place, str(name)))}: one of both has none")
@@ -60,7 +66,9 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     if not type(value).__module__.startswith("mtcd."):
         return None
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    return {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(
+        value, "__dict__", {}
+    )
 
 
 def _cached(value: Any) -> Set[str]:
@@ -68,7 +76,12 @@ def _cached(value: Any) -> Set[str]:
     if not type(value).__module__.startswith("mtcd."):
         return frozenset()
     kinds = (vars(kind) for kind in type(value).__mro__)
-    return frozenset(name for kind in kinds for name, made in kind.items() if type(made).__name__ == "cached_property")
+    return frozenset(
+        name
+        for kind in kinds
+        for name, made in kind.items()
+        if type(made).__name__ == "cached_property"
+    )
 
 
 def _is_tensor(value: Any) -> bool:

@@ -22,10 +22,16 @@ SMALL = {
         "stop": {"gap": 1e-5, "iterations": 4000},
         "costs": {"ratio": 20},
     },
-    "cases": {"ring": {"title": "A ring"}, "row": {"title": "A row", "changes": {"network": {"kind": "path"}}}},
+    "cases": {
+        "ring": {"title": "A ring"},
+        "row": {"title": "A row", "changes": {"network": {"kind": "path"}}},
+    },
     "curves": {
         "svfl": {"label": "SVFL", "method": {"kind": "svfl", "local_updates": 2, "stepsize": 1e-3}},
-        "mtcd": {"label": "MTCD", "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "local_updates": 2}},
+        "mtcd": {
+            "label": "MTCD",
+            "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "local_updates": 2},
+        },
     },
     "panels": [{"x": "iterations"}, {"x": "cost"}],
     "target": 1e-3,
@@ -41,7 +47,11 @@ def changed(*changes: dict) -> dict:
 
     def lay(base: dict, change: dict) -> dict:
         for key, value in change.items():
-            base[key] = lay(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+            base[key] = (
+                lay(base[key], value)
+                if isinstance(value, dict) and isinstance(base.get(key), dict)
+                else value
+            )
         return {key: value for key, value in base.items() if value is not GONE}
 
     content = deepcopy(SMALL)
@@ -54,7 +64,9 @@ def text(content: dict) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def plan(content: dict, seeds: int | None = 2, quick: bool = False, folder: Path = Path()) -> FigurePlan:
+def plan(
+    content: dict, seeds: int | None = 2, quick: bool = False, folder: Path = Path()
+) -> FigurePlan:
     return plan_figure("small", Experiment.model_validate(content), folder, seeds, quick)
 
 

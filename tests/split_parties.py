@@ -1,4 +1,5 @@
-"""Split networks whose parties know only their own part, for tests: each makes all and uses its own."""
+"""Split networks whose parties know only their own part, for tests: each makes all and uses its
+own."""
 
 from __future__ import annotations
 
@@ -52,9 +53,15 @@ MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3}
 CLUSTERS = {"clusters": [["a", "b"], ["c", "d"]]}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "clusters": ({"client": "nets:several", "fusion": "nets:head"}, {**MTCD, **CLUSTERS}),
-    "clusters, batches": ({"client": "nets:normed", "optimiser": MOMENTUM}, {**MTCD, **CLUSTERS, "batch": 5}),
+    "clusters, batches": (
+        {"client": "nets:normed", "optimiser": MOMENTUM},
+        {**MTCD, **CLUSTERS, "batch": 5},
+    ),
     "overlapping": ({"client": "nets:plain", "optimiser": {"kind": "Adam"}}, {**MTCD, "tokens": 2}),
-    "visitors": ({"client": "nets:dropping", "aggregation": "mean"}, {**MTCD, "tokens": 2, "combine": "visitors"}),
+    "visitors": (
+        {"client": "nets:dropping", "aggregation": "mean"},
+        {**MTCD, "tokens": 2, "combine": "visitors"},
+    ),
     "svfl": ({"client": "nets:lazy", "aggregation": "sum"}, {"kind": "svfl", "stepsize": 0.05}),
     "svfl, batches": ({"client": "nets:normed"}, {"kind": "svfl", "stepsize": 0.05, "batch": 5}),
     "pictures": ({"client": "nets:conv", "optimiser": MOMENTUM}, {**MTCD, **CLUSTERS, "batch": 6}),
@@ -76,7 +83,8 @@ def one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Clinics:
-    """Four clinics on a cycle, with a server unless the method has none; ``folder`` holds somebody's own networks."""
+    """Four clinics on a cycle, with a server unless the method has none; ``folder`` holds
+    somebody's own networks."""
 
     folder: Path
     name: str
@@ -88,10 +96,15 @@ class Clinics:
     @cached_property
     def data(self) -> mtcd.VerticalDataset:
         made = samples(4, 13)
-        features = {name: 3 * values + 1 for name, values in zip("abcd", made.features.values(), strict=True)}
+        features = {
+            name: 3 * values + 1
+            for name, values in zip("abcd", made.features.values(), strict=True)
+        }
         if self.name == "pictures":
             shape = np.linspace(-1, 1, 50).reshape(2, 5, 5)
-            features = {name: np.sin(shape * values[:, :1, None, None]) for name, values in features.items()}
+            features = {
+                name: np.sin(shape * values[:, :1, None, None]) for name, values in features.items()
+            }
         return mtcd.VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
 
     @cached_property
@@ -113,7 +126,10 @@ class Clinics:
             "here",
         )
         network, everybody = network_of(federation), [*federation.places]
-        kits = {name: kit_config(federation, name, network, dict.fromkeys(everybody)) for name in everybody}
+        kits = {
+            name: kit_config(federation, name, network, dict.fromkeys(everybody))
+            for name in everybody
+        }
         return kits, method_of(federation)[0], network
 
     @cached_property
@@ -133,7 +149,9 @@ class Clinics:
         return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
 
     def network_of(self, k: int) -> OwnNetwork:
-        return network_for(self.kit(k), self.code, self.data.features[self.data.clients[k]].astype(float))
+        return network_for(
+            self.kit(k), self.code, self.data.features[self.data.clients[k]].astype(float)
+        )
 
     @cached_property
     def widths(self) -> list[int]:
@@ -164,8 +182,15 @@ class Clinics:
         all_parties = {number: self.own_cast(number) for number in self.numbers}
         clients = [all_parties[k][0].clients[k] for k in range(len(self.data.clients))]
         server = all_parties[SERVER][0].server if SERVER in all_parties else None
-        opening = [m for number, (parties, _) in all_parties.items() for m in parties.opening if m.sender == number]
-        return Parties(clients, server, opening), {number: problem for number, (_, problem) in all_parties.items()}
+        opening = [
+            m
+            for number, (parties, _) in all_parties.items()
+            for m in parties.opening
+            if m.sender == number
+        ]
+        return Parties(clients, server, opening), {
+            number: problem for number, (_, problem) in all_parties.items()
+        }
 
 
 def party_of(parties: Parties, number: int) -> Party:
@@ -175,19 +200,30 @@ def party_of(parties: Parties, number: int) -> Party:
 
 
 def known(party: Party, message: Message, told: bool) -> bytes | None:
-    """What a party knows after a message, at moments at which that does not depend on the order of messages.
+    """What a party knows after a message, at moments at which that does not depend on the order of
+    messages.
 
-    That is a sync at the server. A client whose tokens cross then settles; others can be compared after any message.
+    That is a sync at the server. A client whose tokens cross then settles; others can be compared
+    after any message.
     """
     state = party.state()
     if isinstance(party, SplitServer):
-        return pack({name: state[name] for name in ("t", "aggregate", "fused", "fusion")}) if told else None
+        return (
+            pack({name: state[name] for name in ("t", "aggregate", "fused", "fusion")})
+            if told
+            else None
+        )
     assert isinstance(party, SplitClient)
-    return pack(state) if party.plan.combine.one_visitor or isinstance(message.payload, Share) else None
+    return (
+        pack(state)
+        if party.plan.combine.one_visitor or isinstance(message.payload, Share)
+        else None
+    )
 
 
 def everything(parties: Parties, moments: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """All messages of a training in one process, up to so many moments, and what their receivers know after them."""
+    """All messages of a training in one process, up to so many moments, and what their receivers
+    know after them."""
     waiting = deque(parties.opening)
     while moments:
         message = waiting.popleft()
@@ -214,7 +250,11 @@ class Watched(Wait):
         return reports
 
 
-def watched(clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal) -> ReliableParty:
+def watched(
+    clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal
+) -> ReliableParty:
     parties = clinics.own_cast(number)[0]
     party = party_of(parties, number)
-    return ReliableParty(number, party, Watched(noted), journal, parties.opening, len(parties.clients)).resume()
+    return ReliableParty(
+        number, party, Watched(noted), journal, parties.opening, len(parties.clients)
+    ).resume()

@@ -40,7 +40,9 @@ def dropping(inputs: int, width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, width))
 
 
-def samples(clients: int = 4, count: int = 12, classes: int = 3, seed: int = 0, test: int = 0) -> mtcd.VerticalDataset:
+def samples(
+    clients: int = 4, count: int = 12, classes: int = 3, seed: int = 0, test: int = 0
+) -> mtcd.VerticalDataset:
     """Random features, 2 or 3 numbers at each client; labels that depend on all of them."""
     rng = np.random.default_rng(seed)
     widths = [2 + k % 2 for k in range(clients)]
@@ -52,7 +54,12 @@ def samples(clients: int = 4, count: int = 12, classes: int = 3, seed: int = 0, 
     data = mtcd.VerticalDataset({name: x[:count] for name, x in features.items()}, labels[:count])
     if not test:
         return data
-    return replace(data, test=mtcd.VerticalDataset({name: x[count:] for name, x in features.items()}, labels[count:]))
+    return replace(
+        data,
+        test=mtcd.VerticalDataset(
+            {name: x[count:] for name, x in features.items()}, labels[count:]
+        ),
+    )
 
 
 def model(
@@ -84,13 +91,17 @@ class SplitCase:
         return self.model.problem(self.data, CPU, self.seed)
 
     def train(self, method: Method, stop: mtcd.Stop, **others: Any) -> mtcd.Run:
-        return mtcd.train(self.data, self.model, self.network, method, stop, seed=self.seed, compute=CPU, **others)
+        return mtcd.train(
+            self.data, self.model, self.network, method, stop, seed=self.seed, compute=CPU, **others
+        )
 
 
 def case(network: str = "path", seed: int = 0, clients: int = 4, **about: Any) -> SplitCase:
     """A case by hand."""
     data = samples(clients, about.pop("count", 12), seed=seed, test=about.pop("test", 0))
-    return SplitCase(data, model(data, seed=seed, **about), mtcd.make_network(network, data.clients), seed)
+    return SplitCase(
+        data, model(data, seed=seed, **about), mtcd.make_network(network, data.clients), seed
+    )
 
 
 @st.composite
@@ -98,7 +109,11 @@ def split_cases(draw: st.DrawFn, connected: bool = False) -> SplitCase:
     clients, seed = draw(st.integers(2, 5)), draw(st.integers(0, 1000))
     data = samples(clients, draw(st.integers(6, 12)), seed=seed)
     aggregation = draw(st.sampled_from(["sum", "mean", "concat"]))
-    widths = draw(st.lists(st.integers(1, 3), min_size=clients, max_size=clients)) if aggregation == "concat" else None
+    widths = (
+        draw(st.lists(st.integers(1, 3), min_size=clients, max_size=clients))
+        if aggregation == "concat"
+        else None
+    )
     optimiser = draw(st.sampled_from([None, MOMENTUM]))
     made = model(data, aggregation, seed=seed, widths=widths, optimiser=optimiser)
     return SplitCase(data, made, draw(networks(clients, connected)), seed)
@@ -110,7 +125,9 @@ def split_settings(draw: st.DrawFn, one: SplitCase) -> MTCD:
     fewest = nx.number_connected_components(one.network.graph) if combine == "cluster" else 1
     batch = draw(st.sampled_from([None, 1, 3, one.data.samples]))
     return MTCD(
-        tokens=draw(st.integers(fewest, one.network.size if combine == "cluster" else one.network.size + 1)),
+        tokens=draw(
+            st.integers(fewest, one.network.size if combine == "cluster" else one.network.size + 1)
+        ),
         hops=draw(st.integers(1, 4)),
         local_updates=draw(st.integers(1, 3)),
         stepsize=draw(st.sampled_from([0.01, 0.03])),
@@ -124,7 +141,9 @@ def split_settings(draw: st.DrawFn, one: SplitCase) -> MTCD:
 
 def tensors(one: SplitCase) -> tuple[list[Tensor], Tensor]:
     """Features in the order of the clients, and labels as numbers of classes."""
-    return [torch.as_tensor(one.data.features[c]) for c in one.data.clients], torch.as_tensor(one.data.labels)
+    return [torch.as_tensor(one.data.features[c]) for c in one.data.clients], torch.as_tensor(
+        one.data.labels
+    )
 
 
 def weights_of(run: mtcd.Run) -> dict[str, Tensor]:
@@ -133,7 +152,9 @@ def weights_of(run: mtcd.Run) -> dict[str, Tensor]:
 
 def same_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> bool:
     """Bit by bit."""
-    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    return ours.keys() == theirs.keys() and all(
+        torch.equal(ours[name], theirs[name]) for name in ours
+    )
 
 
 def rows_but_seconds(run: mtcd.Run) -> list[Any]:

@@ -30,11 +30,22 @@ VALUES: list[Any] = [
     {"to": "c1"},
     "9" * 70,
 ]
-NOT_JSON = [b"", b"\n", b"null\n", b"[]\n", b"{\n", b'{"a": NaN}\n', b"[" * 5000 + b"\n", b"\xff\xfe\n", b"1" * 5000]
+NOT_JSON = [
+    b"",
+    b"\n",
+    b"null\n",
+    b"[]\n",
+    b"{\n",
+    b'{"a": NaN}\n',
+    b"[" * 5000 + b"\n",
+    b"\xff\xfe\n",
+    b"1" * 5000,
+]
 
 
 def spoilt_envelopes(frame: bytes, some: random.Random, count: int) -> Iterator[bytes]:
-    """Of all words of a frame replaced by all extremes, so many; then cut, longer, of other versions and runs."""
+    """Of all words of a frame replaced by all extremes, so many; then cut, longer, of other
+    versions and runs."""
     for _ in range(count):
         at = 8 * some.randrange(len(frame) // 8)
         yield frame[:at] + some.choice(WORDS).to_bytes(8, "little", signed=True) + frame[at + 8 :]
@@ -43,7 +54,14 @@ def spoilt_envelopes(frame: bytes, some: random.Random, count: int) -> Iterator[
     for at in range(8, 16, 2):  # format, protocol, kind, length of the run's id
         yield frame[:at] + some.choice([0, 3, 255, 65535]).to_bytes(2, "little") + frame[at + 2 :]
     cut = some.randrange(len(frame))
-    yield from (frame[:cut], frame[: cut // 8 * 8], frame + bytes(8), frame + frame, b"", frame + bytes(300_000))
+    yield from (
+        frame[:cut],
+        frame[: cut // 8 * 8],
+        frame + bytes(8),
+        frame + frame,
+        b"",
+        frame + bytes(300_000),
+    )
     yield frame[:HEAD] + bytes(byte ^ 1 for byte in frame[HEAD : HEAD + 16]) + frame[HEAD + 16 :]
 
 

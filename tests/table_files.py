@@ -1,4 +1,5 @@
-"""Tables for the tests of reading them: a good one, and what a bad request is told (see ``put`` in conftest.py)."""
+"""Tables for the tests of reading them: a good one, and what a bad request is told (see ``put`` in
+conftest.py)."""
 
 from __future__ import annotations
 

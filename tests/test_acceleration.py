@@ -41,15 +41,21 @@ def suits(case: Case, kind: str) -> None:
 @settings(max_examples=100)
 def test_it_follows_the_plain_version(case: Case, Q: int, depth: int, kind: str) -> None:
     suits(case, kind)
-    check_against_reference(case, accelerated(Q, depth=depth, kind=kind), reference_tours.accelerated_stcd)
+    check_against_reference(
+        case, accelerated(Q, depth=depth, kind=kind), reference_tours.accelerated_stcd
+    )
 
 
 @pytest.mark.long
 @given(cases(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS), st.data())
 @settings(max_examples=100)
-def test_so_does_the_acceleration_at_the_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> None:
+def test_so_does_the_acceleration_at_the_sync(
+    case: Case, Q: int, depth: int, kind: str, data: st.DataObject
+) -> None:
     suits(case, kind)
-    check_against_reference(case, at_sync(case, Q, depth, kind, data), reference_tours.accelerated_mtcd)
+    check_against_reference(
+        case, at_sync(case, Q, depth, kind, data), reference_tours.accelerated_mtcd
+    )
 
 
 def at_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> MTCD:
@@ -98,7 +104,9 @@ def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(
 
 @given(cases(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS), st.data())
 @settings(max_examples=100)
-def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> None:
+def test_so_it_is_with_a_server(
+    case: Case, Q: int, depth: int, kind: str, data: st.DataObject
+) -> None:
     suits(case, kind)
     check_invariant(case, at_sync(case, Q, depth, kind, data))
 
@@ -118,13 +126,22 @@ def check_invariant(case: Case, method: MTCD, drift: float = 1e-6) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [model for model in MODELS if model.l1 or model.l2_weight or model.kind != "multinomial"], ids=str
+    "model",
+    [model for model in MODELS if model.l1 or model.l2_weight or model.kind != "multinomial"],
+    ids=str,
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_never_ends_up_worse_than_the_tour_alone_and_reaches_the_optimum(model, kind: str) -> None:
+def test_it_never_ends_up_worse_than_the_tour_alone_and_reaches_the_optimum(
+    model, kind: str
+) -> None:
     if ACCELERATIONS[kind].smooth_only and model.l1:
         with pytest.raises(ConfigError, match="use momentum"):
-            mtcd.train(make_data(model, 60, [3, 4], seed=7), model, "path", STCD(walk="tour", acceleration=kind))
+            mtcd.train(
+                make_data(model, 60, [3, 4], seed=7),
+                model,
+                "path",
+                STCD(walk="tour", acceleration=kind),
+            )
         return
     data = make_data(model, 60, [3, 4, 2, 5, 3], seed=7)
     stop = mtcd.Stop(gap=1e-7, iterations=200_000)
@@ -148,7 +165,9 @@ def test_it_pays_on_the_path() -> None:
         }.items()
     }
     for kind in KINDS:
-        hops[kind] = mtcd.train(data, model, "path", accelerated(20, 1e-4, 5, kind), stop).final.iteration
+        hops[kind] = mtcd.train(
+            data, model, "path", accelerated(20, 1e-4, 5, kind), stop
+        ).final.iteration
     assert hops["lazy"] > 2 * hops["tour"] > 20 * max(hops["anderson"], hops["momentum"])
     assert hops["conjugate"] < 0.5 * min(hops["anderson"], hops["momentum"])
 
@@ -181,7 +200,9 @@ def test_weights_are_the_best_with_sum_one(count: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_clients_are_told_to_mix_has_weights_with_sum_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_clients_are_told_to_mix_has_weights_with_sum_one(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Instruction] = []
     end_tour = ACCELERATIONS[kind].end_tour
 
@@ -199,7 +220,8 @@ def test_what_clients_are_told_to_mix_has_weights_with_sum_one(kind: str, monkey
 
 @given(st.floats(1.0, 1e6))
 def test_momentum_grows_as_in_fista(a: float) -> None:
-    """The next a is the root above 0 of x^2 - x = a^2, and b is (a - 1) over it: below 1, and larger every time."""
+    """The next a is the root above 0 of x^2 - x = a^2, and b is (a - 1) over it: below 1, and
+    larger every time."""
     b, after = next_momentum(a)
     assert after * after - after == pytest.approx(a * a)
     assert after > 0
@@ -208,8 +230,11 @@ def test_momentum_grows_as_in_fista(a: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["anderson", "momentum"])
-def test_from_its_state_it_goes_on_as_the_old_one_also_if_tours_raise_the_objective(kind: str) -> None:
-    """Then it undoes what it has tried, and waits longer: both depend on what a training seldom shows."""
+def test_from_its_state_it_goes_on_as_the_old_one_also_if_tours_raise_the_objective(
+    kind: str,
+) -> None:
+    """Then it undoes what it has tried, and waits longer: both depend on what a training seldom
+    shows."""
     rng = np.random.default_rng(4)
     z, fit = rng.standard_normal(6), LabelFit(Squared(), rng.standard_normal(6))
 
@@ -234,11 +259,18 @@ def test_from_its_state_it_goes_on_as_the_old_one_also_if_tours_raise_the_object
 
 
 def test_a_tour_on_trial_is_no_progress_yet() -> None:
-    """Extrapolation on badly scaled data goes far astray before it is undone: that must not count as divergence."""
+    """Extrapolation on badly scaled data goes far astray before it is undone: that must not count
+    as divergence."""
     rng = np.random.default_rng(0)
     X = 100 * rng.normal(size=(100, 24))
     data = mtcd.split(X, X @ rng.normal(size=24) + 100 * rng.normal(size=100), clients=6)
-    run = mtcd.train(data, mtcd.Glm("huber", l2=1.0), "path", accelerated(5, "auto", 5), mtcd.Stop(iterations=1500))
+    run = mtcd.train(
+        data,
+        mtcd.Glm("huber", l2=1.0),
+        "path",
+        accelerated(5, "auto", 5),
+        mtcd.Stop(iterations=1500),
+    )
     assert run.status == "iterations"
     assert all(after <= before for before, after in itertools.pairwise(run.history["objective"]))
 
@@ -246,29 +278,43 @@ def test_a_tour_on_trial_is_no_progress_yet() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_beyond_all_bounds_end_as_diverged(kind: str) -> None:
     data = make_data(MODELS[0], 30, [3, 4, 2], seed=7)
-    run = mtcd.train(data, MODELS[0], "path", accelerated(5, 1e150, 3, kind), mtcd.Stop(iterations=500))
+    run = mtcd.train(
+        data, MODELS[0], "path", accelerated(5, 1e150, 3, kind), mtcd.Stop(iterations=500)
+    )
     assert run.status == "diverged"
     assert "smaller stepsize" in run.message
 
 
 def test_the_coefficients_are_on_the_ledger() -> None:
     data = make_data(MODELS[0], 20, [2, 2, 2], seed=1)
-    parties = accelerated(depth=1).parties(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
+    parties = accelerated(depth=1).parties(
+        MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0
+    )
     ledger = Ledger()
     tour = 4
     next(told for told in LocalEngine(parties, ledger).run() if told.hop == 4 * tour)
-    # nothing in the first two tours; the third, of which no progress is told, carries two coefficients
+    # nothing in the first two tours; the third, of which no progress is told, carries two
+    # coefficients
     assert ledger.floats()["client_client"] == 4 * tour * 20 + 2 * tour
 
 
 @pytest.mark.parametrize("keep", range(5))
 def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
-    """With products: of the start with each snapshot, of the change with each, and of the change with itself."""
+    """With products: of the start with each snapshot, of the change with each, and of the change
+    with itself."""
     plain = Instruction(3, (0.5, 0.5), keep)
     asking = Instruction(3, (0.5, 0.5), keep, starts=True)
     surveying = Instruction(3, keep=keep, starts=True, stepsize=0.1, survey=True)
-    assert [one.products for one in (plain, asking, surveying)] == [0, 2 * keep + 1, 2 * keep + 1 + SURVEYED]
-    assert [one.floats for one in (plain, asking, surveying)] == [2, 2 * keep + 3, 2 * keep + 2 + SURVEYED]
+    assert [one.products for one in (plain, asking, surveying)] == [
+        0,
+        2 * keep + 1,
+        2 * keep + 1 + SURVEYED,
+    ]
+    assert [one.floats for one in (plain, asking, surveying)] == [
+        2,
+        2 * keep + 3,
+        2 * keep + 2 + SURVEYED,
+    ]
 
 
 def test_instructions_are_followed_once() -> None:
@@ -285,7 +331,10 @@ def test_instructions_are_followed_once() -> None:
         (lambda: STCD(acceleration="anderson"), "walk: tour"),
         (lambda: STCD(walk="random-tour", acceleration="anderson"), "a walk that repeats itself"),
         (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
-        (lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5), "full batch"),
+        (
+            lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5),
+            "full batch",
+        ),
         (lambda: STCD(walk="tour", acceleration="nesterov"), "momentum"),
         (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
     ],

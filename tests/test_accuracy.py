@@ -35,19 +35,33 @@ CONFIG = {
 
 
 def trained(
-    epochs: list[float], accuracy: list[float], server: float = 1.0, status: str = "epochs", floats: float = 100.0
+    epochs: list[float],
+    accuracy: list[float],
+    server: float = 1.0,
+    status: str = "epochs",
+    floats: float = 100.0,
 ) -> Trained:
     """Ten batches an epoch, and so many messages with the server in each, of so many floats."""
     one = learnt(1.0, epochs=len(epochs) - 1)
     places = np.array(epochs, dtype=float)
-    own = {"epoch": places, "test_accuracy": np.array(accuracy), "client_server": 10 * server * places}
-    own |= {"floats_client_server": floats * own["client_server"], "floats_client_client": 0 * places}
+    own = {
+        "epoch": places,
+        "test_accuracy": np.array(accuracy),
+        "client_server": 10 * server * places,
+    }
+    own |= {
+        "floats_client_server": floats * own["client_server"],
+        "floats_client_client": 0 * places,
+    }
     return replace(one, status=status, columns={**one.columns, **own})
 
 
 def results(**curves: list[Trained]) -> Results:
     made = accuracies(target_accuracy=None)
-    return replace(made, curves={("cifar10", name): CurveResult(name, tuple(ones)) for name, ones in curves.items()})
+    return replace(
+        made,
+        curves={("cifar10", name): CurveResult(name, tuple(ones)) for name, ones in curves.items()},
+    )
 
 
 # ---- numbers
@@ -65,7 +79,9 @@ def test_the_line_is_the_mean_where_some_seed_was_measured() -> None:
 
 
 def test_the_line_ends_with_the_first_seed() -> None:
-    curve = CurveResult("c", (trained([0, 1, 2], [0.1, 0.5, 0.7]), trained([0, 1], [0.1, 0.3], status="diverged")))
+    curve = CurveResult(
+        "c", (trained([0, 1, 2], [0.1, 0.5, 0.7]), trained([0, 1], [0.1, 0.3], status="diverged"))
+    )
     assert curve.line("epochs", 100.0).x.tolist() == [0, 1]
     assert curve.ending == "diverged"
 
@@ -83,17 +99,25 @@ def test_bytes_are_four_for_each_number_on_any_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "expected"), [(0, []), (1, []), (2, [1]), (3, [1, 2]), (4, [1, 2, 3]), (5, [2, 3, 4]), (100, [25, 50, 75])]
+    ("last", "expected"),
+    [(0, []), (1, []), (2, [1]), (3, [1, 2]), (4, [1, 2, 3]), (5, [2, 3, 4]), (100, [25, 50, 75])],
 )
 def test_quarters_are_whole_epochs_before_the_last(last: int, expected: list[int]) -> None:
     assert quarters(results(svfl=[learnt(0.2, epochs=last)])) == expected
 
 
 def test_the_accuracy_after_an_epoch_is_the_last_one_measured_by_then() -> None:
-    curve = CurveResult("c", (trained([0, 0.5, 1.5, 3], [0.1, 0.2, 0.3, 0.4]), trained([0, 1], [0.1, 0.8])))
+    curve = CurveResult(
+        "c", (trained([0, 0.5, 1.5, 3], [0.1, 0.2, 0.3, 0.4]), trained([0, 1], [0.1, 0.8]))
+    )
     after = accuracy_after(curve, 1)
     assert after is not None
-    assert (after.mean, after.least, after.most, after.everywhere) == (pytest.approx(0.5), 0.2, 0.8, True)
+    assert (after.mean, after.least, after.most, after.everywhere) == (
+        pytest.approx(0.5),
+        0.2,
+        0.8,
+        True,
+    )
     later = accuracy_after(curve, 3)
     assert later is not None
     assert (later.mean, later.reached, later.seeds) == (0.4, 1, 2)
@@ -113,14 +137,21 @@ def test_an_epoch_costs_what_its_messages_do() -> None:
 
 def test_the_most_that_all_reached() -> None:
     assert (
-        best_of_all(results(svfl=[trained([0, 1], [0.1, 0.913])], mtcd=[trained([0, 1, 2], [0, 0.658, 0.5])])) == 0.65
+        best_of_all(
+            results(
+                svfl=[trained([0, 1], [0.1, 0.913])], mtcd=[trained([0, 1, 2], [0, 0.658, 0.5])]
+            )
+        )
+        == 0.65
     )
 
 
 # ---- claims
 
 
-def read(svfl: list[float], mtcd: list[float], server: float = 0.5, floats: float = 100.0) -> Reader:
+def read(
+    svfl: list[float], mtcd: list[float], server: float = 0.5, floats: float = 100.0
+) -> Reader:
     epochs = [float(epoch) for epoch in range(len(svfl))]
     ours = trained(epochs[: len(mtcd)], mtcd, server, floats=floats)
     return Reader(results(svfl=[trained(epochs, svfl)], mtcd=[ours]))
@@ -137,7 +168,9 @@ def read(svfl: list[float], mtcd: list[float], server: float = 0.5, floats: floa
     ],
 )
 def test_as_accurate_per_epoch(mtcd: list[float], holds: str) -> None:
-    measured, found = checks.as_accurate_per_epoch(["mtcd"], "svfl")(read([0.1, 0.5, 0.7, 0.8], mtcd))
+    measured, found = checks.as_accurate_per_epoch(["mtcd"], "svfl")(
+        read([0.1, 0.5, 0.7, 0.8], mtcd)
+    )
     assert found == holds
     assert "after 1, 2 epochs and at the end" in measured
     assert "against 50.0% → 70.0% → 80.0%" in measured
@@ -181,8 +214,12 @@ def test_cheaper_per_epoch(server: float, holds: str) -> None:
         ([0.1, 0.5, 0.7, 0.8], 0.99, "open"),  # about the same
     ],
 )
-def test_cheaper_to_the_accuracy_that_all_reach(mtcd: list[float], server: float, holds: str) -> None:
-    measured, found = checks.cheaper_to_accuracy(["mtcd"], "svfl")(read([0.1, 0.5, 0.7, 0.8], mtcd, server))
+def test_cheaper_to_the_accuracy_that_all_reach(
+    mtcd: list[float], server: float, holds: str
+) -> None:
+    measured, found = checks.cheaper_to_accuracy(["mtcd"], "svfl")(
+        read([0.1, 0.5, 0.7, 0.8], mtcd, server)
+    )
     assert found == holds
     assert f"cost to {mtcd[-1]:.1%}, the most that all reached (R_C = 100)" in measured
 
@@ -190,7 +227,9 @@ def test_cheaper_to_the_accuracy_that_all_reach(mtcd: list[float], server: float
 def test_an_accuracy_that_is_not_reached_is_more_than_what_was_spent() -> None:
     seen = read([0.1, 0.5, 0.7, 0.8], [0.1, 0.2, 0.5, 0.7])
     target = seen.results.experiment.model_copy(update={"target_accuracy": 0.75})
-    measured, found = checks.cheaper_to_accuracy(["mtcd"], "svfl")(Reader(replace(seen.results, experiment=target)))
+    measured, found = checks.cheaper_to_accuracy(["mtcd"], "svfl")(
+        Reader(replace(seen.results, experiment=target))
+    )
     assert "more than 15 (70.0% there) against 30" in measured
     assert found == "open"
 
@@ -208,15 +247,21 @@ def record(rows: list[Measurement], monkeypatch: pytest.MonkeyPatch) -> dict:
     """What is kept of a training that was measured like this."""
     config = check_config(CONFIG)
     final = SimpleNamespace(seconds=0.5)
-    run = SimpleNamespace(status="epochs", message="", stepsize=1e-3, final=final, history=History(rows))
+    run = SimpleNamespace(
+        status="epochs", message="", stepsize=1e-3, final=final, history=History(rows)
+    )
     setup = SimpleNamespace(
-        config=config, data=SimpleNamespace(notes=("made up",)), train=lambda watch, checkpoint, resume: run
+        config=config,
+        data=SimpleNamespace(notes=("made up",)),
+        train=lambda watch, checkpoint, resume: run,
     )
     monkeypatch.setattr("mtcd.config.one_training.build", lambda config: setup)
     return CurveJob(config).run()
 
 
-def test_what_is_kept_of_a_training_up_to_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_of_a_training_up_to_an_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A measurement without a test accuracy is left out."""
     kept = record([measured(0.0, 0.1), measured(0.5, None), measured(1.0, 0.7)], monkeypatch)
     store, path = Store(tmp_path), tmp_path / "one.json"
@@ -229,7 +274,10 @@ def test_what_is_kept_of_a_training_up_to_an_epoch(tmp_path: Path, monkeypatch: 
         assert columns["epoch"] == [0, 1]
         assert columns["test_accuracy"] == [0.1, 0.7]
         assert (columns["client_client"], columns["client_server"]) == ([4, 4], [5, 5])
-        assert (columns["floats_client_client"], columns["floats_client_server"]) == ([400, 400], [500, 500])
+        assert (columns["floats_client_client"], columns["floats_client_server"]) == (
+            [400, 400],
+            [500, 500],
+        )
 
 
 def test_data_without_a_test_part_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,18 +290,27 @@ def test_a_history_is_written_and_read_with_and_without_epochs(tmp_path: Path) -
     History(rows).write(tmp_path / "history.csv")
     assert History.read(tmp_path / "history.csv").rows == rows
     lines = (tmp_path / "history.csv").read_text().splitlines()
-    (tmp_path / "old.csv").write_text("\n".join(",".join(line.split(",")[:-3]) for line in lines) + "\n")
+    (tmp_path / "old.csv").write_text(
+        "\n".join(",".join(line.split(",")[:-3]) for line in lines) + "\n"
+    )
     old = History.read(tmp_path / "old.csv").rows[1]
     assert (old.seconds, old.epoch, old.accuracy, old.test_accuracy) == (0.5, None, None, None)
 
 
 def test_kept_trainings_of_before_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New keys of a config, with defaults, change no file name: this one is of the first version."""
+    """New keys of a config, with defaults, change no file name: this one is of the first
+    version."""
     monkeypatch.setattr("mtcd.config.identity.VERSION", "0.1.0")
     monkeypatch.setattr("mtcd_experiments.store.FORMAT", 1)
     config = check_config(
         {
-            "data": {"synthetic": "ridge", "samples": 1000, "features": 2000, "clients": 80, "seed": 0},
+            "data": {
+                "synthetic": "ridge",
+                "samples": 1000,
+                "features": 2000,
+                "clients": 80,
+                "seed": 0,
+            },
             "model": {"kind": "ridge", "alpha": 10},
             "network": {"kind": "path"},
             "stop": {"gap": 8e-5, "iterations": 6000000},

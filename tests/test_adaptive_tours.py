@@ -1,4 +1,5 @@
-"""Conjugate tours that choose their steps: the plain twin, conjugate gradients, the survey, and what it saves."""
+"""Conjugate tours that choose their steps: the plain twin, conjugate gradients, the survey, and
+what it saves."""
 
 import itertools
 from collections import Counter
@@ -24,7 +25,9 @@ from problems import Case, cases
 from test_acceleration import at_sync, check_against_reference, check_invariant
 
 RIDGE = mtcd.Glm("ridge", l2=10.0)
-FLAT = 1e-2  # where f is flat, rounding, which small steps enlarge, decides on parameters; f itself agrees to 1e-5
+# where f is flat, rounding, which small steps enlarge, decides on parameters; f itself agrees to
+# 1e-5
+FLAT = 1e-2
 
 
 def settled(case: Case, method: MTCD) -> MTCD:
@@ -57,7 +60,8 @@ def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
 @given(cases(connected=True))
 @settings(max_examples=20)
 def test_the_token_is_at_every_hop_what_the_clients_are_about_to_hold(case: Case) -> None:
-    """Where there is an optimum: of separable classes without a penalty, the extrapolation goes on for ever."""
+    """Where there is an optimum: of separable classes without a penalty, the extrapolation goes on
+    for ever."""
     assume(not case.model.l1)
     assume(case.model.l2_weight or case.model.loss.example == "ridge")
     check_invariant(case, settled(case, STCD(walk="tour", acceleration="conjugate")), drift=1e-5)
@@ -104,7 +108,8 @@ def conjugate_gradients(X: np.ndarray, y: np.ndarray, l2: float, gap: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "features"), [("independent", 40), ("alike", 150), ("factors", 100), ("factors", 400), ("wide", 400)]
+    ("kind", "features"),
+    [("independent", 40), ("alike", 150), ("factors", 100), ("factors", 400), ("wide", 400)],
 )
 @pytest.mark.parametrize("network", NETWORKS)
 def test_they_need_no_more_messages_than_conjugate_gradients_along_a_tree(
@@ -134,7 +139,8 @@ def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) 
     A, b = X.T @ X + 10.0 * np.eye(48), X.T @ y
     theta, r = np.zeros(48), b.copy()
     p = r.copy()
-    next(ends), next(ends)  # the start, and the first tour, which has only gone a little way along the gradient
+    # the start, and the first tour, which has only gone a little way along the gradient
+    next(ends), next(ends)
     for _, _ in zip(range(8), ends, strict=False):
         step = (r @ r) / (p @ A @ p)
         theta, after = theta + step * p, r - step * A @ p
@@ -157,18 +163,26 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
     X, y = made(kind, 150, features)
     data = mtcd.split(X, y, clients=12)
     problem = RIDGE.problem(data)
-    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(problem))[0]
+    method = resolve_stepsize(
+        STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(problem)
+    )[0]
     parties = method.parties(problem, mtcd.make_network("path", data.clients), 0)
-    next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 44)  # the end of the second tour
-    home = next(client.acceleration for client in parties.clients if client.acceleration is not None)
+    # the end of the second tour
+    next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 44)
+    home = next(
+        client.acceleration for client in parties.clients if client.acceleration is not None
+    )
     g = X.T @ y
     L = np.sum((X @ g) ** 2) / (g @ g) + 10.0  # the curvature along the first gradient
     assert home.stepsize == pytest.approx(factor / L, rel=2e-2)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the tour comes by: with other numbers some blocks would count more than others."""
+def test_every_client_makes_two_updates_a_tour(
+    network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the tour comes by: with other numbers some blocks would count more than
+    others."""
     counts: Counter[int] = Counter()
     plain = LinearClient.local_update
 
@@ -179,7 +193,10 @@ def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest
     monkeypatch.setattr(LinearClient, "local_update", counted)
     X, y = made("independent", 30, 24)
     data = mtcd.split(X, y, clients=12)
-    method, links = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(network, data.clients)
+    method, links = (
+        STCD(1, 1e-4, walk="tour", acceleration="conjugate"),
+        mtcd.make_network(network, data.clients),
+    )
     parties = method.parties(RIDGE.problem(data), links, 0)
     length = method.plan(30, 1, links, 0).roaming.walks[0].length
     assert length is not None
@@ -195,14 +212,22 @@ def test_a_given_step_is_taken_as_given() -> None:
     assert run.stepsize == 1e-4
     assert "Q=3" in run.method
     chosen = mtcd.train(
-        mtcd.split(X, y, clients=6), RIDGE, "path", replace(method, stepsize="auto"), mtcd.Stop(iterations=100)
+        mtcd.split(X, y, clients=6),
+        RIDGE,
+        "path",
+        replace(method, stepsize="auto"),
+        mtcd.Stop(iterations=100),
     )
     assert "Q=auto" in chosen.method
     assert any("first tour" in note for note in chosen.notes)
 
 
-@pytest.mark.parametrize("model", [mtcd.Glm("linear"), mtcd.Glm("ridge", l2=1e7), mtcd.Glm("logistic", intercept=True)])
-def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(model: mtcd.Glm) -> None:
+@pytest.mark.parametrize(
+    "model", [mtcd.Glm("linear"), mtcd.Glm("ridge", l2=1e7), mtcd.Glm("logistic", intercept=True)]
+)
+def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(
+    model: mtcd.Glm,
+) -> None:
     X, y = made("independent", 90, 20, seed=3)
     if model.kind == "logistic":
         y = (np.random.default_rng(5).random(90) < 0.5).astype(float)

@@ -81,7 +81,9 @@ def test_hashes_depend_on_the_secret() -> None:
 @given(st.binary(max_size=120), st.integers(0, 200), st.integers(1, 255))
 @settings(max_examples=60)
 @pytest.mark.parametrize("which", ["hashed", "psi"])
-def test_damaged_messages_are_refused_or_name_own_ids_only(which: str, junk: bytes, place: int, flip: int) -> None:
+def test_damaged_messages_are_refused_or_name_own_ids_only(
+    which: str, junk: bytes, place: int, flip: int
+) -> None:
     if which == "psi":
         pytest.importorskip("private_set_intersection")
     ids = ["a", "b", "c"]
@@ -134,15 +136,29 @@ def test_bad_ids_are_told_by_row_never_by_value(ids: list[str], told: str) -> No
 
 @pytest.mark.parametrize(
     "announced",
-    [b"", b"\xff", b"{}", b"[]", b"[1]", b'["b", "a"]', b'["a", "a"]', b'["a", "z"]', b'"a"', b"[" * 100_000],
+    [
+        b"",
+        b"\xff",
+        b"{}",
+        b"[]",
+        b"[1]",
+        b'["b", "a"]',
+        b'["a", "a"]',
+        b'["a", "z"]',
+        b'"a"',
+        b"[" * 100_000,
+    ],
 )
 def test_bad_announcements_are_refused(announced: bytes) -> None:
     with pytest.raises(DataError, match="announcement of common ids"):
         rows_of(announced, ["b", "a"])
 
 
-def test_a_psi_response_does_not_tell_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows may be in the order of a diagnosis: what is blinded is sorted by what nobody can read."""
+def test_a_psi_response_does_not_tell_the_order_of_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows may be in the order of a diagnosis: what is blinded is sorted by what nobody can
+    read."""
     psi = pytest.importorskip("mtcd.federation.psi")
     monkeypatch.setattr(psi, "CHUNK", 7)  # the library sorts what it gets at once
     asker = psi.PsiAsker(["a"])

@@ -16,7 +16,11 @@ import mtcd
 from mtcd.core.optional import EXTRAS
 
 ROOT = Path(__file__).parent.parent
-MODULES = [module.name for module in pkgutil.walk_packages(mtcd.__path__, "mtcd.") if module.name != "mtcd.__main__"]
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(mtcd.__path__, "mtcd.")
+    if module.name != "mtcd.__main__"
+]
 
 
 def imported(name: str) -> ModuleType | None:
@@ -34,7 +38,7 @@ def test_examples_in_docstrings(name: str) -> None:
     module = imported(name)
     if module is None:
         pytest.skip("needs an optional package")
-    outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert outcome.failed == 0
 
 
@@ -47,15 +51,28 @@ def test_there_are_examples_to_run() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name
+)
 def test_example_configs_train(example: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mtcd", "train", str(example), "--out", str(tmp_path / "run"), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "mtcd",
+        "train",
+        str(example),
+        "--out",
+        str(tmp_path / "run"),
+        "--json",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -84,7 +101,9 @@ def test_the_stub_has_the_public_names_of_the_core_and_of_every_feature() -> Non
 def test_imports_against_the_architecture_only_become_fewer() -> None:
     budget = Architecture.read(ROOT).budget
     counts = {kind: len(imports) for kind, imports in counted(ROOT).items()}
-    assert counts == budget, "python -m benchmarks.seams --list names them; fewer: lower the budget in pyproject.toml"
+    assert counts == budget, (
+        "python -m benchmarks.seams --list names them; fewer: lower the budget in pyproject.toml"
+    )
 
 
 @pytest.mark.long
@@ -95,7 +114,9 @@ def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
     script.write_text(f"import mtcd\n{revealed}mtcd.Tres\n")
     command = [sys.executable, "-m", "mypy", "--no-error-summary", str(script)]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
-    found = [line.partition(" note: Revealed type is ")[2] for line in shown if "Revealed type" in line]
+    found = [
+        line.partition(" note: Revealed type is ")[2] for line in shown if "Revealed type" in line
+    ]
     assert len(found) == len(mtcd.__all__)
     for name, kind in zip(mtcd.__all__, found, strict=True):
         assert kind.strip('"') != "Any", f"mtcd.{name} is Any to type checkers"
@@ -107,8 +128,12 @@ def test_type_checkers_know_every_public_name(tmp_path: Path) -> None:
 def test_the_core_does_not_import_plots_or_yaml_or_the_command_line() -> None:
     script = (
         "import sys, mtcd\n"
-        "for name in set(mtcd.__all__) - {'SplitModel', 'load_run', 'sweep', 'Sweep'}: getattr(mtcd, name)\n"
-        "print([m for m in ('matplotlib', 'yaml', 'typer', 'rich', 'pydantic', 'torch') if m in sys.modules])"
+        "for name in set(mtcd.__all__) - {'SplitModel', 'load_run', 'sweep', 'Sweep'}: "
+        "getattr(mtcd, name)\n"
+        "print([m for m in ('matplotlib', 'yaml', 'typer', 'rich', 'pydantic', 'torch') if m in "
+        "sys.modules])"
     )
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.strip() == "[]"

@@ -21,7 +21,11 @@ from table_files import refused
         ("t.csv", b"", ["t.csv is empty"]),
         ("t.csv", b"\n\n", ["t.csv is empty"]),
         ("t.csv", b"x,y\n", ["t.csv is empty", "rows below it"]),
-        ("t.csv", b"x,y\n1,2\n3,4,5\n", ["t.csv cannot be read", "row 2 has 3 values", "header has 2"]),
+        (
+            "t.csv",
+            b"x,y\n1,2\n3,4,5\n",
+            ["t.csv cannot be read", "row 2 has 3 values", "header has 2"],
+        ),
         ("t.csv", b"x,y\n\xff\xfe,2\n", ["t.csv cannot be read", "UTF-8"]),
         ("t.csv", b'x,y\n"1,2\n3,4\n', ["t.csv cannot be read"]),
         ("t.csv", b"x,x,y\n1,2,3\n", ["t.csv has 2 columns named 'x'", "rename"]),
@@ -70,7 +74,10 @@ def test_an_address_is_told_from_a_path_and_the_error_names_what_can_be_read(
         read_tables(Path("main.csv"), "y", own, id="pid")
 
     # a config puts its folder in front
-    put("config.yaml", f"data: {{table: '{address}', label: y, clients: 2}}\nmodel: {{kind: logistic}}\n")
+    put(
+        "config.yaml",
+        f"data: {{table: '{address}', label: y, clients: 2}}\nmodel: {{kind: logistic}}\n",
+    )
     with pytest.raises(DataError, match=re.escape(said)):
         build(read_config(Path("config.yaml").resolve()))
 
@@ -95,7 +102,9 @@ def test_a_path_with_a_colon_is_no_address(put: Any) -> None:
     ],
 )
 def test_bad_features(put: Any, values: str, words: list[str]) -> None:
-    cells = ["" if value == "-" else f'"{value}"' if "," in value else value for value in values.split()]
+    cells = [
+        "" if value == "-" else f'"{value}"' if "," in value else value for value in values.split()
+    ]
     put("t.csv", "x1,x2,y\n" + "".join(f"7,{cell},{j}\n" for j, cell in enumerate(cells)))
     refused(*words, table=Path("t.csv"))
     assert read_tables(Path("t.csv"), "y", 1, ignore=["x2"]).columns == (("x1",),)
@@ -129,17 +138,26 @@ def test_missing_features_of_parquet(put: Any, values: list[object]) -> None:
         ({"clients": 0}, ["1 or more, but is 0"]),
         ({"clients": -3}, ["1 or more, but is -3"]),
         ({"clients": 2.5}, ["whole number", "2.5"]),
-        ({"clients": 4, "id": "pid"}, ["4 clients cannot share 3 columns", "Ask for 3 clients or fewer"]),
+        (
+            {"clients": 4, "id": "pid"},
+            ["4 clients cannot share 3 columns", "Ask for 3 clients or fewer"],
+        ),
         ({"clients": {}}, ["There is no client"]),
         ({"clients": {"a": ["age"], "b": []}}, ["Client 'b' holds no column"]),
-        ({"clients": {"a": ["agee"]}}, ["'a' lists column 'agee'", "main.csv", "did you mean 'age'?"]),
+        (
+            {"clients": {"a": ["agee"]}},
+            ["'a' lists column 'agee'", "main.csv", "did you mean 'age'?"],
+        ),
         ({"clients": {"a": ["age"], "b": ["bp", "age"]}}, ["'age' is given to both 'a' and 'b'"]),
         ({"clients": {"a": ["age", "age"]}}, ["'age' is given twice to 'a'"]),
         ({"clients": {"a": ["age", "y"]}}, ["'a' lists column 'y'", "the label"]),
         ({"clients": {"a": ["pid"]}, "id": "pid"}, ["'a' lists column 'pid'", "the id"]),
         ({"clients": {"a": ["age"]}, "ignore": ["age"]}, ["'a' lists column 'age'", "ignored"]),
         ({"ignore": ["pidd"]}, ["'pidd' is to be ignored", "did you mean 'pid'?"]),
-        ({"clients": {"a": TableShare(Path("own.csv"))}}, ["'a' has its own table own.csv", "name the id"]),
+        (
+            {"clients": {"a": TableShare(Path("own.csv"))}},
+            ["'a' has its own table own.csv", "name the id"],
+        ),
     ],
 )
 def test_bad_requests(put: Any, arguments: dict[str, Any], words: list[str]) -> None:

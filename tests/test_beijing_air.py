@@ -1,4 +1,5 @@
-"""Beijing's air: read as published, nothing of the future in a forecast, and the federation finds the closed form."""
+"""Beijing's air: read as published, nothing of the future in a forecast, and the federation finds
+the closed form."""
 
 import csv
 import itertools
@@ -38,7 +39,9 @@ def arrays() -> Mapping[str, Any]:
     """Made-up measurements of one decimal, with gaps; the same air moves over all stations."""
     rng = np.random.default_rng(0)
     common = np.repeat(rng.gamma(2, 40, HOURS // 12), 12)[:, None, None]
-    X = np.round(common * rng.uniform(0.5, 1.5, (1, 12, 11)) + rng.uniform(1, 30, (HOURS, 12, 11)), 1)
+    X = np.round(
+        common * rng.uniform(0.5, 1.5, (1, 12, 11)) + rng.uniform(1, 30, (HOURS, 12, 11)), 1
+    )
     X[rng.random(X.shape) < 0.02] = np.nan
     X[1000:1100, 3] = np.nan  # longer than a measurement stands in
     return {
@@ -73,7 +76,9 @@ def write_originals(folder: Path, given: Mapping[str, Any]) -> None:
     for k, station in enumerate(STATIONS):
         columns = {
             "No": np.arange(1, HOURS + 1),
-            **{name: given["time"][:, j] for j, name in enumerate(("year", "month", "day", "hour"))},
+            **{
+                name: given["time"][:, j] for j, name in enumerate(("year", "month", "day", "hour"))
+            },
             **{name: given["X"][:, k, j].astype(float).round(1) for j, name in enumerate(MEASURED)},
             "wd": [beijing_air.COMPASS[c] if c >= 0 else None for c in given["wd"][:, k].tolist()],
             "station": [station] * HOURS,
@@ -83,7 +88,9 @@ def write_originals(folder: Path, given: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.long
-def test_the_files_of_the_repository_and_their_copy_say_the_same(raw: RawSeries, tmp_path: Path) -> None:
+def test_the_files_of_the_repository_and_their_copy_say_the_same(
+    raw: RawSeries, tmp_path: Path
+) -> None:
     write_originals(tmp_path, arrays())
     original = beijing_air.read({name: tmp_path / name for name in beijing_air.ORIGINALS})
     np.testing.assert_allclose(original.values, raw.values, rtol=1e-6, atol=1e-5)
@@ -92,7 +99,9 @@ def test_the_files_of_the_repository_and_their_copy_say_the_same(raw: RawSeries,
 
 def test_a_wind_from_the_south_west_is_one_from_neither_north_nor_east(raw: RawSeries) -> None:
     given = arrays()
-    hour, station = np.argwhere((given["wd"] == beijing_air.COMPASS.index("SW")) & ~np.isnan(given["X"][:, :, 10]))[0]
+    hour, station = np.argwhere(
+        (given["wd"] == beijing_air.COMPASS.index("SW")) & ~np.isnan(given["X"][:, :, 10])
+    )[0]
     expected = -given["X"][hour, station, 10] / np.sqrt(2)
     assert raw.values[hour, station, 11:] == pytest.approx([expected, expected])
 
@@ -117,8 +126,12 @@ def test_columns_and_labels_are_those_that_pandas_makes(raw: RawSeries) -> None:
         np.testing.assert_allclose(data.test.blocks[station][:, column], shifted[testing.index])
     clock = data.columns[station].index("Dongsi.hour.cos")
     hours = (training.index + pd.Timedelta(hours=6)).hour
-    np.testing.assert_allclose(data.blocks[station][:, clock], np.cos(2 * np.pi * hours / 24), atol=1e-9)
-    assert [len(names) for names in data.columns] == [84 if name == "Dongsi" else 78 for name in STATIONS]
+    np.testing.assert_allclose(
+        data.blocks[station][:, clock], np.cos(2 * np.pi * hours / 24), atol=1e-9
+    )
+    assert [len(names) for names in data.columns] == [
+        84 if name == "Dongsi" else 78 for name in STATIONS
+    ]
 
 
 def test_nothing_of_the_test_year_reaches_the_training(raw: RawSeries) -> None:
@@ -128,7 +141,10 @@ def test_nothing_of_the_test_year_reaches_the_training(raw: RawSeries) -> None:
     start = TIMES.get_loc("2015-03-01 00:00")
     later = raw.values.copy()
     later[start:] *= 3.0
-    assert before.fingerprint == forecast(RawSeries(**{**vars(raw), "values": later}), asked, 2).fingerprint
+    assert (
+        before.fingerprint
+        == forecast(RawSeries(**{**vars(raw), "values": later}), asked, 2).fingerprint
+    )
     # a sample to test on knows what was measured until then, and nothing later
     rows, changed = 400, raw.values.copy()
     changed[start + rows + 12 :] *= 3.0
@@ -202,7 +218,8 @@ def test_tables_of_other_stations_are_refused(tmp_path: Path) -> None:
 
 
 def test_stations_are_linked_unless_a_third_is_between_them() -> None:
-    """The circle on the line between two neighbours holds no other station: a Gabriel graph, which is connected."""
+    """The circle on the line between two neighbours holds no other station: a Gabriel graph, which
+    is connected."""
     places = np.array(list(beijing_air.POSITIONS.values())) * [np.cos(np.radians(40.03)), 1]
     expected = set()
     for i, j in itertools.combinations(range(12), 2):
@@ -214,14 +231,19 @@ def test_stations_are_linked_unless_a_third_is_between_them() -> None:
 
 
 def the_federation_finds_the_closed_form(samples: int | None) -> None:
-    """The config of the page, trained by tokens, against scikit-learn on the table of all stations."""
-    config = read_config(EXAMPLE / "config.yaml", [f"data.samples={samples or 'null'}", "stop.gap=1e-9"])
+    """The config of the page, trained by tokens, against scikit-learn on the table of all
+    stations."""
+    config = read_config(
+        EXAMPLE / "config.yaml", [f"data.samples={samples or 'null'}", "stop.gap=1e-9"]
+    )
     setup = build(config)
     data, model = setup.linear()
     run = setup.train()
     assert run.status == "converged"
     assert data.test is not None
-    joint = make_pipeline(StandardScaler(), Ridge(alpha=model.l2_weight)).fit(np.hstack(data.blocks), data.labels)
+    joint = make_pipeline(StandardScaler(), Ridge(alpha=model.l2_weight)).fit(
+        np.hstack(data.blocks), data.labels
+    )
     expected = joint.predict(np.hstack(data.test.blocks))
     assert np.abs(run.predict(data.test) - expected).max() < 1e-3 * expected.std()
 
@@ -258,7 +280,11 @@ def test_the_worked_case_runs_from_the_data_to_the_pictures(tmp_path: Path) -> N
     for name in ("map", "stations", "curves", "days"):
         assert (tmp_path / f"beijing-air-{name}.png").read_bytes().startswith(b"\x89PNG")
     trained = pl.read_csv(tmp_path / "beijing-air-methods.csv")
-    together = pl.read_csv(tmp_path / "beijing-air-accuracy.csv").filter(pl.col("model") == "together")["rmse"].item()
+    together = (
+        pl.read_csv(tmp_path / "beijing-air-accuracy.csv")
+        .filter(pl.col("model") == "together")["rmse"]
+        .item()
+    )
     assert set(trained["status"]) == {"converged"}
     assert trained["rmse"].to_list() == pytest.approx([together] * 6, rel=0.02)
     without_server = trained.filter(pl.col("method").str.contains("no server"))

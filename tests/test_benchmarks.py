@@ -23,7 +23,8 @@ def test_tokens_as_bytes_are_reported_as_ratios(capsys: pytest.CaptureFixture[st
 
 
 def test_masks_are_timed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every time is reported; how long anything took depends on the machine, so no time is checked."""
+    """Every time is reported; how long anything took depends on the machine, so no time is
+    checked."""
     masking.main(sizes=[(3, 20), (4, 30)])
     single, double, *others = capsys.readouterr().out.splitlines()
     assert single.startswith("K=  3 N=     20:")

@@ -1,4 +1,5 @@
-"""The best combination of directions: against closed forms and SciPy, for directions of any size, alike or none."""
+"""The best combination of directions: against closed forms and SciPy, for directions of any size,
+alike or none."""
 
 from __future__ import annotations
 
@@ -32,13 +33,18 @@ def problem_of(kind: str) -> LinearProblem:
 
 
 def directions(count: int) -> np.ndarray:
-    return np.random.default_rng(count).standard_normal((count, D)) * 10.0 ** -np.arange(count)[:, None]
+    return (
+        np.random.default_rng(count).standard_normal((count, D))
+        * 10.0 ** -np.arange(count)[:, None]
+    )
 
 
 def lowest(f: Callable[[np.ndarray], float], V: np.ndarray) -> float:
     """The minimum of f over theta + the span of the rows of V, by SciPy."""
     scaled = V / np.linalg.norm(V, axis=1)[:, None]
-    found = scipy.optimize.minimize(lambda w: f(THETA + w @ scaled), np.zeros(len(V)), method="BFGS", tol=1e-10)
+    found = scipy.optimize.minimize(
+        lambda w: f(THETA + w @ scaled), np.zeros(len(V)), method="BFGS", tol=1e-10
+    )
     return float(found.fun)
 
 
@@ -48,7 +54,9 @@ def weights_in_subspace(problem: LinearProblem, V: np.ndarray) -> np.ndarray:
 
 
 def along(problem: LinearProblem, V: np.ndarray) -> Along:
-    return Along.of(problem.fit, X @ THETA, [X @ (THETA + v) for v in V], L2 * V @ THETA, L2 * V @ V.T)
+    return Along.of(
+        problem.fit, X @ THETA, [X @ (THETA + v) for v in V], L2 * V @ THETA, L2 * V @ V.T
+    )
 
 
 def optimal(problem: LinearProblem, V: np.ndarray) -> np.ndarray:
@@ -65,8 +73,13 @@ FINDERS = pytest.mark.parametrize("find", [weights_in_subspace, optimal, mixing]
 @FINDERS
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_f_is_least_there(kind: str, count: int, find: Callable[[LinearProblem, np.ndarray], np.ndarray]) -> None:
-    problem, V = problem_of(kind), directions(count) if count < 3 else directions(count) * [[1.0], [10.0], [100.0]]
+def test_f_is_least_there(
+    kind: str, count: int, find: Callable[[LinearProblem, np.ndarray], np.ndarray]
+) -> None:
+    problem, V = (
+        problem_of(kind),
+        directions(count) if count < 3 else directions(count) * [[1.0], [10.0], [100.0]],
+    )
     f = lambda theta: problem.evaluate([theta])  # noqa: E731
     w = find(problem, V)
     best, before = lowest(f, V), f(THETA)
@@ -76,7 +89,10 @@ def test_f_is_least_there(kind: str, count: int, find: Callable[[LinearProblem, 
 
 def least_squares(problem: LinearProblem, V: np.ndarray) -> np.ndarray:
     """The best weights of these directions for ridge, by NumPy."""
-    stacked, target = np.vstack([X, np.sqrt(L2) * np.eye(D)]), np.append(problem.labels, np.zeros(D))
+    stacked, target = (
+        np.vstack([X, np.sqrt(L2) * np.eye(D)]),
+        np.append(problem.labels, np.zeros(D)),
+    )
     weights: np.ndarray = np.linalg.lstsq(stacked @ V.T, target - stacked @ THETA)[0]
     return weights
 
@@ -146,9 +162,12 @@ def test_weights_stay_within_their_bounds() -> None:
         assert optimal_weights(shape, np.array([most]))[0] == pytest.approx(most)
     against = along(problem, -V * np.sign(unbounded))
     assert optimal_weights(against, abs(unbounded))[0] == 0.0  # 0 is the least of a single number
-    assert optimal_weights(against, np.array([abs(unbounded) / 2]))[0] == pytest.approx(-abs(unbounded) / 2)
+    assert optimal_weights(against, np.array([abs(unbounded) / 2]))[0] == pytest.approx(
+        -abs(unbounded) / 2
+    )
     tiny = along(problem, V * 1e-4)
-    assert abs(optimal_weights(tiny, None)[0]) == pytest.approx(100.0)  # the largest weight unless told
+    # the largest weight unless told
+    assert abs(optimal_weights(tiny, None)[0]) == pytest.approx(100.0)
 
 
 def test_a_tour_whose_change_is_rounding_or_gains_nothing_ends_where_it_is() -> None:
@@ -156,20 +175,24 @@ def test_a_tour_whose_change_is_rounding_or_gains_nothing_ends_where_it_is() -> 
     there = np.linalg.solve(X.T @ X + L2 * np.eye(D), X.T @ problem.labels)
 
     def at(theta: np.ndarray, V: np.ndarray) -> np.ndarray:
-        shape = Along.of(problem.fit, X @ theta, [X @ (theta + v) for v in V], L2 * V @ theta, L2 * V @ V.T)
+        shape = Along.of(
+            problem.fit, X @ theta, [X @ (theta + v) for v in V], L2 * V @ theta, L2 * V @ V.T
+        )
         return mixing_weights(shape)
 
     small = directions(1)[0] / np.abs(X @ directions(1)[0]).max() * np.abs(X @ THETA).max()
     assert at(THETA, small[None] * 1e-13).tolist() == [1.0]
     assert at(THETA, small[None] * 1e-9)[0] not in (0.0, 1.0)
     V = directions(2)
-    drift = at(THETA, np.vstack([1e-8 * small, V[0]]))  # an earlier start that may be this one but for drift
+    # an earlier start that may be this one but for drift
+    drift = at(THETA, np.vstack([1e-8 * small, V[0]]))
     assert drift[0] == 0.0
     assert drift[1] == pytest.approx(at(THETA, V[:1])[0])
     assert at(THETA, np.vstack([V[0], 1e-13 * small])).tolist() == [0.0, 1.0]
     assert at(THETA, np.vstack([1e-5 * small, V[0]]))[0] != 0.0
     np.testing.assert_allclose(at(there, V), 0.0, atol=1e-6)  # back to the minimum
-    assert at(there - 1e-7 * V[1], np.vstack([V[0], 1e-7 * V[1]])).tolist() == [0.0, 1.0]  # nothing more to gain
+    # nothing more to gain
+    assert at(there - 1e-7 * V[1], np.vstack([V[0], 1e-7 * V[1]])).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -192,9 +215,13 @@ def surveyed(
     assert isinstance(problem, LinearProblem)
     gradient, first = X.T @ -y, 1e-6
     step = -2 * first * gradient  # two updates of every client
-    shape = Along.of(problem.fit, np.zeros(len(X)), [X @ step], np.zeros(1), np.array([[l2 * step @ step]]))
+    shape = Along.of(
+        problem.fit, np.zeros(len(X)), [X @ step], np.zeros(1), np.array([[l2 * step @ step]])
+    )
     blocks = np.array_split(X, clients, axis=1)
-    squares, norms = ([np.linalg.norm(block, order) ** 2 for block in blocks] for order in ("fro", 2))
+    squares, norms = (
+        [np.linalg.norm(block, order) ** 2 for block in blocks] for order in ("fro", 2)
+    )
     spread = sum(b.shape[1] * n / s for b, n, s in zip(blocks, norms, squares, strict=True))
     survey = Survey(clients, X.shape[1], sum(squares), sum(norms), spread)
     found = survey.choose(shape, first, problem.loss.curvature)
@@ -215,7 +242,9 @@ def surveyed(
         ("within", 400, 30.0, 20),
     ],
 )
-def test_the_step_that_a_survey_chooses(kind: str, features: int, factor: float, depth: int, l2: float) -> None:
+def test_the_step_that_a_survey_chooses(
+    kind: str, features: int, factor: float, depth: int, l2: float
+) -> None:
     rng = np.random.default_rng(7)
     table, clients = rng.standard_normal((200, features)), 8
     if kind == "common":
@@ -229,9 +258,14 @@ def test_the_step_that_a_survey_chooses(kind: str, features: int, factor: float,
 
 
 @pytest.mark.parametrize("features", [50, 200, 800])
-def test_columns_are_related_where_the_gradient_sees_twice_what_it_could_of_independent_ones(features: int) -> None:
+def test_columns_are_related_where_the_gradient_sees_twice_what_it_could_of_independent_ones(
+    features: int,
+) -> None:
     rng = np.random.default_rng(9)
-    independent, labels = rng.standard_normal((200, features)), np.random.default_rng(0).standard_normal((200, 1))
+    independent, labels = (
+        rng.standard_normal((200, features)),
+        np.random.default_rng(0).standard_normal((200, 1)),
+    )
     common = rng.standard_normal((200, 1)) + labels  # so that the gradient sees it
     largest = np.linalg.norm(independent, 2) ** 2 / (independent**2).sum()
     found, ratios = [], []

@@ -1,4 +1,5 @@
-"""Pages that promise results bit for bit link to what this takes: the same number of threads, above all."""
+"""Pages that promise results bit for bit link to what this takes: the same number of threads, above
+all."""
 
 import re
 from pathlib import Path

@@ -57,9 +57,9 @@ class Threaded(EngineSettings):
 @pytest.fixture
 def parquet(tmp_path: Path) -> Path:
     path = tmp_path / "table.parquet"
-    pl.DataFrame({"y": LABELS, **{name: X[:, j] for j, name in enumerate(NAMES)}, "other": ["a"] * 60}).write_parquet(
-        path
-    )
+    pl.DataFrame(
+        {"y": LABELS, **{name: X[:, j] for j, name in enumerate(NAMES)}, "other": ["a"] * 60}
+    ).write_parquet(path)
     return path
 
 
@@ -87,7 +87,9 @@ def of_parquet(folder: Path) -> mtcd.BlockSources:
 def trained(data: Any, engine: EngineSettings | None, method: Any = None, **more: Any) -> mtcd.Run:
     method = method or mtcd.STCD(local_updates=2)
     stop = mtcd.Stop(iterations=60)
-    return mtcd.train(data, mtcd.Glm("logistic", l2=0.1), "cycle", method, stop, engine=engine, **more)
+    return mtcd.train(
+        data, mtcd.Glm("logistic", l2=0.1), "cycle", method, stop, engine=engine, **more
+    )
 
 
 @pytest.mark.parametrize("make", [of_parquet, shards, made])
@@ -96,8 +98,14 @@ def test_the_run_is_that_of_the_same_data_in_this_process(
     make: Callable[[Path], mtcd.BlockSources], standardise: bool, tmp_path: Path, parquet: Path
 ) -> None:
     data = make(tmp_path)
-    found, expected = (trained(data, engine, standardise=standardise) for engine in (Threaded(), None))
-    assert (found.status, found.ledger, found.stepsize) == (expected.status, expected.ledger, expected.stepsize)
+    found, expected = (
+        trained(data, engine, standardise=standardise) for engine in (Threaded(), None)
+    )
+    assert (found.status, found.ledger, found.stepsize) == (
+        expected.status,
+        expected.ledger,
+        expected.stepsize,
+    )
     for client, theta in expected.parameters.items():
         np.testing.assert_array_equal(found.parameters[client], theta)
     np.testing.assert_array_equal(found.coefficients, expected.coefficients)
@@ -113,7 +121,9 @@ def test_the_blocks_are_those_of_the_table(parquet: Path) -> None:
     assert sources.read().positions == table.positions
 
 
-def test_no_block_is_read_in_the_driver_nor_sent_by_it(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_block_is_read_in_the_driver_nor_sent_by_it(
+    parquet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, readers = mtcd.parquet_blocks(parquet, "y", 3, ignore=["other"]), []
     read = type(data.sources[0]).read
 
@@ -147,10 +157,14 @@ def test_it_resumes_from_a_checkpoint_and_refuses_other_blocks(tmp_path: Path) -
     again = trained(data, Threaded(), checkpoint=folder, resume=True)
     assert again.ledger == expected.ledger
     np.testing.assert_array_equal(again.coefficients, expected.coefficients)
-    (tmp_path / "block_maker.py").write_text(MAKER.replace("default_rng(number)", "default_rng(number + 1)"))
+    (tmp_path / "block_maker.py").write_text(
+        MAKER.replace("default_rng(number)", "default_rng(number + 1)")
+    )
     os.utime(tmp_path / "block_maker.py", (1, 1))
     other = mtcd.made_blocks("block_maker2:make_block", 4, 3, LABELS, tmp_path)
-    (tmp_path / "block_maker2.py").write_text(MAKER.replace("default_rng(number)", "default_rng(number + 1)"))
+    (tmp_path / "block_maker2.py").write_text(
+        MAKER.replace("default_rng(number)", "default_rng(number + 1)")
+    )
     with pytest.raises(mtcd.MtcdError, match="of another training: its data was"):
         trained(other, Threaded(), checkpoint=folder, resume=True)
 
@@ -159,11 +173,26 @@ def test_it_resumes_from_a_checkpoint_and_refuses_other_blocks(tmp_path: Path) -
     ("make", "said"),
     [
         (lambda path: mtcd.parquet_blocks(path, "z", 3), "no label column 'z'"),
-        (lambda path: mtcd.parquet_blocks(path, "y", {"a": ["f1"], "b": ["f1"]}), "'f1' is given to several"),
-        (lambda path: mtcd.parquet_blocks(path, "y", {"a": ["g1"]}), "'a' wants column 'g1': known: f0, f1"),
-        (lambda path: mtcd.parquet_blocks(path.with_name("none.parquet"), "y", 3), "There is no file .*none.parquet"),
-        (lambda path: mtcd.parquet_blocks("s3://bucket/t.parquet", "y", 3), "s3://bucket/t.parquet is an address"),
-        (lambda path: mtcd.parquet_blocks(path, "y", 13).read(), "must be numbers|too large|missing"),
+        (
+            lambda path: mtcd.parquet_blocks(path, "y", {"a": ["f1"], "b": ["f1"]}),
+            "'f1' is given to several",
+        ),
+        (
+            lambda path: mtcd.parquet_blocks(path, "y", {"a": ["g1"]}),
+            "'a' wants column 'g1': known: f0, f1",
+        ),
+        (
+            lambda path: mtcd.parquet_blocks(path.with_name("none.parquet"), "y", 3),
+            "There is no file .*none.parquet",
+        ),
+        (
+            lambda path: mtcd.parquet_blocks("s3://bucket/t.parquet", "y", 3),
+            "s3://bucket/t.parquet is an address",
+        ),
+        (
+            lambda path: mtcd.parquet_blocks(path, "y", 13).read(),
+            "must be numbers|too large|missing",
+        ),
     ],
 )
 def test_tables_that_cannot_work_are_refused(make: Any, said: str, parquet: Path) -> None:
@@ -174,7 +203,9 @@ def test_tables_that_cannot_work_are_refused(make: Any, said: str, parquet: Path
 def test_a_block_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
     made(tmp_path)
     data = mtcd.made_blocks("block_maker:short", 4, 3, LABELS, tmp_path)
-    with pytest.raises(DataError, match=r"'client_0' has the shape \(59, 3\), but there are 60 labels"):
+    with pytest.raises(
+        DataError, match=r"'client_0' has the shape \(59, 3\), but there are 60 labels"
+    ):
         trained(data, Threaded())
 
 

@@ -1,4 +1,5 @@
-"""What tables have spent of their privacy: entries, composition, resumed and concurrent trainings, what is shown."""
+"""What tables have spent of their privacy: entries, composition, resumed and concurrent trainings,
+what is shown."""
 
 from __future__ import annotations
 
@@ -42,19 +43,30 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
     X = rng.standard_normal((60, 4))
     y = (X[:, 0] + X[:, 2] + rng.logistic(size=60) > 0).astype(int)
     bank, shop = tmp_path / "bank.csv", tmp_path / "shop.csv"
-    rows = [f"{i},{a:.5f},{b:.5f},{label}" for i, ((a, b), label) in enumerate(zip(X[:, :2], y, strict=True))]
+    rows = [
+        f"{i},{a:.5f},{b:.5f},{label}"
+        for i, ((a, b), label) in enumerate(zip(X[:, :2], y, strict=True))
+    ]
     bank.write_text("\n".join(["id,a,b,y", *rows]))
-    shop.write_text("\n".join(["id,c,d", *(f"{i},{c:.5f},{d:.5f}" for i, (c, d) in enumerate(X[:, 2:]))]))
+    shop.write_text(
+        "\n".join(["id,c,d", *(f"{i},{c:.5f},{d:.5f}" for i, (c, d) in enumerate(X[:, 2:]))])
+    )
     return bank, shop
 
 
 def read(tables: tuple[Path, Path], **more: Any) -> mtcd.VerticalData:
     bank, shop = tables
-    return mtcd.read_tables(bank, "y", {"bank": ["a", "b"], "shop": TableShare(shop)}, id="id", **more)
+    return mtcd.read_tables(
+        bank, "y", {"bank": ["a", "b"], "shop": TableShare(shop)}, id="id", **more
+    )
 
 
 def train(data: mtcd.VerticalData, **changed: Any) -> mtcd.Run:
-    more = {name: changed.pop(name) for name in ("stop", "checkpoint", "resume", "callbacks") if name in changed}
+    more = {
+        name: changed.pop(name)
+        for name in ("stop", "checkpoint", "resume", "callbacks")
+        if name in changed
+    }
     return mtcd.train(data, MODEL, "path", method(**changed), **more)
 
 
@@ -62,7 +74,9 @@ def spent(table: Path) -> list[tuple[int, bool]]:
     return [(entry.tours, entry.ended) for entry in TableBudget(table).entries()]
 
 
-def test_every_training_is_entered_beside_each_table_and_composes_exactly(tables: tuple[Path, Path]) -> None:
+def test_every_training_is_entered_beside_each_table_and_composes_exactly(
+    tables: tuple[Path, Path],
+) -> None:
     data = read(tables)
     train(data)
     last = train(read(tables, prepare="auto").holdout(0.2), epsilon=2.0, delta=1e-6)
@@ -79,7 +93,9 @@ def test_every_training_is_entered_beside_each_table_and_composes_exactly(tables
     assert TableBudget(tables[1]).entries()[0].spent == pytest.approx(1.0, rel=1e-5)
 
 
-def test_a_table_with_columns_of_several_parties_counts_the_one_that_spends_most(tables: tuple[Path, Path]) -> None:
+def test_a_table_with_columns_of_several_parties_counts_the_one_that_spends_most(
+    tables: tuple[Path, Path],
+) -> None:
     bank, _ = tables
     train(mtcd.read_tables(bank, "y", {"bank": ["a"], "shop": ["b"]}, ignore=["id"]))
     [entry] = TableBudget(bank).entries()
@@ -101,7 +117,9 @@ def test_other_kinds_of_files_have_accounts_too(tmp_path: Path, tables: tuple[Pa
     assert spent(svm) == spent(parquet) == [(4, True)]
 
 
-def test_rows_of_no_file_are_counted_by_nobody_and_a_note_says_so(tables: tuple[Path, Path]) -> None:
+def test_rows_of_no_file_are_counted_by_nobody_and_a_note_says_so(
+    tables: tuple[Path, Path],
+) -> None:
     data = replace(read(tables), tables=())
     assert IN_MEMORY in train(data).notes
     assert not TableBudget(tables[0]).path.exists()
@@ -157,7 +175,10 @@ def test_seeded_noise_is_entered_as_no_protection(tables: tuple[Path, Path]) -> 
     budget = TableBudget(tables[0])
     assert [entry.seeded for entry in budget.entries()] == [True]
     assert budget.epsilon(1e-5) == 0.0
-    assert any("not counting 1 with insecure_seeded_noise, which protect nobody" in note for note in noted.notes)
+    assert any(
+        "not counting 1 with insecure_seeded_noise, which protect nobody" in note
+        for note in noted.notes
+    )
 
 
 def test_a_table_is_found_through_a_link(tables: tuple[Path, Path], tmp_path: Path) -> None:
@@ -207,9 +228,14 @@ def test_a_training_that_goes_on_counts_for_the_larger_of_its_numbers_of_tours(
     assert account.entries() == (entry(1), going_on)
 
 
-def test_no_entry_is_lost_where_many_processes_train_on_one_table(tables: tuple[Path, Path]) -> None:
+def test_no_entry_is_lost_where_many_processes_train_on_one_table(
+    tables: tuple[Path, Path],
+) -> None:
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_enter, args=(tables[0], range(20 * k, 20 * k + 20))) for k in range(4)]
+    workers = [
+        context.Process(target=_enter, args=(tables[0], range(20 * k, 20 * k + 20)))
+        for k in range(4)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -234,7 +260,9 @@ def test_no_entry_is_lost_where_many_processes_train_on_one_table(tables: tuple[
         json.dumps({"format": 1, "trainings": [vars(entry(1)) | {"delta": 1}]}),
     ],
 )
-def test_an_account_that_cannot_be_read_ends_all_and_stays(tables: tuple[Path, Path], content: str) -> None:
+def test_an_account_that_cannot_be_read_ends_all_and_stays(
+    tables: tuple[Path, Path], content: str
+) -> None:
     budget = TableBudget(tables[0])
     budget.path.write_text(content)
     with pytest.raises(MtcdError, match="which counts what bank.csv has spent, cannot be read"):
@@ -274,19 +302,26 @@ def test_a_party_enters_a_run_once_and_keeps_it_in_its_kit_if_it_must(
     beside = str(tables[0].parent)
     monkeypatch.setattr(
         "mtcd.privacy.sealed.dp.spending.os.open",
-        lambda path, *rest: _denied(path) if os.path.dirname(path) == beside else opened(path, *rest),
+        lambda path, *rest: (
+            _denied(path) if os.path.dirname(path) == beside else opened(path, *rest)
+        ),
     )
     other = PartyAccount(method(), network, 0, tables[0], kit)
     other.begin("r2", 4, "run")
     assert str(kit) in other.end("r2", 4)
     assert not TableBudget(tables[0]).path.exists()
-    assert TableBudget(tables[0], kit).epsilon(1e-5) == pytest.approx(epsilon_of(np.sqrt(4 * SQUARES[0]), 1e-5))
+    assert TableBudget(tables[0], kit).epsilon(1e-5) == pytest.approx(
+        epsilon_of(np.sqrt(4 * SQUARES[0]), 1e-5)
+    )
 
 
-def test_what_was_spent_is_shown(tables: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_spent_is_shown(
+    tables: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     config = tables[0].with_name("private.yaml")
     config.write_text(
-        f"data: {{table: {tables[0]}, label: y, id: id, clients: {{bank: [a, b], shop: {{table: {tables[1]}}}}}}}\n"
+        f"data: {{table: {tables[0]}, label: y, id: id, clients: {{bank: [a, b], shop: {{table: "
+        f"{tables[1]}}}}}}}\n"
         "model: {kind: logistic, l2: 1}\nnetwork: {kind: path}\nmethod: {kind: mtcd, walk: tour}\n"
         "privacy: {mode: sealed, dp: {epsilon: 3, tours: 4, parties: {shop: 1}}}\n"
     )
@@ -309,10 +344,20 @@ def test_what_was_spent_is_shown(tables: tuple[Path, Path], capsys: pytest.Captu
     tables[1].write_text(tables[1].read_text() + "\n")
     run("budget", *map(str, tables), str(config))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "shop.csv has spent epsilon 1 at delta 1e-05 in 1 training, not counting 1 that protect nobody." in shown
+    assert (
+        "shop.csv has spent epsilon 1 at delta 1e-05 in 1 training, not counting 1 that protect "
+        "nobody." in shown
+    )
     run("budget", *map(str, tables), "--json")
-    same = [[one["same_content"] for one in told["trainings"]] for told in json.loads(capsys.readouterr().out)]
+    same = [
+        [one["same_content"] for one in told["trainings"]]
+        for told in json.loads(capsys.readouterr().out)
+    ]
     assert same == [[True, True], [False, False]]
     assert "no training with differential privacy." in shown
-    for wrong in (["nothing.csv"], [str(tables[0]), "--delta", "0"], [str(tables[0]), "--delta", "nan"]):
+    for wrong in (
+        ["nothing.csv"],
+        [str(tables[0]), "--delta", "0"],
+        [str(tables[0]), "--delta", "nan"],
+    ):
         assert run("budget", *wrong) == 2

@@ -1,4 +1,5 @@
-"""Callbacks: what they see, how they end a training, the built-in ones, and what the writers wrote."""
+"""Callbacks: what they see, how they end a training, the built-in ones, and what the writers
+wrote."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def train(*callbacks: Callback, stop: int = 90, **how: Any) -> mtcd.Run:
 class Recorder(Callback):
     """Notes every call."""
 
-    def __init__(self, stop_at: int | None = None, hook: str = "on_measure", fail: str | None = None) -> None:
+    def __init__(
+        self, stop_at: int | None = None, hook: str = "on_measure", fail: str | None = None
+    ) -> None:
         self.calls: list[tuple[str, Any]] = []
         self.stop_at, self.hook, self.fail = stop_at, hook, fail
 
@@ -41,7 +44,11 @@ class Recorder(Callback):
         self.calls.append((hook, told))
         if hook == self.fail:
             raise RuntimeError("a mistake")
-        if hook == self.hook and isinstance(told, Moment) and told.measurement.iteration == self.stop_at:
+        if (
+            hook == self.hook
+            and isinstance(told, Moment)
+            and told.measurement.iteration == self.stop_at
+        ):
             told.stop("far enough")
 
     def on_start(self, info: Any) -> None:
@@ -71,12 +78,19 @@ def test_hooks_are_called_in_order_with_the_rows_of_the_history() -> None:
     assert [moment.measurement for moment in seen.of("on_measure")] == list(run.history)
     assert len(seen.of("on_sync")) == run.final.syncs == 30
     assert seen.of("on_end") == [run]
-    assert run.parameters["c0"].tobytes() == plain.parameters["c0"].tobytes()  # watching changes nothing
+    # watching changes nothing
+    assert run.parameters["c0"].tobytes() == plain.parameters["c0"].tobytes()
     info = seen.of("on_start")[0]
-    assert (info.clients, info.settings["method.hops"], info.settings["clients"]) == (DATA.clients, 3, 4)
+    assert (info.clients, info.settings["method.hops"], info.settings["clients"]) == (
+        DATA.clients,
+        3,
+        4,
+    )
 
 
-@pytest.mark.parametrize("method", [METHOD, mtcd.STCD(2, 0.01), mtcd.DCPA(stepsize=0.01), mtcd.TreeCG()])
+@pytest.mark.parametrize(
+    "method", [METHOD, mtcd.STCD(2, 0.01), mtcd.DCPA(stepsize=0.01), mtcd.TreeCG()]
+)
 def test_a_moment_gives_the_model_of_its_measurement(method: Any) -> None:
     found = []
 
@@ -101,13 +115,20 @@ def test_a_callback_ends_the_training_with_its_reason(hook: str, tmp_path: Path)
     assert run.parameters["c0"].tobytes() == train(stop=30).parameters["c0"].tobytes()
     run.save(tmp_path)
     assert mtcd.load_run(tmp_path).status == "stopped"
-    assert train(checkpoint=tmp_path, resume=True).parameters["c1"].tobytes() == train().parameters["c1"].tobytes()
+    assert (
+        train(checkpoint=tmp_path, resume=True).parameters["c1"].tobytes()
+        == train().parameters["c1"].tobytes()
+    )
 
 
 @pytest.mark.parametrize("hook", ["on_start", "on_measure", "on_sync", "on_end", "close"])
-def test_a_callback_that_fails_is_named_and_the_training_can_be_resumed(hook: str, tmp_path: Path) -> None:
+def test_a_callback_that_fails_is_named_and_the_training_can_be_resumed(
+    hook: str, tmp_path: Path
+) -> None:
     failing, other = Recorder(fail=hook), Recorder()
-    with pytest.raises(mtcd.MtcdError, match=f"callback Recorder failed in {hook}: RuntimeError: a mistake"):
+    with pytest.raises(
+        mtcd.MtcdError, match=f"callback Recorder failed in {hook}: RuntimeError: a mistake"
+    ):
         train(failing, other, checkpoint=tmp_path)
     assert [one.of("close") for one in (failing, other)] == [[None], [None]]
     if hook != "on_start":
@@ -119,7 +140,9 @@ def test_a_callback_that_fails_is_named_and_the_training_can_be_resumed(hook: st
 def test_one_that_fails_beside_the_training_is_named_too(hook: str, tmp_path: Path) -> None:
     train(mtcd.KeepBest(), stop=30, checkpoint=tmp_path)
     broken = type("KeepBest", (mtcd.KeepBest,), {hook: lambda self, *given: 1 / 0})
-    with pytest.raises(mtcd.MtcdError, match=f"callback KeepBest failed in {hook}: ZeroDivisionError"):
+    with pytest.raises(
+        mtcd.MtcdError, match=f"callback KeepBest failed in {hook}: ZeroDivisionError"
+    ):
         train(broken(), checkpoint=tmp_path, resume=True)
 
 
@@ -195,7 +218,9 @@ def test_the_best_split_network_is_kept(tmp_path: Path) -> None:
     assert same_weights(weights_of(run), weights_of(until))
     one.train(method, mtcd.Stop(iterations=best), callbacks=[mtcd.KeepBest()], checkpoint=tmp_path)
     more = {"callbacks": [mtcd.KeepBest()], "checkpoint": tmp_path, "resume": True}
-    assert same_weights(weights_of(one.train(method, mtcd.Stop(epochs=12), **more)), weights_of(run))
+    assert same_weights(
+        weights_of(one.train(method, mtcd.Stop(epochs=12), **more)), weights_of(run)
+    )
 
 
 @pytest.mark.parametrize("made", [mtcd.EarlyStopping, mtcd.KeepBest])
@@ -212,10 +237,15 @@ def test_the_writers_wrote_the_history(tmp_path: Path, monkeypatch: pytest.Monke
     mlflow = pytest.importorskip("mlflow")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the small package comes without a database
+    # the small package comes without a database
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = (tmp_path / "mlruns").as_uri()
     logged = mtcd.MLflowWriter("trial", uri)
-    writers = [mtcd.CsvWriter(tmp_path / "log.csv"), mtcd.TensorBoardWriter(tmp_path / "tb"), logged]
+    writers = [
+        mtcd.CsvWriter(tmp_path / "log.csv"),
+        mtcd.TensorBoardWriter(tmp_path / "tb"),
+        logged,
+    ]
     run = train(*writers, stop=20)
 
     assert mtcd.History.read(tmp_path / "log.csv").rows == run.history.rows
@@ -229,13 +259,20 @@ def test_the_writers_wrote_the_history(tmp_path: Path, monkeypatch: pytest.Monke
     assert (kept.info.status, kept.data.tags["status"]) == ("FINISHED", "iterations")
     assert kept.data.params["method.hops"] == "3"
     steps = client.get_metric_history(logged.run_id, "objective")
-    assert [(one.step, one.value) for one in steps] == [(row.iteration, row.objective) for row in run.history]
+    assert [(one.step, one.value) for one in steps] == [
+        (row.iteration, row.objective) for row in run.history
+    ]
 
 
 def test_the_csv_file_grows_while_training_and_is_whole_after_a_break(tmp_path: Path) -> None:
     path, kept = tmp_path / "log.csv", tmp_path / "kept"
     seen: list[int] = []
-    run = train(mtcd.CsvWriter(path), stop=10, checkpoint=kept, watch=lambda *now: seen.append(path.stat().st_size))
+    run = train(
+        mtcd.CsvWriter(path),
+        stop=10,
+        checkpoint=kept,
+        watch=lambda *now: seen.append(path.stat().st_size),
+    )
     assert seen == sorted(set(seen))
     assert len(seen) == len(run.history)
     resumed = train(mtcd.CsvWriter(path), stop=20, checkpoint=kept, resume=True)
@@ -251,8 +288,14 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_callbacks_are_a_list() -> None:
-    for callbacks, said in ((mtcd.KeepBest(), "KeepBest"), ([mtcd.KeepBest], "KeepBest"), ("csv", "'csv'")):
-        with pytest.raises(ConfigError, match=rf"callbacks takes a list of Callback objects, .*{said}"):
+    for callbacks, said in (
+        (mtcd.KeepBest(), "KeepBest"),
+        ([mtcd.KeepBest], "KeepBest"),
+        ("csv", "'csv'"),
+    ):
+        with pytest.raises(
+            ConfigError, match=rf"callbacks takes a list of Callback objects, .*{said}"
+        ):
             Calling(callbacks)
 
 
@@ -271,9 +314,14 @@ def write(folder: Path, callbacks: Any) -> str:
     return str(folder / "config.yaml")
 
 
-def test_callbacks_of_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_callbacks_of_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = [{"kind": "csv", "file": "log.csv"}, {"kind": "early-stopping", "min_improvement": 1e-3, "patience": 2}]
+    asked = [
+        {"kind": "csv", "file": "log.csv"},
+        {"kind": "early-stopping", "min_improvement": 1e-3, "patience": 2},
+    ]
     path = write(tmp_path, [*asked, {"kind": "keep-best", "on": "train_auc"}])
     assert command("train", path, "--out", "out", "--json") == 0
     told = outcome(capsys)
@@ -295,12 +343,16 @@ def test_callbacks_of_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         ("csv", "callbacks"),
     ],
 )
-def test_mistakes_in_the_callbacks_of_a_config(callbacks: Any, said: str, tmp_path: Path, capsys: Any) -> None:
+def test_mistakes_in_the_callbacks_of_a_config(
+    callbacks: Any, said: str, tmp_path: Path, capsys: Any
+) -> None:
     assert command("train", write(tmp_path, callbacks), "--out", str(tmp_path / "out")) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_callback_of_ones_own_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_callback_of_ones_own_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setattr(CALLBACKS, "_classes", dict(CALLBACKS._classes))
     CALLBACKS.register("recorder", Recorder)
     path = write(tmp_path, [{"kind": "recorder", "stop_at": 7}])

@@ -1,4 +1,5 @@
-"""Clients that leave and join while a model is trained: the invariant, who is visited, and where it ends."""
+"""Clients that leave and join while a model is trained: the invariant, who is visited, and where it
+ends."""
 
 from __future__ import annotations
 
@@ -49,8 +50,11 @@ def absent_at(network: Network, iteration: int) -> frozenset[int]:
     return [who for begins, who in absences(network) if begins <= iteration][-1]
 
 
-def watch(case: Case, method: MTCD, deliveries: int, absent_for: Callable[[Token, int], Iterable[int]]) -> None:
-    """Deliver messages; at each, tokens equal what clients hold for them, and nobody absent is visited or changes."""
+def watch(
+    case: Case, method: MTCD, deliveries: int, absent_for: Callable[[Token, int], Iterable[int]]
+) -> None:
+    """Deliver messages; at each, tokens equal what clients hold for them, and nobody absent is
+    visited or changes."""
     problem = case.model.problem(case.data)
     parties = method.parties(problem, case.network, case.seed)
     models = [problem.client(k) for k in range(case.network.size)]
@@ -62,14 +66,19 @@ def watch(case: Case, method: MTCD, deliveries: int, absent_for: Callable[[Token
         theirs = [client.copy_for(token) for client in parties.clients]
         total = problem.aggregate(theirs)
         np.testing.assert_allclose(token.aggregate, total, atol=1e-6 * (1 + np.abs(total).max()))
-        if method.acceleration is None and not (method.combine_rule == "optimal" and problem.nonsmooth):
+        if method.acceleration is None and not (
+            method.combine_rule == "optimal" and problem.nonsmooth
+        ):
             penalty = sum(model.penalty(theta) for model, theta in zip(models, theirs, strict=True))
             assert token.penalty == pytest.approx(penalty, abs=1e-9)
         untouched = [] if message.to == SERVER else absent_for(token, message.to)
         party = parties.server if message.to == SERVER else parties.clients[message.to]
         sent = [after for after in party.receive(message) if after.to != MONITOR]
         for hop in sent:
-            assert SERVER in (hop.sender, hop.to) or hop.to in (hop.sender, *case.network.neighbours[hop.sender])
+            assert SERVER in (hop.sender, hop.to) or hop.to in (
+                hop.sender,
+                *case.network.neighbours[hop.sender],
+            )
         waiting += sent
         after = [client.parameters() for client in parties.clients]
         assert all(np.array_equal(held[k], after[k]) for k in untouched)
@@ -78,13 +87,18 @@ def watch(case: Case, method: MTCD, deliveries: int, absent_for: Callable[[Token
 
 @given(st.data())
 @settings(max_examples=70, deadline=None)
-def test_the_lone_token_is_what_the_clients_hold_whoever_comes_and_goes(data: st.DataObject) -> None:
+def test_the_lone_token_is_what_the_clients_hold_whoever_comes_and_goes(
+    data: st.DataObject,
+) -> None:
     case = data.draw(churning(data.draw(cases(connected=True))))
-    method = STCD(data.draw(st.integers(1, 3)), 2e-3, walk=data.draw(st.sampled_from(sorted(WALKS))))
+    method = STCD(
+        data.draw(st.integers(1, 3)), 2e-3, walk=data.draw(st.sampled_from(sorted(WALKS)))
+    )
 
     def untouched(token: Token, client: int) -> Iterable[int]:
         absent = absent_at(case.network, token.hop)
-        return range(case.network.size) if client in absent else absent  # one that is gone just passes it on
+        # one that is gone just passes it on
+        return range(case.network.size) if client in absent else absent
 
     watch(case, method, 60, untouched)
 
@@ -109,7 +123,9 @@ def test_so_are_the_tokens_of_mtcd(data: st.DataObject) -> None:
 @settings(max_examples=50, deadline=None)
 def test_so_is_the_token_of_accelerated_tours(data: st.DataObject) -> None:
     case = data.draw(churning(data.draw(cases(connected=True)), longest=40))
-    method = STCD(1, 2e-3, walk="tour", acceleration=some_kind(case, data), depth=data.draw(st.integers(1, 2)))
+    method = STCD(
+        1, 2e-3, walk="tour", acceleration=some_kind(case, data), depth=data.draw(st.integers(1, 2))
+    )
     roaming = method.plan(case.data.samples, 1, case.network, case.seed).roaming
 
     def untouched(token: Token, client: int) -> Iterable[int]:
@@ -123,7 +139,11 @@ def some_kind(case: Case, data: st.DataObject) -> str:
     """An acceleration that suits the model."""
     return data.draw(
         st.sampled_from(
-            [kind for kind, made in ACCELERATIONS.usable().items() if not (made.smooth_only and case.model.l1)]
+            [
+                kind
+                for kind, made in ACCELERATIONS.usable().items()
+                if not (made.smooth_only and case.model.l1)
+            ]
         )
     )
 
@@ -131,7 +151,12 @@ def some_kind(case: Case, data: st.DataObject) -> str:
 def whole(case: Case, data: st.DataObject) -> MTCD | None:
     """Accelerated at the sync; None where a cluster falls apart."""
     tokens = data.draw(st.integers(len(case.network.components), case.network.size))
-    settings = {"combine": "cluster", "walk": "tour", "acceleration": some_kind(case, data), "depth": 1}
+    settings = {
+        "combine": "cluster",
+        "walk": "tour",
+        "acceleration": some_kind(case, data),
+        "depth": 1,
+    }
     method = MTCD(tokens, 2 * case.network.size, 1, 1e-3, **settings)
     clusters = method.token_clusters(case.network, case.seed) or ()
     for _, absent in absences(case.network):
@@ -146,7 +171,9 @@ def whole(case: Case, data: st.DataObject) -> MTCD | None:
 @pytest.mark.long
 @given(st.data())
 @settings(max_examples=50, deadline=None)
-def test_so_are_those_of_accelerated_syncs_which_follow_the_plain_version(data: st.DataObject) -> None:
+def test_so_are_those_of_accelerated_syncs_which_follow_the_plain_version(
+    data: st.DataObject,
+) -> None:
     case = data.draw(churning(data.draw(cases()), longest=60))
     method = whole(case, data)
     if method is None:
@@ -183,14 +210,23 @@ def test_all_follow_the_plain_versions(data: st.DataObject) -> None:
     problem, network, seed = case.model.problem(case.data), case.network, case.seed
     walk = data.draw(st.sampled_from(sorted(WALKS)))
     lone, hops = STCD(2, 2e-3, walk=walk), data.draw(st.integers(0, 40))
-    assert_same(iterates(case, lone, hops + 1)[-1:], [reference.stcd(problem, network, lone, seed, S=hops)])
+    assert_same(
+        iterates(case, lone, hops + 1)[-1:], [reference.stcd(problem, network, lone, seed, S=hops)]
+    )
     many = replace(data.draw(mtcd_settings(case, ALL)), batch=None)
     ours, plain = iterates(case, many, 7), reference.mtcd(problem, network, many, seed, T=6)
     if many.combine_rule == "optimal":  # where f is flat, rounding decides on the weights
-        np.testing.assert_allclose([*map(problem.evaluate, ours)], [*map(problem.evaluate, plain)], rtol=1e-4)
+        np.testing.assert_allclose(
+            [*map(problem.evaluate, ours)], [*map(problem.evaluate, plain)], rtol=1e-4
+        )
     else:
         assert_same(ours, plain)
     server = SVFL(2, 2e-3)
-    assert_same(iterates(case, server, 20), reference.svfl(problem, server, seed, 19, absences(network)))
+    assert_same(
+        iterates(case, server, 20), reference.svfl(problem, server, seed, 19, absences(network))
+    )
     fast = STCD(1, 2e-3, walk="tour", acceleration=some_kind(case, data), depth=2)
-    agree(tour_ends(case, fast, 12), reference_tours.accelerated_stcd(problem, network, fast, seed, 11))
+    agree(
+        tour_ends(case, fast, 12),
+        reference_tours.accelerated_stcd(problem, network, fast, seed, 11),
+    )

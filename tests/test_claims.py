@@ -18,8 +18,11 @@ TARGET = 1e-4
 SPENT = 1000.0  # by a curve that never gets there
 
 
-def trained(iterations: float | None, server: float = 0.0, seed: int = 0, spent: float = SPENT) -> Trained:
-    """Reaches the target after so many iterations (None: never), with messages with the server per iteration."""
+def trained(
+    iterations: float | None, server: float = 0.0, seed: int = 0, spent: float = SPENT
+) -> Trained:
+    """Reaches the target after so many iterations (None: never), with messages with the server per
+    iteration."""
     x = np.linspace(0, spent if iterations is None else 1.25 * iterations, 51)
     gap = np.full(51, 0.5) if iterations is None else TARGET ** (x / iterations)
     columns = {"iteration": x, "gap": gap, "client_client": x, "client_server": server * x}
@@ -146,15 +149,28 @@ def test_not_always_faster(values, holds) -> None:
     ],
 )
 def test_slower_along_cases_and_curves(values, holds) -> None:
-    along_cases = {(f"case{i}", "us"): reaches(value and 100 * value) for i, value in enumerate(values)}
+    along_cases = {
+        (f"case{i}", "us"): reaches(value and 100 * value) for i, value in enumerate(values)
+    }
     assert checks.slower_along(["case0", "case1", "case2"], "us")(reader(along_cases))[1] == holds
-    along_curves = {("path", f"curve{i}"): reaches(value and 100 * value) for i, value in enumerate(values)}
-    assert checks.rises_along("path", ["curve0", "curve1", "curve2"], "iterations")(reader(along_curves))[1] == holds
+    along_curves = {
+        ("path", f"curve{i}"): reaches(value and 100 * value) for i, value in enumerate(values)
+    }
+    assert (
+        checks.rises_along("path", ["curve0", "curve1", "curve2"], "iterations")(
+            reader(along_curves)
+        )[1]
+        == holds
+    )
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs", "holds"),
-    [((100, 0.0), (50, 1.0), "yes"), ((40, 0.0), (50, 1.0), "in part"), ((40, 5.0), (50, 1.0), "no")],
+    [
+        ((100, 0.0), (50, 1.0), "yes"),
+        ((40, 0.0), (50, 1.0), "in part"),
+        ((40, 5.0), (50, 1.0), "no"),
+    ],
 )
 def test_slower_but_cheaper(ours, theirs, holds) -> None:
     read = reader({("path", "us"): reaches(*ours), ("path", "them"): reaches(*theirs)})
@@ -173,7 +189,9 @@ def test_the_cheapest_changes_with_the_ratio() -> None:
     assert checks.best_changes("path", ["hops"])(never) == ("cheapest: none gets there", "open")
 
 
-@pytest.mark.parametrize(("middle", "holds"), [(50.0, "yes"), (120.0, "in part"), (5000.0, "no"), (None, "no")])
+@pytest.mark.parametrize(
+    ("middle", "holds"), [(50.0, "yes"), (120.0, "in part"), (5000.0, "no"), (None, "no")]
+)
 def test_the_middle_beats_both_ends(middle, holds) -> None:
     curves = {("path", "all"): reaches(10.0, server=2.0), ("path", "none"): reaches(1000.0)}
     curves["path", "some"] = reaches(middle, server=0.1)
@@ -197,7 +215,9 @@ def test_the_middle_is_open_where_nobody_gets_there() -> None:
     ],
 )
 def test_more_is_less_up_to_a_point(values, holds, says) -> None:
-    read = reader({("path", name): reaches(value) for name, value in zip("abc", values, strict=True)})
+    read = reader(
+        {("path", name): reaches(value) for name, value in zip("abc", values, strict=True)}
+    )
     measured, found = checks.falls_along("abc")(read)
     assert (found, says in measured) == (holds, True), measured
     turned = {"yes": "no", "no": "yes", "open": "open"}
@@ -242,7 +262,14 @@ def test_verdicts(seen, holds) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (0.01234, "0.0123"), (12.34, "12.3"), (123.4, "123"), (999.7, "1,000"), (1234567.0, "1,230,000")],
+    [
+        (0.0, "0"),
+        (0.01234, "0.0123"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (999.7, "1,000"),
+        (1234567.0, "1,230,000"),
+    ],
 )
 def test_numbers_have_three_figures(value: float, text: str) -> None:
     assert number(value) == text
@@ -255,12 +282,16 @@ def test_every_claim_finds_its_cases_and_curves_in_the_files() -> None:
         given = read_experiment(path)
         made = reaches(100.0) if given.measure == "gap" else CurveResult("", (learnt(0.2),))
         curves = {(case, curve): made for case in given.cases for curve in given.shown(case)}
-        found = check_claims({name: Results(name, given, curves, seeds=2, quick=False, ratio=100.0)})
+        found = check_claims(
+            {name: Results(name, given, curves, seeds=2, quick=False, ratio=100.0)}
+        )
         assert [claim.says for claim in found] == [says for says, _ in CLAIMS[name]]
         assert all(claim.figure == name and claim.measured for claim in found)
 
 
 def test_claims_about_what_is_not_there_are_left_out() -> None:
     given = experiment({"path": {}}, {"mine": {}}, [{"x": "iterations"}])
-    results = Results("path80", given, {("path", "mine"): reaches(10.0)}, seeds=2, quick=False, ratio=100.0)
+    results = Results(
+        "path80", given, {("path", "mine"): reaches(10.0)}, seeds=2, quick=False, ratio=100.0
+    )
     assert check_claims({"path80": results, "my-own": results}) == []

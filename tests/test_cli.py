@@ -1,4 +1,5 @@
-"""The program as people run it: files it leaves, JSON it prints, exit codes, and every bad input."""
+"""The program as people run it: files it leaves, JSON it prints, exit codes, and every bad
+input."""
 
 import json
 import os
@@ -28,7 +29,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 6))
     frame = pl.DataFrame(
-        {"pid": np.arange(100, 130), "y": X @ rng.standard_normal(6), **{f"f{j}": X[:, j] for j in range(6)}}
+        {
+            "pid": np.arange(100, 130),
+            "y": X @ rng.standard_normal(6),
+            **{f"f{j}": X[:, j] for j in range(6)},
+        }
     )
     frame.write_csv(tmp_path / "patients.csv")
     frame.write_parquet(tmp_path / "patients.parquet")
@@ -107,7 +112,19 @@ def test_runs_are_not_overwritten_unless_named(folder, capsys) -> None:
 
 def test_a_run_goes_into_a_folder_of_runs_and_nothing_else_is_lost(folder, capsys) -> None:
     assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
-    assert run("train", "config.yaml", "--out", "mine", "--quiet", "--set", "method.stepsize=9", "--force") == 1
+    assert (
+        run(
+            "train",
+            "config.yaml",
+            "--out",
+            "mine",
+            "--quiet",
+            "--set",
+            "method.stepsize=9",
+            "--force",
+        )
+        == 1
+    )
     assert not (folder / "mine" / "parameters.npz").exists(), "nothing of the run before is left"
     (folder / "mine" / "notes.txt").write_text("precious")
     assert run("train", "config.yaml", "--out", "mine") == 2
@@ -122,10 +139,15 @@ def test_a_run_goes_into_a_folder_of_runs_and_nothing_else_is_lost(folder, capsy
         (["--seed", "7"], "seed"),
         (["--set", "data.table=patients.parquet"], "data.table"),
         (["--set", "stop.iterations=10"], "stop.iterations"),
-        (["--set", "data.standardise=true", "--set", "metrics=[rmse]"], "data.standardise, metrics"),
+        (
+            ["--set", "data.standardise=true", "--set", "metrics=[rmse]"],
+            "data.standardise, metrics",
+        ),
     ],
 )
-def test_a_finished_run_of_another_config_is_replaced_only_by_force(folder, capsys, change, key) -> None:
+def test_a_finished_run_of_another_config_is_replaced_only_by_force(
+    folder, capsys, change, key
+) -> None:
     assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
     before = {path.name: path.read_bytes() for path in (folder / "mine").iterdir()}
 
@@ -142,7 +164,9 @@ def test_a_finished_run_of_another_config_is_replaced_only_by_force(folder, caps
 def test_a_run_of_the_same_config_is_replaced_however_the_config_is_written(folder) -> None:
     assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
     assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
-    assert run("train", "mine/config.yaml", "--out", "mine", "--quiet") == 0, "with all defaults filled in"
+    assert run("train", "mine/config.yaml", "--out", "mine", "--quiet") == 0, (
+        "with all defaults filled in"
+    )
 
 
 def test_a_run_saved_from_python_is_replaced_only_by_force(folder, capsys) -> None:
@@ -220,10 +244,13 @@ def test_resume_without_a_checkpoint_is_refused(folder, capsys) -> None:
 
 
 def test_several_tables_are_joined_and_ids_that_do_not_match_are_reported(folder, capsys) -> None:
-    bank = pl.DataFrame({"pid": [str(i) for i in range(105, 140)][::-1], "income": np.linspace(-1, 1, 35)})
+    bank = pl.DataFrame(
+        {"pid": [str(i) for i in range(105, 140)][::-1], "income": np.linspace(-1, 1, 35)}
+    )
     bank.write_csv(folder / "bank.csv")
     (folder / "two.yaml").write_text(
-        "data: {table: patients.csv, label: y, id: pid, clients: {clinic: [f0, f1], bank_b: {table: bank.csv}}}\n"
+        "data: {table: patients.csv, label: y, id: pid, clients: {clinic: [f0, f1], bank_b: "
+        "{table: bank.csv}}}\n"
         "network: {kind: complete}\nmethod: {kind: stcd}\nstop: {iterations: 20}\n"
     )
     assert run("train", "two.yaml", "--json") == 0
@@ -236,7 +263,11 @@ def test_several_tables_are_joined_and_ids_that_do_not_match_are_reported(folder
 def test_inspect_says_what_would_run_without_running(folder, capsys) -> None:
     assert run("inspect", "config.yaml", "--json") == 0
     said = outcome(capsys)
-    assert said["clients"] == {"client_0": ["f0", "f1"], "client_1": ["f2", "f3"], "client_2": ["f4", "f5"]}
+    assert said["clients"] == {
+        "client_0": ["f0", "f1"],
+        "client_1": ["f2", "f3"],
+        "client_2": ["f4", "f5"],
+    }
     assert said["network"]["connected"] is True
     assert said["network"]["algebraic_connectivity"] == pytest.approx(1.0)
     assert (said["network"]["diameter"], said["network"]["degree_max"]) == (2, 2)
@@ -253,7 +284,8 @@ def test_inspect_says_what_would_run_without_running(folder, capsys) -> None:
 
 def test_inspect_lists_who_leaves_and_joins(folder, capsys) -> None:
     changes = (
-        "network.changes=[{iteration: 5, leave: [client_0, client_2]}, {iteration: 9, join: [client_1, client_2]}]"
+        "network.changes=[{iteration: 5, leave: [client_0, client_2]}, "
+        "{iteration: 9, join: [client_1, client_2]}]"
     )
     assert run("inspect", "config.yaml", "--json", "--set", changes) != 0
     assert "all clients are absent" in capsys.readouterr().err
@@ -268,15 +300,27 @@ def test_inspect_lists_who_leaves_and_joins(folder, capsys) -> None:
 def spoil(folder: Path, how: str) -> None:
     frame = pl.read_csv(folder / "patients.csv")
     spoiled = {
-        "duplicate": frame.with_columns(pid=pl.when(pl.col("pid") == 107).then(103).otherwise(pl.col("pid"))),
+        "duplicate": frame.with_columns(
+            pid=pl.when(pl.col("pid") == 107).then(103).otherwise(pl.col("pid"))
+        ),
         "text": frame.with_columns(
             f3=pl.when(pl.col("pid") == 111).then(pl.lit("high")).otherwise(pl.col("f3").cast(str))
         ),
-        "nan": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(float("nan")).otherwise(pl.col("f2"))),
-        "infinite": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(float("inf")).otherwise(pl.col("f2"))),
-        "empty": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("f2"))),
-        "label": frame.with_columns(y=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("y"))),
-        "large": frame.with_columns(y=pl.when(pl.col("pid") == 104).then(1e200).otherwise(pl.col("y"))),
+        "nan": frame.with_columns(
+            f2=pl.when(pl.col("pid") == 104).then(float("nan")).otherwise(pl.col("f2"))
+        ),
+        "infinite": frame.with_columns(
+            f2=pl.when(pl.col("pid") == 104).then(float("inf")).otherwise(pl.col("f2"))
+        ),
+        "empty": frame.with_columns(
+            f2=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("f2"))
+        ),
+        "label": frame.with_columns(
+            y=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("y"))
+        ),
+        "large": frame.with_columns(
+            y=pl.when(pl.col("pid") == 104).then(1e200).otherwise(pl.col("y"))
+        ),
         "constant": frame.with_columns(y=pl.lit(1.5)),
     }
     spoiled[how].write_csv(folder / "patients.csv")
@@ -301,11 +345,17 @@ BAD = {
     "disconnected with stcd": ("network={kind: empty}", ["connected", "client_1"]),
     "zero stepsize": ("method.stepsize=0", ["stepsize", "above 0"]),
     "negative stepsize": ("method.stepsize=-0.1", ["stepsize", "-0.1"]),
-    "more tokens than clients": ("method={kind: mtcd, combine: cluster, tokens: 4, hops: 2}", ["4", "3 clients"]),
+    "more tokens than clients": (
+        "method={kind: mtcd, combine: cluster, tokens: 4, hops: 2}",
+        ["4", "3 clients"],
+    ),
     "batch larger than N": ("method={kind: mtcd, hops: 2, batch: 31}", ["31", "30 samples"]),
     "unknown key": ("method.hopps=3", ["hopps", "hops"]),
     "labels of logistic": ("model={kind: logistic}", ["labels", "0/1 or -1/1"]),
-    "a start that reaches nobody": ("method={kind: mtcd, hops: 2, start: client_0}", ["client_2", "never be visited"]),
+    "a start that reaches nobody": (
+        "method={kind: mtcd, hops: 2, start: client_0}",
+        ["client_2", "never be visited"],
+    ),
     "a walk that is none": ("method={kind: stcd, walk: lasy}", ["lasy", "lazy"]),
     "too large a label": ("large", ["1e+200", "5"]),
     "a path that is too long": (f"data.table={'x' * 300}.csv", ["There is no file"]),
@@ -315,7 +365,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", ["train", "inspect"])
-def test_bad_input_is_one_clear_paragraph_and_leaves_nothing(folder, capsys, name: str, command: str) -> None:
+def test_bad_input_is_one_clear_paragraph_and_leaves_nothing(
+    folder, capsys, name: str, command: str
+) -> None:
     change, says = BAD[name]
     (folder / "links.csv").write_text("source,target\nclient_0,client_1\nclient_1,client_9\n")
     config, changes = "config.yaml", []
@@ -369,7 +421,8 @@ def test_help_reads_like_a_manual_and_does_not_import_the_heavy_parts() -> None:
     script = (
         "import sys\nfrom mtcd.cli.app import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "print([m for m in ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'pydantic') if m in sys.modules])"
+        "print([m for m in ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'pydantic') if m "
+        "in sys.modules])"
     )
     environment = {**os.environ, "COLUMNS": "100"}
     shown = subprocess.run(
@@ -380,8 +433,14 @@ def test_help_reads_like_a_manual_and_does_not_import_the_heavy_parts() -> None:
         assert word in shown
 
 
-def test_shells_complete_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, value in {"_MTCD_COMPLETE": "complete_bash", "COMP_WORDS": "mtcd tr", "COMP_CWORD": "1"}.items():
+def test_shells_complete_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {
+        "_MTCD_COMPLETE": "complete_bash",
+        "COMP_WORDS": "mtcd tr",
+        "COMP_CWORD": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     assert run() == 0
     assert capsys.readouterr().out.split() == ["train"]

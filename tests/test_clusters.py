@@ -100,7 +100,9 @@ class TestFind:
             assert max(sizes) - min(sizes) <= 1
 
     def test_shares_of_components_follow_their_sizes(self):
-        network = network_from_edges(nx.disjoint_union(nx.path_graph(30), nx.path_graph(10)), names(40))
+        network = network_from_edges(
+            nx.disjoint_union(nx.path_graph(30), nx.path_graph(10)), names(40)
+        )
         found = find_clusters(network, 4)
         assert_clusters(network, found)
         assert [len(cluster) for cluster in found] == [10, 10, 10, 10]
@@ -165,7 +167,9 @@ class TestFind:
         assert found == find_clusters(network, seed=3)
 
     def test_communities_are_split_into_connected_pieces(self, monkeypatch):
-        monkeypatch.setattr(nx.community, "louvain_communities", lambda graph, seed: [{0, 1, 3}, {2, 4, 5}])
+        monkeypatch.setattr(
+            nx.community, "louvain_communities", lambda graph, seed: [{0, 1, 3}, {2, 4, 5}]
+        )
         assert find_clusters(make_network("path", names(6))) == ((0, 1), (2,), (3,), (4, 5))
 
     def test_communities_of_nothing(self):
@@ -201,10 +205,22 @@ class TestCheck:
         [
             ([["ann", "bob"], ["cat"]], "in none: dan"),
             ([], "in none: ann, bob, cat, dan"),
-            ([["ann", "bob"], ["bob", "cat", "dan"]], "client 'bob' is in cluster 0 and again in cluster 1"),
-            ([["ann", "ann", "bob"], ["cat", "dan"]], "client 'ann' is in cluster 0 and again in cluster 0"),
-            ([["ann", "cat", "dan"], ["bob"]], "cluster 0 is not connected: no path inside it joins ann"),
-            ([["ann", "bob"], ["cta", "dan"]], "cluster 1: no client is called 'cta'; did you mean 'cat'"),
+            (
+                [["ann", "bob"], ["bob", "cat", "dan"]],
+                "client 'bob' is in cluster 0 and again in cluster 1",
+            ),
+            (
+                [["ann", "ann", "bob"], ["cat", "dan"]],
+                "client 'ann' is in cluster 0 and again in cluster 0",
+            ),
+            (
+                [["ann", "cat", "dan"], ["bob"]],
+                "cluster 0 is not connected: no path inside it joins ann",
+            ),
+            (
+                [["ann", "bob"], ["cta", "dan"]],
+                "cluster 1: no client is called 'cta'; did you mean 'cat'",
+            ),
             ([["ann", "bob"], ["cat", 4]], "cluster 1: there is no client 4"),
             ([["ann", "bob"], [], ["cat", "dan"]], "cluster 1 is empty"),
         ],

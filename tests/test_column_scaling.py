@@ -8,7 +8,11 @@ from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of  # noqa: E
 
 
 def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -> None:
-    rows = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32) * [1.0, 30.0, 1e-3] + [0.0, 7.0, -2.0]
+    rows = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32) * [
+        1.0,
+        30.0,
+        1e-3,
+    ] + [0.0, 7.0, -2.0]
     rows = np.column_stack([rows, np.full(50, 3.25), np.zeros(50)]).astype(np.float32)
     layer = scaling_of(rows)
     scaled = layer(torch.as_tensor(rows)).numpy()

@@ -1,4 +1,5 @@
-"""The parts of the best combination: derivatives, minima in a box, steps that are halved, and what a survey decides."""
+"""The parts of the best combination: derivatives, minima in a box, steps that are halved, and what
+a survey decides."""
 
 from __future__ import annotations
 
@@ -24,13 +25,19 @@ from problems import make_data
 SHAPES = [mtcd.Glm("ridge", l2=0.4), mtcd.Glm("logistic", l2=0.4), mtcd.Glm("multinomial", l2=0.4)]
 
 
-def shape_of(model: mtcd.Glm, tokens: int = 3, weighted: bool = True) -> tuple[LinearProblem, Along, Any]:
-    """A problem with weights of samples, f along changes of its parameters, and those parameters as a function of w."""
+def shape_of(
+    model: mtcd.Glm, tokens: int = 3, weighted: bool = True
+) -> tuple[LinearProblem, Along, Any]:
+    """A problem with weights of samples, f along changes of its parameters, and those parameters as
+    a function of w."""
     problem = model.problem(make_data(model, 11, [4], seed=2, weighted=weighted))
     assert isinstance(problem, LinearProblem)
     rng = np.random.default_rng(3)
     size = problem.client(0).initial().shape
-    theta, changes = rng.standard_normal(size), [rng.standard_normal(size) / (i + 1) for i in range(tokens)]
+    theta, changes = (
+        rng.standard_normal(size),
+        [rng.standard_normal(size) / (i + 1) for i in range(tokens)],
+    )
     X, l2 = problem.blocks[0], 0.4
     slope = np.array([l2 * np.vdot(theta, d) for d in changes])
     bend = np.array([[l2 * np.vdot(d, e) for d in changes] for e in changes])
@@ -49,7 +56,10 @@ def test_f_along_changes_and_its_derivatives(model: mtcd.Glm) -> None:
     gradient, hessian = along.derivatives(w)
     np.testing.assert_allclose(gradient, sides, rtol=1e-6)
     np.testing.assert_allclose(along.gradient(w), sides, rtol=1e-6)
-    bent = [(along.gradient(w + step * e) - along.gradient(w - step * e)) / (2 * step) for e in np.eye(3)]
+    bent = [
+        (along.gradient(w + step * e) - along.gradient(w - step * e)) / (2 * step)
+        for e in np.eye(3)
+    ]
     changes = problem.fit.scaled(along.changes)
     cautious = 1e-3 * problem.loss.curvature * changes.T @ changes
     np.testing.assert_allclose(hessian - cautious, bent, rtol=1e-5, atol=1e-6)
@@ -58,12 +68,17 @@ def test_f_along_changes_and_its_derivatives(model: mtcd.Glm) -> None:
 def test_f_along_some_of_the_changes() -> None:
     _, along, _ = shape_of(SHAPES[1])
     some = along.among(np.array([True, False, True]))
-    assert some.value(np.array([0.3, -0.2])) == pytest.approx(along.value(np.array([0.3, 0.0, -0.2])))
+    assert some.value(np.array([0.3, -0.2])) == pytest.approx(
+        along.value(np.array([0.3, 0.0, -0.2]))
+    )
     np.testing.assert_allclose(some.gradient(np.zeros(2)), along.gradient(np.zeros(3))[[0, 2]])
 
 
-def check_least(gradient: Any, H: Any, w: Any, v: Any, low: Any, high: Any, within: float = 1e-6) -> None:
-    """Whether v is the least point of gradient.(v - w) + (v - w).H.(v - w)/2 in the box: it pushes outwards only."""
+def check_least(
+    gradient: Any, H: Any, w: Any, v: Any, low: Any, high: Any, within: float = 1e-6
+) -> None:
+    """Whether v is the least point of gradient.(v - w) + (v - w).H.(v - w)/2 in the box: it pushes
+    outwards only."""
     assert (low <= v).all()
     assert (v <= high).all()
     push = gradient + H @ (v - w)
@@ -99,17 +114,23 @@ def test_sweeps_over_the_coordinates_end_at_the_least_point(most: float) -> None
     low, high = np.array([-most, -most / 2, -most]), np.array([most / 2, most, most])
     found = optimal._descend(gradient, COUPLED, start, np.array([0.0, 0.2, -0.1]), (low, high))
     check_least(gradient, COUPLED, start, found, low, high, 1e-4)
-    still = optimal._descend(np.zeros(2), np.eye(2), np.zeros(2), np.zeros(2), (-np.ones(2), np.ones(2)))
+    still = optimal._descend(
+        np.zeros(2), np.eye(2), np.zeros(2), np.zeros(2), (-np.ones(2), np.ones(2))
+    )
     assert still.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("most", [100.0, 0.4])
-def test_where_the_solver_ends_early_the_sweeps_go_on(most: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_solver_ends_early_the_sweeps_go_on(
+    most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended = SimpleNamespace(status=optimal.ENDS_EARLY, x=np.zeros(3))
     monkeypatch.setattr(scipy.optimize, "lsq_linear", lambda *given, **how: ended)
     w, gradient = np.array([0.1, -0.2, 0.05]), np.array([-1.0, 0.5, 2.0])
     low, high = np.array([-most, -most / 2, -most]), np.array([most / 2, most, most])
-    check_least(gradient, COUPLED, w, optimal._lowest(gradient, COUPLED, w, (low, high)), low, high, 1e-4)
+    check_least(
+        gradient, COUPLED, w, optimal._lowest(gradient, COUPLED, w, (low, high)), low, high, 1e-4
+    )
 
 
 def test_a_step_is_halved_until_f_falls() -> None:
@@ -121,7 +142,10 @@ def test_a_step_is_halved_until_f_falls() -> None:
     assert optimal._shortened(f, one, -step, 1.0, -8.0) is None
     assert optimal._shortened(lambda w: 1.0, one, step, 1.0, 0.0) is None, "a step has to lower f"
     asked: list[float] = []
-    assert optimal._shortened(lambda w: asked.append(float(w[0])) or 2.0, 0 * one, one, 1.0, -1.0) is None
+    assert (
+        optimal._shortened(lambda w: asked.append(float(w[0])) or 2.0, 0 * one, one, 1.0, -1.0)
+        is None
+    )
     assert asked == [0.5**n for n in range(12)]
 
 
@@ -142,8 +166,11 @@ def test_no_weights_where_numbers_are_spoilt_or_f_does_not_fall() -> None:
 
 
 @pytest.mark.parametrize("model", SHAPES, ids=lambda model: model.kind)
-def test_coordinates_of_a_subspace_are_f_itself(model: mtcd.Glm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its value is f, penalty included; no second derivative is above 1, and for squared loss all are 1."""
+def test_coordinates_of_a_subspace_are_f_itself(
+    model: mtcd.Glm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its value is f, penalty included; no second derivative is above 1, and for squared loss all
+    are 1."""
     problem, _, at = shape_of(model)
     theta, changes = at([0, 0, 0]), [at(e) - at([0, 0, 0]) for e in np.eye(3)]
     known = [theta, *changes]
@@ -167,14 +194,19 @@ def test_coordinates_of_a_subspace_are_f_itself(model: mtcd.Glm, monkeypatch: py
 
 
 def test_a_start_that_may_be_drift_is_so_by_the_size_of_the_token() -> None:
-    """Differences count above 1e-7 of the largest number of the token after the tour, its change above 1e-12."""
+    """Differences count above 1e-7 of the largest number of the token after the tour, its change
+    above 1e-12."""
     rng = np.random.default_rng(1)
     fit = LabelFit(LOSSES["ridge"](), 1e4 * rng.standard_normal(8))
     start, earlier, change = (v / np.abs(v).max() for v in rng.standard_normal((3, 8)))
     start *= 1024.0
 
     def weights(first: np.ndarray, last: np.ndarray) -> list[float]:
-        return list(mixing_weights(Along(fit, start, np.stack([first, last], axis=1), np.zeros(2), np.zeros((2, 2)))))
+        return list(
+            mixing_weights(
+                Along(fit, start, np.stack([first, last], axis=1), np.zeros(2), np.zeros((2, 2)))
+            )
+        )
 
     back = -0.75 * start  # the largest number is 256 then
     for share, counts in ((0.5e-7, False), (1e-7, False), (2e-7, True)):
@@ -186,7 +218,8 @@ def test_a_start_that_may_be_drift_is_so_by_the_size_of_the_token() -> None:
 
 
 def test_a_mix_has_to_lower_f(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all samples are beyond their margin f is 0, at the end of the tour and at other weights alike."""
+    """Where all samples are beyond their margin f is 0, at the end of the tour and at other weights
+    alike."""
     fit = LabelFit(LOSSES["squared-hinge"](), np.ones(3))
     along = Along(fit, np.zeros(3), np.full((3, 1), 4.0), np.zeros(1), np.zeros((1, 1)))
     monkeypatch.setattr(conjugate, "optimal_weights", lambda along, most: np.array([0.5]))
@@ -212,7 +245,9 @@ def along_a_tour(norm: float) -> Along:
     return Along(fit, np.zeros(4), changes, np.array([0.5, 0.0]), bend)
 
 
-def survey_of(norm: float, columns: float, squares: float, norms: float, spread: float, clients: float = 4.0) -> Any:
+def survey_of(
+    norm: float, columns: float, squares: float, norms: float, spread: float, clients: float = 4.0
+) -> Any:
     """What is chosen: the step by 1/L, and the depth."""
     found = Survey(clients, columns, squares, norms, spread).choose(along_a_tour(norm), 0.25, 2.0)
     assert found is not None
@@ -227,14 +262,17 @@ def test_blocks_decide_where_columns_are_half_again_as_alike_within_as_across() 
 
 
 @pytest.mark.parametrize(("clients", "limit"), [(4.0, 1.5), (8.0, 2.0), (16.0, 4.0)])
-def test_blocks_do_not_decide_where_a_quarter_of_the_clients_share_what_they_have(clients: float, limit: float) -> None:
+def test_blocks_do_not_decide_where_a_quarter_of_the_clients_share_what_they_have(
+    clients: float, limit: float
+) -> None:
     for across, factor in ((limit - 0.25, 30.0), (limit, 3.0), (limit + 0.25, 3.0)):
         norms = 4.0 * clients / across
         assert survey_of(4.0, 1.0, 4.0, norms, 100.0 * clients, clients) == (factor, 10), across
 
 
 def test_columns_are_related_above_twice_what_independent_ones_could_have() -> None:
-    """Four columns of four samples: independent ones have up to squares / 4 * (1 + 1)^2 = squares."""
+    """Four columns of four samples: independent ones have up to squares / 4 * (1 + 1)^2 =
+    squares."""
     wanted = {1.75: (1.0, 20), 2.0: (3.0, 10), 2.25: (3.0, 10)}
     assert {squares: survey_of(4.0, 4.0, squares, 16.0, 4.0) for squares in wanted} == wanted
 

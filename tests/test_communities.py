@@ -1,4 +1,5 @@
-"""Communities of large networks: as good as those of Louvain's method in full, without its hundreds of passes."""
+"""Communities of large networks: as good as those of Louvain's method in full, without its hundreds
+of passes."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["cycle", "grid"])
-def test_a_large_network_is_contracted_before_networkx_sees_it(kind: str, seen: list[tuple[int, int]]) -> None:
+def test_a_large_network_is_contracted_before_networkx_sees_it(
+    kind: str, seen: list[tuple[int, int]]
+) -> None:
     network = make_network(kind, names(10_000))
     found = communities(network, seed=1)
     assert len(seen) == 1
@@ -80,12 +83,16 @@ def test_a_dense_network_is_contracted_for_its_edges(
 def test_small_networks_are_left_to_networkx(seen: list[tuple[int, int]]) -> None:
     network = make_network("cycle", names(40))
     draw = int(communities_module.stream(7, "clusters").integers(2**32))
-    assert communities(network, 7) == tuple(sorted(tuple(sorted(g)) for g in LOUVAIN(network.graph, seed=draw)))
+    assert communities(network, 7) == tuple(
+        sorted(tuple(sorted(g)) for g in LOUVAIN(network.graph, seed=draw))
+    )
     assert seen == [(40, 40)]
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 10, 30])
-def test_a_complete_network_is_one_community_without_a_search(K: int, seen: list[tuple[int, int]]) -> None:
+def test_a_complete_network_is_one_community_without_a_search(
+    K: int, seen: list[tuple[int, int]]
+) -> None:
     network = make_network("complete", names(K))
     assert communities(network, 0) == (tuple(range(K)),)
     assert seen == []
@@ -106,21 +113,24 @@ def test_contraction_loses_next_to_nothing(K: int, p: float, seed: int) -> None:
 
 
 def test_weights_inside_groups_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups that are well knit must stay apart after a contraction: their loops carry their inner links."""
+    """Groups that are well knit must stay apart after a contraction: their loops carry their inner
+    links."""
     monkeypatch.setattr(communities_module, "LARGEST_SIZE", 20)
     ring = network_from_edges(nx.connected_caveman_graph(6, 8), names(48))
     assert communities(ring, 3) == tuple(tuple(range(c, c + 8)) for c in range(0, 48, 8))
     A = communities_module.adjacency(ring)
     smaller = communities_module._contracted(A, np.arange(48) // 8)
     assert smaller.sum() == A.sum()
-    assert smaller.diagonal().tolist() == [2 * (8 * 7 / 2 - 1)] * 6  # a caveman gives up one link inside
+    # a caveman gives up one link inside
+    assert smaller.diagonal().tolist() == [2 * (8 * 7 / 2 - 1)] * 6
 
 
 @pytest.mark.parametrize("kind", ["cycle", "grid"])
 def test_a_contracted_network_has_the_weight_of_all_links(
     kind: str, graphs: list[nx.Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a loop each link inside a group counts once, as it does for networkx: modularities are those of the whole."""
+    """In a loop each link inside a group counts once, as it does for networkx: modularities are
+    those of the whole."""
     monkeypatch.setattr(communities_module, "LARGEST_SIZE", 20)
     network = make_network(kind, names(100))
     communities(network, 0)
@@ -129,7 +139,9 @@ def test_a_contracted_network_has_the_weight_of_all_links(
     assert sum(degree for _, degree in graph.degree(weight="weight")) == 2 * network.edges
 
 
-def test_a_contraction_waits_until_few_clients_move(graphs: list[nx.Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contraction_waits_until_few_clients_move(
+    graphs: list[nx.Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first pass is the last if any number of moves is few; more passes leave fewer groups."""
     network = make_network("erdos-renyi", names(400), p=0.04, seed=1)
     monkeypatch.setattr(communities_module, "LARGEST_SIZE", 399)

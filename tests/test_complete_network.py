@@ -30,7 +30,9 @@ def test_others_are_the_tuple_without_the_client(size, data):
             others[place]
     part = data.draw(st.slices(size))
     assert tuple(others[part]) == stored[part]
-    assert set(range(0, size, 2)).intersection(others) == set(range(0, size, 2)).intersection(stored)
+    assert set(range(0, size, 2)).intersection(others) == set(range(0, size, 2)).intersection(
+        stored
+    )
 
 
 def test_every_client_has_its_others():
@@ -80,7 +82,11 @@ def test_a_training_is_the_same(method, monkeypatch):
 
     def trained():
         return mtcd.train(
-            data, mtcd.Glm("ridge", l2=1.0), method=method, network="complete", stop=mtcd.Stop(iterations=40)
+            data,
+            mtcd.Glm("ridge", l2=1.0),
+            method=method,
+            network="complete",
+            stop=mtcd.Stop(iterations=40),
         )
 
     stored = trained()

@@ -54,7 +54,9 @@ def test_clients_called_by_numbers_are_found_by_their_names(tmp_path) -> None:
         data = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\n"
         text = f"{data}method: {{kind: stcd, start: {start}}}"
         setup = build(read_config(written(tmp_path, text)))
-        parties = setup.method.with_stepsize(1e-3).parties(setup.model.problem(setup.data), setup.network, 0)
+        parties = setup.method.with_stepsize(1e-3).parties(
+            setup.model.problem(setup.data), setup.network, 0
+        )
         assert setup.network.clients[parties.opening[-1].to] == "1"
     text = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\nmethod: {clusters: [[1, 2], [3]]}"
     setup = build(read_config(written(tmp_path, text)))
@@ -66,7 +68,9 @@ def test_the_resolved_config_says_what_was_left_open(tmp_path) -> None:
     resolved = yaml.safe_load(resolved_yaml(read_config(written(tmp_path, text))))
     assert resolved["model"]["alpha"] == 1.0
     assert resolved["method"]["acceleration"] == "conjugate"
-    with_method = yaml.safe_load(resolved_yaml(read_config(written(tmp_path, text + "method: {hops: 8}\n"))))
+    with_method = yaml.safe_load(
+        resolved_yaml(read_config(written(tmp_path, text + "method: {hops: 8}\n")))
+    )
     assert with_method["method"]["kind"] == "mtcd"
     assert with_method["method"]["combine"] == "average"
     assert resolved["stop"]["iterations"] == 10_000
@@ -74,7 +78,9 @@ def test_the_resolved_config_says_what_was_left_open(tmp_path) -> None:
 
 def test_the_parts_are_built_as_written(tmp_path) -> None:
     setup = build(read_config(written(tmp_path, BASE)))
-    assert setup.method == mtcd.MTCD(tokens=2, hops=64, local_updates=20, stepsize=1e-5, combine="average")
+    assert setup.method == mtcd.MTCD(
+        tokens=2, hops=64, local_updates=20, stepsize=1e-5, combine="average"
+    )
     assert setup.model == mtcd.Glm("ridge", alpha=10)
     assert setup.network.neighbours == ((1,), (0, 2), (1, 3), (2,))
     assert setup.stop == mtcd.Stop(gap=1e-4, iterations=200_000)
@@ -90,7 +96,12 @@ def test_changes_from_the_command_line(tmp_path) -> None:
         "model.intercept=true",
     ]
     config = read_config(written(tmp_path, BASE), changes, seed=3)
-    assert (config.method.hops, config.network.kind, config.stop.gap, config.seed) == (16, "cycle", None, 3)
+    assert (config.method.hops, config.network.kind, config.stop.gap, config.seed) == (
+        16,
+        "cycle",
+        None,
+        3,
+    )
     assert config.method.clusters == [[0, 1], [2, 3]]
     assert config.model.intercept is True
 
@@ -115,7 +126,11 @@ def drawn(tmp_path: Path, changes: list[str], seed: int) -> tuple[str, object, b
 
     def outcome(config: Config) -> tuple[str, object, bytes]:
         setup = build(config)
-        return setup.data.fingerprint, setup.network.neighbours, setup.train().coefficients.tobytes()
+        return (
+            setup.data.fingerprint,
+            setup.network.neighbours,
+            setup.train().coefficients.tobytes(),
+        )
 
     config = read_config(written(tmp_path, RANDOM), changes, seed)
     again = read_config(written(tmp_path, resolved_yaml(config)))
@@ -133,11 +148,16 @@ def test_data_and_network_can_have_seeds_of_their_own(tmp_path) -> None:
     assert both[:2] == plain[:2]
     assert both[2] != plain[2]  # the walk is that of seed 2
     assert drawn(tmp_path, ["data.seed=1", "network.seed=1"], seed=1) == plain
-    assert drawn(tmp_path, ["data.seed=0", "network.seed=0"], seed=2)[:2] == drawn(tmp_path, [], seed=0)[:2]
+    assert (
+        drawn(tmp_path, ["data.seed=0", "network.seed=0"], seed=2)[:2]
+        == drawn(tmp_path, [], seed=0)[:2]
+    )
 
 
 def test_clients_that_leave_and_join(tmp_path) -> None:
-    written_ = "network.changes=[{iteration: 9e1, join: client_2}, {iteration: 40, leave: [client_2, 0]}]"
+    written_ = (
+        "network.changes=[{iteration: 9e1, join: client_2}, {iteration: 40, leave: [client_2, 0]}]"
+    )
     config = read_config(written(tmp_path, BASE), [written_])
     network = build(config).network
     assert network.changes == (mtcd.Change(40, leave=(2, 0)), mtcd.Change(90, join=(2,)))
@@ -178,30 +198,58 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
             "'data.clients.a.colums', did you mean 'columns'",
         ),
         ("data={table: t.csv, label: y, clients: {a: x}}", "data.clients"),
-        ("data={table: t.csv, label: y, clients: {a: [no]}}", "data.clients.a.0: write it in quotes: .*no.* false"),
-        ("data={table: t.csv, label: y, clients: 2, prepare: auot}", "data.prepare: prepare must be .* is 'auot'.$"),
+        (
+            "data={table: t.csv, label: y, clients: {a: [no]}}",
+            "data.clients.a.0: write it in quotes: .*no.* false",
+        ),
+        (
+            "data={table: t.csv, label: y, clients: 2, prepare: auot}",
+            "data.prepare: prepare must be .* is 'auot'.$",
+        ),
         (
             "data={table: t.csv, label: y, clients: 2, prepare: {default: {bin: {bins: 1}}}}",
             "data.prepare: bin: bins must be 2 or more, but is 1.$",
         ),
         (
-            "data={table: t.csv, label: y, clients: 2, prepare: {default: {impute: {strategy: avg}}}}",
+            "data={table: t.csv, label: y, clients: 2, prepare: {default: {impute: {strategy: "
+            "avg}}}}",
             "data.prepare: impute: strategy should be 'median', .*, but is 'avg'.$",
         ),
         ("method.start=[a, null]", "method.start"),
         ("data={dataset: gisette, client: 3}", "'data.client', did you mean 'clients'"),
         ("data={dataset: gisette, clients: 3, sample: 3}", "'data.sample', did you mean 'samples'"),
-        ("data={dataset: gisette, clients: 3, noise: 3}", "'data.noise', known: dataset, clients, samples, features"),
+        (
+            "data={dataset: gisette, clients: 3, noise: 3}",
+            "'data.noise', known: dataset, clients, samples, features",
+        ),
         ("data={datset: gisette, clients: 3}", "'data.datset', did you mean 'dataset'"),
-        ("data={dataset: [], clients: 3}", "data.dataset: should be the name of a data set, or a list of names"),
-        ("data={dataset: {a: 1}, clients: 3}", "data.dataset: should be the name of a data set, or a list of names"),
+        (
+            "data={dataset: [], clients: 3}",
+            "data.dataset: should be the name of a data set, or a list of names",
+        ),
+        (
+            "data={dataset: {a: 1}, clients: 3}",
+            "data.dataset: should be the name of a data set, or a list of names",
+        ),
         ("data={dataset: [gisette, 3], clients: 3}", "data.dataset: should be the name"),
-        ("data={dataset: gisette, clients: 3, seed: -1}", "data.seed: .*greater than or equal to 0"),
+        (
+            "data={dataset: gisette, clients: 3, seed: -1}",
+            "data.seed: .*greater than or equal to 0",
+        ),
         ("data.seed=true", "data.seed: should be a number"),
         ("network.seed=3", "seed is for the kinds erdos-renyi and random-geometric"),
-        ("network.changes=[{iteration: 3}]", "network.changes.0: name the clients that leave or join"),
-        ("network.changes=[{iteration: -3, leave: [a]}]", "network.changes.0.iteration: .*greater than or equal to 0"),
-        ("network.changes=[{iteration: 3, leav: [a]}]", "'network.changes.0.leav', did you mean 'leave'"),
+        (
+            "network.changes=[{iteration: 3}]",
+            "network.changes.0: name the clients that leave or join",
+        ),
+        (
+            "network.changes=[{iteration: -3, leave: [a]}]",
+            "network.changes.0.iteration: .*greater than or equal to 0",
+        ),
+        (
+            "network.changes=[{iteration: 3, leav: [a]}]",
+            "'network.changes.0.leav', did you mean 'leave'",
+        ),
         (
             "network={edges: links.csv, seed: 3}",
             "network: seed is for the kinds erdos-renyi and random-geometric only",
@@ -253,15 +301,22 @@ def test_files_that_are_no_config(tmp_path, text: str, says: str) -> None:
 
 
 def test_what_pydantic_calls_its_types_is_no_news_to_the_user(tmp_path) -> None:
-    for change in ("method.start=[a, null]", "method.stepsize=quick", "data={table: t, label: y, clients: {a: x}}"):
+    for change in (
+        "method.start=[a, null]",
+        "method.stepsize=quick",
+        "data={table: t, label: y, clients: {a: x}}",
+    ):
         with pytest.raises(ConfigError) as said:
             read_config(written(tmp_path, BASE), [change])
         assert not any(
-            word in str(said.value) for word in ("constrained", "literal[", "dict[", "union[", "OwnTable", "<")
+            word in str(said.value)
+            for word in ("constrained", "literal[", "dict[", "union[", "OwnTable", "<")
         )
 
 
-@pytest.mark.parametrize("text", ["stop:", "stop: {}", "model:\nstop: null\ncosts:\nnetwork:\nmethod:"])
+@pytest.mark.parametrize(
+    "text", ["stop:", "stop: {}", "model:\nstop: null\ncosts:\nnetwork:\nmethod:"]
+)
 def test_empty_sections_count_as_left_out(tmp_path, text: str) -> None:
     data = "data: {synthetic: ridge, samples: 30, features: 8, clients: 4}\n"
     assert read_config(written(tmp_path, data + text)) == read_config(written(tmp_path, data))
@@ -293,10 +348,17 @@ def test_paths_are_looked_for_beside_the_config_and_then_from_here(tmp_path, mon
         assert build(read_config(config)).data.samples == 3
 
 
-@pytest.mark.parametrize(("acceleration", "noted"), [(None, True), ("momentum", True), ("anderson", False)])
+@pytest.mark.parametrize(
+    ("acceleration", "noted"), [(None, True), ("momentum", True), ("anderson", False)]
+)
 def test_a_depth_that_nobody_reads_is_noted(acceleration: str | None, noted: bool) -> None:
     method = {"kind": "stcd", "walk": "tour", "acceleration": acceleration, "depth": 7}
-    config = check_config({"data": {"synthetic": "ridge", "samples": 9, "features": 4, "clients": 2}, "method": method})
+    config = check_config(
+        {
+            "data": {"synthetic": "ridge", "samples": 9, "features": 4, "clients": 2},
+            "method": method,
+        }
+    )
     assert any("depth" in note for note in build(config).notes) == noted
     again = check_config(yaml.safe_load(resolved_yaml(config)))
     assert not (noted and build(again).notes)
@@ -304,6 +366,8 @@ def test_a_depth_that_nobody_reads_is_noted(acceleration: str | None, noted: boo
 
 @pytest.mark.parametrize("kind", ["svfl", "dcpa", "tree-cg"])
 @pytest.mark.parametrize("start", [1, [1, 2], "client_1"])
-def test_a_start_is_ignored_by_methods_that_start_everywhere(tmp_path: Path, kind: str, start: object) -> None:
+def test_a_start_is_ignored_by_methods_that_start_everywhere(
+    tmp_path: Path, kind: str, start: object
+) -> None:
     config = read_config(written(tmp_path, BASE), [f"method={{kind: {kind}, start: {start}}}"])
     assert f"{kind} has no use for start here: ignored." in build(config).notes

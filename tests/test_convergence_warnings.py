@@ -1,4 +1,5 @@
-"""Linear estimators say if they end before the optimum; the estimate of the gap against the optimum itself."""
+"""Linear estimators say if they end before the optimum; the estimate of the gap against the optimum
+itself."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from problems import MODELS, make_data
 
 
 def loans(samples: int = 1500, columns: int = 12) -> tuple[Any, Any]:
-    """Columns like those of loans: amounts beside shares, of sizes from 1e-2 to 1e5, some nearly alike."""
+    """Columns like those of loans: amounts beside shares, of sizes from 1e-2 to 1e5, some nearly
+    alike."""
     rng = np.random.default_rng(7)
     base = rng.standard_normal((samples, columns))
     base[:, 1::2] = base[:, ::2] + 0.05 * base[:, 1::2]  # bills of months in a row
@@ -35,7 +37,11 @@ def true_gap(estimator: Any, X: Any, y: Any) -> float:
 
     def objective(one: Any) -> float:
         coefficients, scores = np.ravel(one.coef_), X @ np.ravel(one.coef_) + one.intercept_
-        losses = np.logaddexp(0, scores) - y * scores if hasattr(one, "classes_") else 0.5 * (y - scores) ** 2
+        losses = (
+            np.logaddexp(0, scores) - y * scores
+            if hasattr(one, "classes_")
+            else 0.5 * (y - scores) ** 2
+        )
         return float(losses.sum() + 0.5 * coefficients @ coefficients)
 
     if hasattr(estimator, "classes_"):
@@ -60,7 +66,9 @@ def test_a_plateau_above_the_optimum_is_told_with_its_gap(kind: str) -> None:
     estimator = MTCDClassifier(tol=1e-5) if kind == "classes" else MTCDRegressor(tol=1e-5)
     # a first-order method, which such columns slow down
     estimator.set_params(method=mtcd.STCD(local_updates=5, walk="tour"))
-    with pytest.warns(ConvergenceWarning, match="stopped on a plateau after .* iterations.*StandardScaler") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match="stopped on a plateau after .* iterations.*StandardScaler"
+    ) as caught:
         estimator.fit(X, y)
     assert estimator.run_.status == "plateau"
     gap = true_gap(estimator, X, y)
@@ -69,11 +77,15 @@ def test_a_plateau_above_the_optimum_is_told_with_its_gap(kind: str) -> None:
     assert caught[0].filename == __file__, "the warning names the line that called fit"
 
 
-@pytest.mark.parametrize("estimator", [MTCDClassifier(), MTCDRegressor(), MTCDRegressor(loss="huber", l1=1.0)])
+@pytest.mark.parametrize(
+    "estimator", [MTCDClassifier(), MTCDRegressor(), MTCDRegressor(loss="huber", l1=1.0)]
+)
 def test_the_limit_on_iterations_is_told(estimator: Any) -> None:
     X, target = loans()
     y = (target > 0).astype(float) if isinstance(estimator, MTCDClassifier) else target
-    with pytest.warns(ConvergenceWarning, match="ended at its limit after .* iterations.*increase max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match="ended at its limit after .* iterations.*increase max_iter"
+    ):
         estimator.set_params(max_iter=12).fit(X, y)
 
 
@@ -97,7 +109,8 @@ def test_a_perfect_fit_gives_no_warning_even_at_the_limit() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted = MTCDRegressor(l2=0.0, tol=0.0, max_iter=80).fit(X, X @ np.arange(6.0) + 1)
-    assert fitted.run_.status in ("iterations", "plateau")  # with tol=0, rounding decides whether f still falls
+    # with tol=0, rounding decides whether f still falls
+    assert fitted.run_.status in ("iterations", "plateau")
     np.testing.assert_allclose(fitted.coef_, np.arange(6.0), atol=1e-6)
 
 
@@ -109,7 +122,8 @@ def test_trees_count_their_hops_and_do_not_converge() -> None:
 
 
 def at_shares(problem: LinearProblem, shares: tuple[float, ...]) -> list[tuple[float, list[Any]]]:
-    """The relative gap, and the parameters, at points on the way from a random one to the optimum."""
+    """The relative gap, and the parameters, at points on the way from a random one to the
+    optimum."""
     best = optimum(problem.blocks, problem.labels, problem.loss, problem.penalties)
     rng = np.random.default_rng(1)
     away = [rng.standard_normal(theta.shape) for theta in best.parameters]
@@ -120,8 +134,11 @@ def at_shares(problem: LinearProblem, shares: tuple[float, ...]) -> list[tuple[f
     return found
 
 
-# the classes of the model without a penalty are separable, so that no parameters attain the least objective
-@pytest.mark.parametrize("model", [model for model in MODELS if model.l1 or model.l2_weight], ids=lambda m: m.kind)
+# the classes of the model without a penalty are separable, so that no parameters attain the least
+# objective
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.l1 or model.l2_weight], ids=lambda m: m.kind
+)
 def test_the_estimate_is_the_gap_to_the_optimum(model: Glm) -> None:
     problem = model.problem(make_data(model, 40, [2, 1, 3], seed=8))
     given = (problem.blocks, problem.labels, problem.loss, problem.penalties)
@@ -132,12 +149,16 @@ def test_the_estimate_is_the_gap_to_the_optimum(model: Glm) -> None:
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.5])
-def test_of_many_columns_the_estimate_takes_no_hessian(monkeypatch: pytest.MonkeyPatch, l1: float) -> None:
+def test_of_many_columns_the_estimate_takes_no_hessian(
+    monkeypatch: pytest.MonkeyPatch, l1: float
+) -> None:
     model = Glm("logistic", l1=l1, l2=0.1, intercept=True)
     problem = model.problem(make_data(model, 60, [4, 3, 5], seed=2))
     found = at_shares(problem, (0.3, 0.01))
     monkeypatch.setattr("mtcd.models.glm.optimum.remaining_gap.DIRECT", 0)
     monkeypatch.setattr("mtcd.models.glm.optimum.solver_steps.hessian_of", None)
     for gap, theta in found:
-        estimate = remaining_gap(problem.blocks, problem.labels, problem.loss, problem.penalties, theta, 1e-9)
+        estimate = remaining_gap(
+            problem.blocks, problem.labels, problem.loss, problem.penalties, theta, 1e-9
+        )
         assert estimate == pytest.approx(gap, rel=0.3, abs=1e-8)

@@ -1,4 +1,5 @@
-"""Samples for split networks: arrays, tensors and data sets alike, taken apart the same way, refused when unusable."""
+"""Samples for split networks: arrays, tensors and data sets alike, taken apart the same way,
+refused when unusable."""
 
 import pickle
 from typing import Any
@@ -64,7 +65,8 @@ def test_features_of_any_kind_are_kept_and_their_shapes_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", [[0, 1, 2, 1], np.array([0.5, 1, 2, 3]), torch.tensor([0, 1, 1, 0]), ["a", "b", "b", "a"]]
+    "labels",
+    [[0, 1, 2, 1], np.array([0.5, 1, 2, 3]), torch.tensor([0, 1, 1, 0]), ["a", "b", "b", "a"]],
 )
 def test_labels_of_any_kind_become_an_array(labels: Any) -> None:
     data = mtcd.VerticalDataset({"a": [[1.0], [2], [3], [4]]}, labels)
@@ -82,7 +84,9 @@ def test_a_table_becomes_dense_single_precision() -> None:
         np.testing.assert_array_equal(data.features["a"], X[:, [1, 0]].astype(np.float32))
         np.testing.assert_array_equal(data.features["b"], X[:, [2]].astype(np.float32))
         assert data.labels.tolist() == LABELS
-    with pytest.raises(DataError, match="client 'client_0' are missing.* in 1 row.*: 2; by column: 'x0' "):
+    with pytest.raises(
+        DataError, match="client 'client_0' are missing.* in 1 row.*: 2; by column: 'x0' "
+    ):
         mtcd.VerticalDataset.from_table(mtcd.split([[1.0], [1e90], [0], [0]], LABELS, 1))
 
 
@@ -116,7 +120,11 @@ def spoilt(value: float, dtype: Any = float) -> Any:
         ({"a": FINE * 1j}, LABELS, "'a' are of type complex"),
         ({"a": np.ma.masked_less(FINE, 0)}, LABELS, "'a' are of type"),
         ({"b": FINE, "a": spoilt(np.nan)}, LABELS, r"client 'a' are missing.* in 1 row\(s\): 3\. "),
-        ({"a": pd.DataFrame({"u": FINE[:, 0], "v": [1, 2, np.nan, 4]})}, LABELS, r"row\(s\): 3; by column: 'v' \(1\)"),
+        (
+            {"a": pd.DataFrame({"u": FINE[:, 0], "v": [1, 2, np.nan, 4]})},
+            LABELS,
+            r"row\(s\): 3; by column: 'v' \(1\)",
+        ),
         ({"a": spoilt(-np.inf, np.float16)}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
         ({"a": spoilt(1e39)}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
         ({"a": torch.from_numpy(spoilt(np.nan))}, LABELS, r"client 'a' .* in 1 row\(s\): 3\. "),
@@ -135,7 +143,9 @@ def test_what_cannot_be_used_is_refused(features: Any, labels: Any, says: str) -
 def test_a_lazy_data_set_that_gives_no_arrays_is_refused_when_its_shape_is_asked_for() -> None:
     for values in ([(np.ones(3), 1)] * 4, {9: 1, 8: 1, 7: 1, 6: 1}):
         data = mtcd.VerticalDataset({"a": Lazy(values)}, LABELS)
-        with pytest.raises(DataError, match="Sample 0 of client 'a' cannot be read as one array or tensor"):
+        with pytest.raises(
+            DataError, match="Sample 0 of client 'a' cannot be read as one array or tensor"
+        ):
             _ = data.shapes
 
 
@@ -152,7 +162,9 @@ def test_nothing_of_a_lazy_data_set_is_read_before_it_is_needed() -> None:
 
 def test_transforms_belong_to_clients() -> None:
     with pytest.raises(DataError, match="client 'picture': did you mean 'pictures'"):
-        mtcd.VerticalDataset({"pictures": FINE}, LABELS, transforms={"picture": lambda batch, _: batch})
+        mtcd.VerticalDataset(
+            {"pictures": FINE}, LABELS, transforms={"picture": lambda batch, _: batch}
+        )
     with pytest.raises(DataError, match="client 'a' cannot be called"):
         mtcd.VerticalDataset({"a": FINE}, LABELS, transforms={"a": "flip"})  # type: ignore[dict-item]
 
@@ -162,8 +174,16 @@ def test_transforms_belong_to_clients() -> None:
     [
         ({"a": FINE}, LABELS, "only one of the two has b"),
         ({"a": FINE, "b": FINE, "c": FINE}, LABELS, "only one of the two has c"),
-        ({"a": FINE, "b": np.ones((4, 3))}, LABELS, r"client 'b' have the shape \(2,\), but \(3,\)"),
-        ({"a": FINE, "b": Lazy(np.ones((4, 2, 2)))}, LABELS, r"client 'b' have the shape \(2,\), but \(2, 2\)"),
+        (
+            {"a": FINE, "b": np.ones((4, 3))},
+            LABELS,
+            r"client 'b' have the shape \(2,\), but \(3,\)",
+        ),
+        (
+            {"a": FINE, "b": Lazy(np.ones((4, 2, 2)))},
+            LABELS,
+            r"client 'b' have the shape \(2,\), but \(2, 2\)",
+        ),
         ({"a": FINE, "b": FINE}, ["x", "y", "x", "x"], "both be numbers"),
     ],
 )
@@ -203,14 +223,18 @@ def test_a_holdout_takes_every_sample_once(samples: int, fraction: float, seed: 
 
 
 @given(st.integers(2, 40), st.integers(0, 5), st.data())
-def test_a_part_is_as_large_as_asked_and_the_same_again(samples: int, seed: int, draw: st.DataObject) -> None:
+def test_a_part_is_as_large_as_asked_and_the_same_again(
+    samples: int, seed: int, draw: st.DataObject
+) -> None:
     data = numbered(samples)
     wanted = draw.draw(st.integers(2, samples))
     kept = numbers(data.part(wanted, seed))
     assert (len(set(kept)), kept) == (wanted, sorted(kept))
     assert numbers(data.part(wanted, seed)) == kept
     assert wanted < samples or kept == list(range(samples))
-    assert numbers(data.part(wanted, seed).part(2, seed)) == [kept[j] for j in numbers(numbered(wanted).part(2, seed))]
+    assert numbers(data.part(wanted, seed).part(2, seed)) == [
+        kept[j] for j in numbers(numbered(wanted).part(2, seed))
+    ]
 
 
 def test_seeds_draw_differently_and_transforms_stay_with_the_training_set() -> None:

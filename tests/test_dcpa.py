@@ -34,7 +34,9 @@ ONE_OUTPUT = [model for model in MODELS if model.kind != "multinomial"]
 def dcpa_settings(draw: st.DrawFn) -> DCPA:
     variant = draw(st.sampled_from(["A", "B"]))
     mu_x = draw(st.sampled_from([0.01, 0.2])) if variant == "A" else None
-    return DCPA(draw(st.sampled_from([0.01, 0.05])), draw(st.sampled_from([None, 0.02])), mu_x, variant)
+    return DCPA(
+        draw(st.sampled_from([0.01, 0.05])), draw(st.sampled_from([None, 0.02])), mu_x, variant
+    )
 
 
 def dcpa_cases() -> st.SearchStrategy[Case]:
@@ -82,8 +84,11 @@ def test_two_messages_per_link_and_iteration_are_sent_and_charged(network) -> No
     assert ledger.messages("sent") == ledger.messages("charged")
     assert ledger.messages() == {"client_client": expected, "uplink": 0, "downlink": 0}
     assert ledger.floats()["client_client"] == 9 * expected
-    assert Costs(50).total(ledger) == pytest.approx(T * method.iteration_cost(network, 1, Costs(50)))
-    # one by one, some clients have begun the next iteration when the last one ends this one: that counts later
+    assert Costs(50).total(ledger) == pytest.approx(
+        T * method.iteration_cost(network, 1, Costs(50))
+    )
+    # one by one, some clients have begun the next iteration when the last one ends this one: that
+    # counts later
     next(itertools.islice(LocalEngine(start(case, method), messages).run(), T, None))
     assert messages.messages() == ledger.messages()
     assert messages.floats() == ledger.floats()
@@ -93,7 +98,13 @@ def test_two_messages_per_link_and_iteration_are_sent_and_charged(network) -> No
 @pytest.mark.parametrize("network", ["path", "complete", "star"])
 def test_it_reaches_the_closed_form_of_ridge(variant: str, network: str) -> None:
     data = synthetic("ridge", samples=60, features=30, clients=6, seed=4)
-    run = train(data, Glm("ridge", alpha=2.0), network, DCPA(variant=variant), Stop(gap=1e-13, iterations=20_000))
+    run = train(
+        data,
+        Glm("ridge", alpha=2.0),
+        network,
+        DCPA(variant=variant),
+        Stop(gap=1e-13, iterations=20_000),
+    )
     X = np.hstack(data.blocks)
     best = np.linalg.solve(X.T @ X + 2.0 * np.eye(30), X.T @ data.labels)
     np.testing.assert_allclose(run.coefficients, best, atol=1e-5)
@@ -115,14 +126,18 @@ def test_one_client_alone_works_too() -> None:
 
 
 @pytest.mark.parametrize("method", [DCPA(), TreeCG()], ids=["dcpa", "tree-cg"])
-def test_the_baselines_without_a_server_make_one_step_an_iteration_on_all_samples(method: Method) -> None:
+def test_the_baselines_without_a_server_make_one_step_an_iteration_on_all_samples(
+    method: Method,
+) -> None:
     assert (method.local_updates, method.batch) == (1, None)
     assert (method.has_server, method.gradient_steps) == (False, False)
 
 
 def test_too_large_a_step_is_told_without_a_limit_that_does_not_apply() -> None:
     data = make_data(MODELS[0], 20, [5, 3], seed=5)
-    run = train(data, MODELS[0], "path", DCPA(stepsize=50.0, dual_stepsize=1.0), Stop(iterations=500))
+    run = train(
+        data, MODELS[0], "path", DCPA(stepsize=50.0, dual_stepsize=1.0), Stop(iterations=500)
+    )
     assert run.status == "diverged"
     assert "likely to work up to" in run.message
     assert "client alone" not in run.message

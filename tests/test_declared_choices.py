@@ -22,7 +22,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def experiment(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text(encoding="utf-8"))
+    content: dict[str, Any] = yaml.safe_load(
+        (ROOT / "experiments" / f"{name}.yaml").read_text(encoding="utf-8")
+    )
     return content
 
 
@@ -50,9 +52,17 @@ def test_variant_b_of_dcpa_has_no_consensus_stepsize() -> None:
     assert "μ_x" in declared(11)
     with pytest.raises(ConfigError, match="belongs to variant A"):
         DCPA(consensus_stepsize=3e-2)
-    curves = [c for name in FIGURES for c in experiment(name)["curves"].values() if c["method"]["kind"] == "dcpa"]
+    curves = [
+        c
+        for name in FIGURES
+        for c in experiment(name)["curves"].values()
+        if c["method"]["kind"] == "dcpa"
+    ]
     assert curves
-    assert all("consensus_stepsize" not in c["method"] and c["method"].get("variant", "B") == "B" for c in curves)
+    assert all(
+        "consensus_stepsize" not in c["method"] and c["method"].get("variant", "B") == "B"
+        for c in curves
+    )
 
 
 def test_the_ridge_generator() -> None:
@@ -66,10 +76,14 @@ def test_the_ridge_generator() -> None:
 
 
 @pytest.mark.parametrize(("p", "seed", "connectivity"), [(0.4, 34, 7.7), (0.2, 21, 1.4)])
-def test_random_networks_are_those_nearest_to_the_papers(p: float, seed: int, connectivity: float) -> None:
+def test_random_networks_are_those_nearest_to_the_papers(
+    p: float, seed: int, connectivity: float
+) -> None:
     assert f"{seed} (p = {p})" in declared(17)
     clients = [f"c{k}" for k in range(40)]
-    found = [algebraic_connectivity(make_network("erdos-renyi", clients, p=p, seed=s)) for s in range(60)]
+    found = [
+        algebraic_connectivity(make_network("erdos-renyi", clients, p=p, seed=s)) for s in range(60)
+    ]
     assert int(np.argmin(np.abs(np.array(found) - connectivity))) == seed
 
 
@@ -80,7 +94,9 @@ def test_seeds_of_the_convex_figures_draw_neither_data_nor_networks() -> None:
             continue
         problem, cases = content["problem"], content["cases"].values()
         assert "synthetic" not in problem["data"] or problem["data"]["seed"] == 0
-        networks = [case["changes"]["network"] for case in cases if "network" in case.get("changes", {})]
+        networks = [
+            case["changes"]["network"] for case in cases if "network" in case.get("changes", {})
+        ]
         assert all("seed" in network for network in networks if network["kind"] == "erdos-renyi")
 
 
@@ -91,10 +107,18 @@ def test_settings_that_the_paper_does_not_give() -> None:
     path80 = experiment("path80")
     hops = [path80["curves"][name]["method"]["hops"] for name in path80["cases"]["hops"]["curves"]]
     assert f"S = {', '.join(map(str, hops))}." in said
-    path40 = [c["method"] for c in experiment("path40-ratios")["curves"].values() if c["method"]["kind"] == "mtcd"]
+    path40 = [
+        c["method"]
+        for c in experiment("path40-ratios")["curves"].values()
+        if c["method"]["kind"] == "mtcd"
+    ]
     assert {m["hops"] for m in path40} == {32}
     assert f"S = 32, Γ = {', '.join(str(m['tokens']) for m in path40)}." in said
-    for name, key, most in (("tokens", "tokens", 16), ("hops", "hops", 64), ("local-updates", "local_updates", 2500)):
+    for name, key, most in (
+        ("tokens", "tokens", 16),
+        ("hops", "hops", 64),
+        ("local-updates", "local_updates", 2500),
+    ):
         curves = experiment(f"ablation-{name}")["curves"].values()
         assert max(c["method"][key] for c in curves) == most
         assert f"up to {most}" in said

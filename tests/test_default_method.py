@@ -1,4 +1,5 @@
-"""The method that is taken where none is given: one function for Python, the command line and the estimators."""
+"""The method that is taken where none is given: one function for Python, the command line and the
+estimators."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ TOUR = mtcd.STCD(walk="tour")
 
 DATA: dict[str, Any] = {"synthetic": "logistic", "samples": 60, "features": 8, "clients": 4}
 TREES = mtcd.Trees("logistic", min_samples=5)
-MIXED = mtcd.Mixed("logistic", {"client_0": "linear", "client_1": "trees", "client_2": "trees", "client_3": "linear"})
+MIXED = mtcd.Mixed(
+    "logistic",
+    {"client_0": "linear", "client_1": "trees", "client_2": "trees", "client_3": "linear"},
+)
 
 
 def made(**changes: Any) -> Any:
@@ -46,7 +50,9 @@ def trained(model: Any, network: Any = "complete", **more: Any) -> mtcd.Run:
     ],
     ids=["smooth", "weighted", "l1", "trees", "mixed"],
 )
-def test_train_takes_the_method_of_the_model_and_says_which(model: Any, method: Method, tmp_path: Path) -> None:
+def test_train_takes_the_method_of_the_model_and_says_which(
+    model: Any, method: Method, tmp_path: Path
+) -> None:
     run, asked = trained(model), trained(model, method=method)
     assert run.history["objective"].tolist() == asked.history["objective"].tolist()
     assert run.method == method.describe()
@@ -65,7 +71,9 @@ def test_without_a_model_it_is_that_of_ridge() -> None:
 @pytest.mark.parametrize("network", ["path", "complete", "empty"])
 @pytest.mark.parametrize("l1", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["logistic", "multinomial"])
-def test_the_default_reaches_the_optimum_on_any_network(kind: str, l1: float, network: str, clients: int) -> None:
+def test_the_default_reaches_the_optimum_on_any_network(
+    kind: str, l1: float, network: str, clients: int
+) -> None:
     data = mtcd.synthetic(kind, 60, 8, clients, seed=3)
     model = mtcd.Glm(kind, l1=l1, l2=1.0, intercept=True)
     run = mtcd.train(data, model, network, stop=mtcd.Stop(gap=1e-5, iterations=50_000))
@@ -89,7 +97,11 @@ def test_the_default_goes_with_clients_that_leave_and_with_a_start() -> None:
 @pytest.mark.parametrize(
     ("privacy", "model", "method"),
     [
-        (mtcd.Privacy(mode="sealed"), mtcd.Glm("logistic", l2=1.0), "Sealed tours, M=20, key at the label holder"),
+        (
+            mtcd.Privacy(mode="sealed"),
+            mtcd.Glm("logistic", l2=1.0),
+            "Sealed tours, M=20, key at the label holder",
+        ),
         (
             mtcd.Privacy(mode="sealed", dp=mtcd.DP(epsilon=3.0, tours=3)),
             mtcd.Glm("logistic", l2=1.0),
@@ -101,7 +113,9 @@ def test_the_default_goes_with_clients_that_leave_and_with_a_start() -> None:
     ],
     ids=["sealed", "dp", "masked", "double-masked", "masked trees"],
 )
-def test_privacy_takes_a_method_that_can_keep_it(privacy: mtcd.Privacy, model: Any, method: str) -> None:
+def test_privacy_takes_a_method_that_can_keep_it(
+    privacy: mtcd.Privacy, model: Any, method: str
+) -> None:
     run = mtcd.train(made(), model, privacy=privacy, stop=mtcd.Stop(iterations=2))
     assert run.method == method
     assert run.notes[0] == f"No method was given: {method} was taken."
@@ -110,7 +124,9 @@ def test_privacy_takes_a_method_that_can_keep_it(privacy: mtcd.Privacy, model: A
 def test_a_split_network_needs_a_step_size() -> None:
     nn = pytest.importorskip("torch").nn
     nets = mtcd.SplitModel({f"client_{k}": nn.Linear(2, 2) for k in range(4)}, nn.Linear(8, 2))
-    with pytest.raises(ConfigError, match=r"give a number for split networks, such as method=mtcd\.MTCD\(stepsize="):
+    with pytest.raises(
+        ConfigError, match=r"give a number for split networks, such as method=mtcd\.MTCD\(stepsize="
+    ):
         mtcd.train(made(), nets)
 
 
@@ -120,11 +136,24 @@ def test_a_split_network_needs_a_step_size() -> None:
         ({"kind": "logistic", "l2": 1}, {}, CONJUGATE),
         ({"kind": "logistic", "l1": 0.3}, {}, MOMENTUM),
         ({"kind": "trees", "loss": "logistic"}, {}, TOUR),
-        ({"kind": "mixed", "loss": "logistic", "parties": {"client_0": "linear"}, "default": "trees"}, {}, TOUR),
+        (
+            {
+                "kind": "mixed",
+                "loss": "logistic",
+                "parties": {"client_0": "linear"},
+                "default": "trees",
+            },
+            {},
+            TOUR,
+        ),
         ({"kind": "split", "client": "mlp"}, {}, mtcd.MTCD()),
         ({"kind": "logistic", "l2": 1}, {"network": {"kind": "empty"}}, mtcd.MTCD()),
         ({"kind": "logistic", "l2": 1}, {"method": {}}, mtcd.MTCD()),
-        ({"kind": "logistic", "l2": 1}, {"method": {"local_updates": 3}}, mtcd.MTCD(local_updates=3)),
+        (
+            {"kind": "logistic", "l2": 1},
+            {"method": {"local_updates": 3}},
+            mtcd.MTCD(local_updates=3),
+        ),
         ({"kind": "logistic", "l2": 1}, {"method": {"kind": "stcd"}}, mtcd.STCD()),
     ],
 )
@@ -148,10 +177,23 @@ def test_the_command_line_says_which_and_writes_it_into_the_folder(
     shown = " ".join(capsys.readouterr().err.split())
     taken = CONJUGATE if network == "path" else mtcd.MTCD()
     assert f"No method was given: {taken.describe()} was taken" in shown
-    assert mtcd.load_run(tmp_path / "run").notes[0].startswith(f"No method was given: {taken.describe()}")
+    assert (
+        mtcd.load_run(tmp_path / "run")
+        .notes[0]
+        .startswith(f"No method was given: {taken.describe()}")
+    )
 
     # the folder has the method in full: training with its config repeats the run
-    assert command("train", str(tmp_path / "run" / "config.yaml"), "--out", str(tmp_path / "again"), "--json") == 0
+    assert (
+        command(
+            "train",
+            str(tmp_path / "run" / "config.yaml"),
+            "--out",
+            str(tmp_path / "again"),
+            "--json",
+        )
+        == 0
+    )
     summary = outcome(capsys)
     assert summary["method"] == taken.describe()
     assert not any("No method" in note for note in summary["notes"])
@@ -169,7 +211,10 @@ def test_a_path_takes_one_method_that_suits_its_penalty(tmp_path: Path) -> None:
     content = {"data": DATA, "model": {"kind": "logistic"}, "stop": {"iterations": 12}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(content))
     out = tmp_path / "path"
-    assert command("path", str(tmp_path / "c.yaml"), "--over", "model.l1=0.5,0.1", "--out", str(out)) == 0
+    assert (
+        command("path", str(tmp_path / "c.yaml"), "--over", "model.l1=0.5,0.1", "--out", str(out))
+        == 0
+    )
     assert yaml.safe_load((out / "config.yaml").read_text())["method"]["acceleration"] == "momentum"
 
 
@@ -204,11 +249,16 @@ FEDERATION: dict[str, Any] = {
         ({"server": "127.0.0.1:7000"}, mtcd.MTCD()),
         ({"method": {"local_updates": 5}}, mtcd.STCD(local_updates=5)),
         ({"privacy": {"mode": "sealed"}}, mtcd.STCD(walk="tour").sealed()),
-        ({"privacy": {"mode": "sealed"}, "server": "127.0.0.1:7000"}, mtcd.MTCD(walk="tour").sealed()),
+        (
+            {"privacy": {"mode": "sealed"}, "server": "127.0.0.1:7000"},
+            mtcd.MTCD(walk="tour").sealed(),
+        ),
         ({"privacy": {"aggregation": "masked"}, "server": "127.0.0.1:7000"}, mtcd.SVFL().masked()),
     ],
 )
-def test_federations_have_methods_that_go_on_without_a_party(more: dict[str, Any], method: Method) -> None:
+def test_federations_have_methods_that_go_on_without_a_party(
+    more: dict[str, Any], method: Method
+) -> None:
     assert method_of(check_keys(FEDERATION | more, "f.yaml"))[0] == method
 
 

@@ -1,4 +1,5 @@
-"""Defaults: those that docs/config.md states, which are those of a config, are those of the classes too."""
+"""Defaults: those that docs/config.md states, which are those of a config, are those of the classes
+too."""
 
 import re
 from pathlib import Path
@@ -18,19 +19,33 @@ METHODS = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
 
 
 def documented(section: str) -> dict[str, tuple[str, Any]]:
-    """The keys of a section that have a default in its table: which methods they are for, and the default."""
+    """The keys of a section that have a default in its table: which methods they are for, and the
+    default."""
     text = CONFIG.split(f"<!-- from the code: keys {section} -->")[1].split("<!-- end -->")[0]
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
     methods = section == "MethodSection"
-    cells = [(row[0].strip("| `"), row[1] if methods else "", row[3 if methods else 2]) for row in rows]
-    return {key: (kinds, yaml.safe_load(text.strip("`"))) for key, kinds, text in cells if text.startswith("`")}
+    cells = [
+        (row[0].strip("| `"), row[1] if methods else "", row[3 if methods else 2]) for row in rows
+    ]
+    return {
+        key: (kinds, yaml.safe_load(text.strip("`")))
+        for key, kinds, text in cells
+        if text.startswith("`")
+    }
 
 
 def documented_settings() -> list[tuple[str, str, Any]]:
     """Kind, key and default of the settings of methods."""
     stated = documented("MethodSection")
-    found = [(kind, key, value) for key, (kinds, value) in stated.items() for kind in METHODS if kind in kinds]
-    assert {"local_updates", "hops", "first_pass", "transport", "local_solver"} <= {key for _, key, _ in found}
+    found = [
+        (kind, key, value)
+        for key, (kinds, value) in stated.items()
+        for kind in METHODS
+        if kind in kinds
+    ]
+    assert {"local_updates", "hops", "first_pass", "transport", "local_solver"} <= {
+        key for _, key, _ in found
+    }
     return found
 
 
@@ -69,11 +84,14 @@ def test_models_and_costs_have_the_documented_defaults() -> None:
     ],
 )
 def test_networks_have_the_documented_defaults(row: str, name: str, needed: dict[str, Any]) -> None:
-    """A network that is made without settings prints as the one with the settings that the row states."""
+    """A network that is made without settings prints as the one with the settings that the row
+    states."""
     nets = pytest.importorskip("mtcd.models.splitnet.nets")
     (cell,) = re.findall(rf"^\| `{row}` \|(.*)\|$", CONFIG, flags=re.MULTILINE)
     settings = re.search(rf"`{name}`: ((?:`\w+` \([^)]*\)(?:, )?)+)", cell)
     assert settings is not None
-    stated = {key: yaml.safe_load(text) for key, text in re.findall(r"`(\w+)` \(([^)]*)\)", settings[1])}
+    stated = {
+        key: yaml.safe_load(text) for key, text in re.findall(r"`(\w+)` \(([^)]*)\)", settings[1])
+    }
     make = (nets.NETS if row == "client_settings" else nets.FUSIONS)[name]
     assert repr(make(**needed)) == repr(make(**needed, **stated))

@@ -28,7 +28,8 @@ def test_many_steps_are_as_many_single_ones(shape: tuple[int, int], zeros: str, 
     together, alone = score.copy(), score.copy()
     theta = client.local_update(start, together, LocalUpdates(5, eta, majorise=majorise))
     one_by_one, curvature = start, 0.25 if majorise else 1.0
-    slope = client.local_update(start, alone.copy(), LocalUpdates(1, eta))  # the first step is that on f itself
+    # the first step is that on f itself
+    slope = client.local_update(start, alone.copy(), LocalUpdates(1, eta))
     gradient = (start - slope) / eta
     for _ in range(5):
         step = -eta * gradient

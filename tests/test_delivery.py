@@ -1,4 +1,5 @@
-"""Exactly-once delivery: whatever is lost, duplicated, delayed or crashes, the training is the same, bit for bit."""
+"""Exactly-once delivery: whatever is lost, duplicated, delayed or crashes, the training is the
+same, bit for bit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +38,9 @@ EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 
 
 def making_parties(name: str, network: str = "cycle") -> Callable[[], Parties]:
-    return lambda: METHODS[name].parties(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
+    return lambda: METHODS[name].parties(
+        MODEL.problem(DATA), make_network(network, DATA.clients), 7
+    )
 
 
 def moments_without_faults(parties: Parties, most: int) -> dict[int, tuple[Any, float]]:
@@ -51,8 +54,8 @@ def moments_without_faults(parties: Parties, most: int) -> dict[int, tuple[Any, 
 def assert_same(name: str, world: World, most: int = 200) -> None:
     """All moments told are those of a training without faults, bit for bit.
 
-    Where tokens cross, what they tell of the sync is added up in the order of their visits, in any engine: then the
-    penalty is the same but for rounding, and with 'visitors' so is the aggregate.
+    Where tokens cross, what they tell of the sync is added up in the order of their visits, in any
+    engine: then the penalty is the same but for rounding, and with 'visitors' so is the aggregate.
     """
     expected = moments_without_faults(world.make_parties(), most)
     for message in world.reports:
@@ -87,11 +90,17 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 def server_world(name: str, seed: int) -> World:
     def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         return iteration_party(
-            number, parties.server if number == SERVER else parties.clients[number], journal, parties.opening
+            number,
+            parties.server if number == SERVER else parties.clients[number],
+            journal,
+            parties.opening,
         )
 
     return World(
-        making_parties(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING
+        making_parties(name, "complete" if name == "clusters" else "cycle"),
+        seed,
+        make=make,
+        faults=EVERYTHING,
     )
 
 

@@ -1,4 +1,5 @@
-"""Envelopes and acks as bytes: they come back as they were, and whatever is done to them is refused or sound."""
+"""Envelopes and acks as bytes: they come back as they were, and whatever is done to them is refused
+or sound."""
 
 from collections import Counter
 from dataclasses import replace
@@ -67,7 +68,9 @@ class Wired(World):
             thing = decode_ack(frame, replace(self.wire, sender=thing.to, receiver=thing.sender))
         else:
             frame = encode_envelope(thing, RUN)
-            thing = decode_envelope(bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to))
+            thing = decode_envelope(
+                bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to)
+            )
         assert pack(thing) == data
         assert len(frame) <= largest_envelope(self.wire)
         super().arrive(thing, data)
@@ -75,7 +78,12 @@ class Wired(World):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_trainings_travel_as_bytes(name: str) -> None:
-    world = Wired(making_parties(name), 3, make=recovering(name, "cycle"), faults=Faults(loss=0.05, duplicate=0.1))
+    world = Wired(
+        making_parties(name),
+        3,
+        make=recovering(name, "cycle"),
+        faults=Faults(loss=0.05, duplicate=0.1),
+    )
     world.wire = expected(name)
     while len(world.reports) < 12:
         world.step()
@@ -89,13 +97,18 @@ def test_trainings_travel_as_bytes(name: str) -> None:
 
 
 def envelope(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Envelope:
-    return Envelope(sender, to, 5, iteration, 1, TERMS, Message(sender, to, payload), frozenset({2, 4}))
+    return Envelope(
+        sender, to, 5, iteration, 1, TERMS, Message(sender, to, payload), frozenset({2, 4})
+    )
 
 
 @cache
 def frames() -> list[tuple[bytes, Bounds]]:
     """Of every kind, with and without a server."""
-    lone, optimal = expected("stcd"), replace(expected("clusters"), past=len(DATA.clients), products=2)
+    lone, optimal = (
+        expected("stcd"),
+        replace(expected("clusters"), past=len(DATA.clients), products=2),
+    )
     z = np.ones(12)
     past = {0: np.ones(2), 4: np.full(2, 0.5)}
     with_server = [
@@ -112,7 +125,9 @@ def frames() -> list[tuple[bytes, Bounds]]:
         envelope(Release(9)),
     ]
     found = [(encode_envelope(one, RUN), optimal) for one in with_server]
-    found.append((encode_envelope(envelope(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters")))
+    found.append(
+        (encode_envelope(envelope(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters"))
+    )
     found += [(encode_envelope(one, RUN), lone) for one in without]
     found.append((encode_ack(Ack(2, 3, 8, TERMS), RUN), lone))
     found.append((encode_ack(Ack(2, SERVER, 8, {}), RUN), optimal))
@@ -126,7 +141,11 @@ def verdict(frame: bytes, wire: Bounds) -> str:
         try:
             thing = read(frame, wire)
         except WireError as error:
-            seen.append("refused" if error.field == "version" or not tells_numbers(error) else "tells numbers")
+            seen.append(
+                "refused"
+                if error.field == "version" or not tells_numbers(error)
+                else "tells numbers"
+            )
             continue
         assert write(thing, RUN) == frame  # type: ignore[operator]  # there is one way to say a thing
         assert 0 <= thing.sequence < 2**48
@@ -146,7 +165,9 @@ def verdict(frame: bytes, wire: Bounds) -> str:
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
     kinds = {int.from_bytes(frame[12:14], "little") for frame, _ in frames()}
-    assert kinds >= {s.number for kind, s in SCHEMAS.items() if kind.__module__.startswith("mtcd.federation")}
+    assert kinds >= {
+        s.number for kind, s in SCHEMAS.items() if kind.__module__.startswith("mtcd.federation")
+    }
     assert {verdict(frame, wire) for frame, wire in frames()} == {"sound"}
 
 
@@ -155,7 +176,11 @@ def test_every_word_replaced_by_every_extreme_and_every_truncation() -> None:
     for frame, wire in frames():
         for at in range(0, len(frame), 8):
             for word in WORDS:
-                seen[verdict(frame[:at] + word.to_bytes(8, "little", signed=True) + frame[at + 8 :], wire)] += 1
+                seen[
+                    verdict(
+                        frame[:at] + word.to_bytes(8, "little", signed=True) + frame[at + 8 :], wire
+                    )
+                ] += 1
         for end in range(len(frame)):
             assert verdict(frame[:end], wire) == "refused"
         assert verdict(frame + bytes(8), wire) == "refused"
@@ -189,7 +214,9 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(data: st.DataObject)
         (envelope(Cancelled(2), 0, 1, iteration=2)._replace(term=2**50), "delivery"),
     ],
 )
-def test_envelopes_outside_the_plan_are_refused_by_the_name_of_the_field(wrong: Envelope, field: str) -> None:
+def test_envelopes_outside_the_plan_are_refused_by_the_name_of_the_field(
+    wrong: Envelope, field: str
+) -> None:
     with pytest.raises(WireError) as refused:
         decode_envelope(encode_envelope(wrong, RUN), expected("clusters"))
     assert refused.value.field == field
@@ -197,11 +224,18 @@ def test_envelopes_outside_the_plan_are_refused_by_the_name_of_the_field(wrong: 
 
 def test_nobody_writes_envelopes_or_gives_acks_for_another() -> None:
     wire = expected("clusters")
-    frame, ack = encode_envelope(envelope(Cancelled(0), 2, 1), RUN), encode_ack(Ack(1, 2, 5, {}), RUN)
+    frame, ack = (
+        encode_envelope(envelope(Cancelled(0), 2, 1), RUN),
+        encode_ack(Ack(1, 2, 5, {}), RUN),
+    )
     assert decode_envelope(frame, replace(wire, sender=2, receiver=1)).sender == 2
     assert decode_ack(ack, replace(wire, sender=2, receiver=1)) == Ack(1, 2, 5, {})
     for read, data in ((decode_envelope, frame), (decode_ack, ack)):
-        for wrong in (replace(wire, sender=3), replace(wire, receiver=2), replace(wire, run="other")):
+        for wrong in (
+            replace(wire, sender=3),
+            replace(wire, receiver=2),
+            replace(wire, run="other"),
+        ):
             with pytest.raises(WireError):
                 read(data, wrong)
 
@@ -211,7 +245,10 @@ def test_what_cannot_be_sent_is_refused() -> None:
         with pytest.raises(WireError, match="status"):
             encode_envelope(envelope(End(status, 0, 0)), RUN)
     with pytest.raises(WireError, match="terms"):
-        encode_envelope(envelope(Prepare(1, 2, False))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1)), RUN)
+        encode_envelope(
+            envelope(Prepare(1, 2, False))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1)),
+            RUN,
+        )
 
 
 @pytest.mark.parametrize(("length", "sound"), [(0, False), (1, True), (32, True), (33, False)])
@@ -226,7 +263,9 @@ def test_a_status_has_1_to_32_letters(length: int, sound: bool) -> None:
             Status().named("status").read(reader)
 
 
-def test_more_terms_than_a_party_can_send_are_refused_on_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_terms_than_a_party_can_send_are_refused_on_arrival(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     too_many = envelope(Release(1))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1))
     with monkeypatch.context() as patch:
         patch.setattr(codecs, "MOST_TERMS", MOST_TERMS + 1)  # of a sender with another limit
@@ -238,7 +277,9 @@ def test_more_terms_than_a_party_can_send_are_refused_on_arrival(monkeypatch: py
 def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
     optimal = replace(expected("clusters"), past=len(DATA.clients), products=2)
     for t, sound in ((5, True), (6, False), (7, False)):
-        frame = encode_envelope(envelope(End("iterations", 6, 18, {2: np.ones(2), t: np.ones(2)}), SERVER, 1, 6), RUN)
+        frame = encode_envelope(
+            envelope(End("iterations", 6, 18, {2: np.ones(2), t: np.ones(2)}), SERVER, 1, 6), RUN
+        )
         if sound:
             assert decode_envelope(frame, optimal).message.payload.past.keys() == {2, t}
         else:
@@ -248,7 +289,9 @@ def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
 
 
 def test_every_payload_of_the_envelopes_is_a_control_payload() -> None:
-    assert {kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__} == codecs.CONTROL_PAYLOADS
+    assert {
+        kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__
+    } == codecs.CONTROL_PAYLOADS
     released = decode_envelope(encode_envelope(envelope(Release(9)), RUN), expected("stcd"))
     assert type(released.message.payload) in codecs.CONTROL_PAYLOADS
 
@@ -259,11 +302,15 @@ def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
     assert MTCD(tokens=2, hops=3, stepsize=0.1, batch=4).bounds(RUN, network, 0, 12, 1).hops == 3
 
 
-def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_largest_message() -> None:
+def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_largest_message() -> (
+    None
+):
     bounds = expected("stcd")
     full = envelope(Prepare(1, 2, False))._replace(
         terms=dict.fromkeys(range(MOST_TERMS), 1), avoid=frozenset(range(bounds.clients))
     )
-    around = len(encode_envelope(full, RUN)) - len(b"".join(encode_parts(full.message, Header(RUN, 0, 1, 0, 0))))
+    around = len(encode_envelope(full, RUN)) - len(
+        b"".join(encode_parts(full.message, Header(RUN, 0, 1, 0, 0)))
+    )
     assert largest_envelope(bounds) == largest(with_control(bounds)) + around
     assert decode_envelope(encode_envelope(full, RUN), bounds).terms == full.terms

@@ -1,4 +1,5 @@
-"""The end of a training with reliable parties: all stop at one moment, with what a training in one process has then."""
+"""The end of a training with reliable parties: all stop at one moment, with what a training in one
+process has then."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,7 +44,9 @@ def recovering(name: str, network: str) -> Callable[[int, Parties, Journal], Rel
     def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         party: Any = parties.server if number == SERVER else parties.clients[number]
         if name == "stcd":
-            return make_reliable_party(number, parties, journal, make_network(network, DATA.clients))
+            return make_reliable_party(
+                number, parties, journal, make_network(network, DATA.clients)
+            )
         if name == "svfl":
             return waiting_party(number, parties, journal)
         return iteration_party(number, party, journal, parties.opening)
@@ -51,7 +54,9 @@ def recovering(name: str, network: str) -> Callable[[int, Parties, Journal], Rel
     return make
 
 
-def limited(make: Callable[[int, Parties, Journal], ReliableParty]) -> Callable[[int, Parties, Journal], ReliableParty]:
+def limited(
+    make: Callable[[int, Parties, Journal], ReliableParty],
+) -> Callable[[int, Parties, Journal], ReliableParty]:
     def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         reliable = make(number, parties, journal)
         reliable.limit = limit
@@ -60,7 +65,9 @@ def limited(make: Callable[[int, Parties, Journal], ReliableParty]) -> Callable[
     return made
 
 
-def in_process(parties: Parties, limit: Callable[[Any], str | None] = limit) -> tuple[list[np.ndarray], Ledger]:
+def in_process(
+    parties: Parties, limit: Callable[[Any], str | None] = limit
+) -> tuple[list[np.ndarray], Ledger]:
     ledger = Ledger()
     next(told for told in LocalEngine(parties, ledger).run() if limit(told))
     return parties.parameters(), ledger
@@ -101,7 +108,9 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
     held, ledger = in_process(world.make_parties())
     crossing = name in ("average", "visitors")
     for mine, theirs in zip(world.parameters(), held, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12 if crossing else 0, atol=1e-12 if crossing else 0)
+        np.testing.assert_allclose(
+            mine, theirs, rtol=1e-12 if crossing else 0, atol=1e-12 if crossing else 0
+        )
         assert np.abs(mine).max() > 0
     assert summed(world) == ledger
     for end in ends(world):
@@ -138,7 +147,9 @@ def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str)
 
 def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
     parties = making_parties("clusters", "complete")()
-    (envelope, *_) = iteration_party(SERVER, parties.server, MemoryJournal(), parties.opening).unacknowledged()
+    (envelope, *_) = iteration_party(
+        SERVER, parties.server, MemoryJournal(), parties.opening
+    ).unacknowledged()
     token = unpack(pack(envelope))
     ended = unpack(pack(envelope._replace(sequence=1, message=envelope.message)))
     ended.message.payload = End("stopped", 0, 0)
@@ -155,7 +166,9 @@ def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
 @pytest.mark.parametrize("name", ["stcd", "clusters", "average", "visitors", "mini-batch", "svfl"])
 def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, seed: int) -> None:
     network = "complete" if name == "clusters" else "cycle"
-    world = World(making_parties(name, network), seed, make=recovering(name, network), faults=EVERYTHING)
+    world = World(
+        making_parties(name, network), seed, make=recovering(name, network), faults=EVERYTHING
+    )
     for _ in range(300 + 17 * seed):
         world.step()
     world.faults = Faults()
@@ -221,7 +234,9 @@ def test_a_client_that_cannot_pass_a_token_on_has_it_regenerated() -> None:
     server.deliver(unpack(pack(stuck._replace(sequence=1))))  # of a term that is over
     assert server.terms == {0: SPECULATIVE_TERMS}
     client.deliver(unpack(pack(server.unacknowledged()[-1]._replace(to=client.number))))
-    assert envelope.to not in {one.to for one in client.unacknowledged() if isinstance(one.message.payload, Token)}
+    assert envelope.to not in {
+        one.to for one in client.unacknowledged() if isinstance(one.message.payload, Token)
+    }
 
 
 @pytest.mark.long
@@ -238,7 +253,9 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
         reliable.limit = lambda told: "seconds" if seed % 2 and told.iteration > late else None
         return reliable
 
-    world = World(lambda: method.parties(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING)
+    world = World(
+        lambda: method.parties(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING
+    )
     while not all(ends(world)):
         world.step()
         if world.time > 500 and world.random.random() < 0.002 and world.parties:
@@ -257,8 +274,11 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_who_finds_that_the_time_is_up_names_an_iteration_and_stops_there_itself(alone: bool) -> None:
-    """So many iterations later as there are clients; that the time is still up does not stop it any sooner."""
+def test_who_finds_that_the_time_is_up_names_an_iteration_and_stops_there_itself(
+    alone: bool,
+) -> None:
+    """So many iterations later as there are clients; that the time is still up does not stop it any
+    sooner."""
     graph = make_network("path", DATA.clients)
 
     def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:

@@ -1,4 +1,5 @@
-"""Journals: the last commit comes back, whatever happens to the process, and a damaged file is refused."""
+"""Journals: the last commit comes back, whatever happens to the process, and a damaged file is
+refused."""
 
 import os
 from functools import partial
@@ -41,7 +42,9 @@ def test_files_keep_the_last_commit(tmp_path: Path, sync: bool) -> None:
 
 @pytest.mark.parametrize("at", [9, FIELDS.size - 1, HEADER - 1, HEADER + 1, -1])
 @pytest.mark.parametrize("cut", [False, True])
-def test_damage_to_the_header_the_text_or_the_arrays_is_noticed(at: int, cut: bool, tmp_path: Path) -> None:
+def test_damage_to_the_header_the_text_or_the_arrays_is_noticed(
+    at: int, cut: bool, tmp_path: Path
+) -> None:
     FileJournal(tmp_path / "journal").commit({"a": 1, "large": np.arange(600.0)})
     path = tmp_path / "journal.1"
     whole = bytearray(path.read_bytes())
@@ -73,7 +76,9 @@ def test_a_journal_of_another_version_is_told_as_such(tmp_path: Path) -> None:
     slot = tmp_path / "journal.1"
     data = slot.read_bytes().replace(MAGIC, b"MTCDJRN2")
     slot.write_bytes(data[: FIELDS.size] + CHECK.pack(crc32(data[: FIELDS.size])) + data[HEADER:])
-    with pytest.raises(MtcdError, match=f"of journal format '2', and this version of mtcd reads '{JOURNAL_FORMAT}'"):
+    with pytest.raises(
+        MtcdError, match=f"of journal format '2', and this version of mtcd reads '{JOURNAL_FORMAT}'"
+    ):
         FileJournal(tmp_path / "journal").last()
 
 
@@ -89,7 +94,9 @@ def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) 
         old, new = contents[n - 1][slot] if n else b"", contents[n][slot]
         for written in (*range(0, 200), *range(200, len(new) - HEADER, 61)):
             body = new[HEADER : HEADER + written]
-            torn = (old[:HEADER] or bytes(HEADER if written else 0)) + body + old[HEADER + written :]
+            torn = (
+                (old[:HEADER] or bytes(HEADER if written else 0)) + body + old[HEADER + written :]
+            )
             journal.paths[slot].write_bytes(torn)
             journal.paths[1 - slot].write_bytes(contents[n][1 - slot])
             found = FileJournal(path).last()
@@ -100,9 +107,12 @@ def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("other", "damaged"), [(b"", False), (bytes(HEADER), False), (bytes(HEADER) + b"new", False), (bytes(5), True)]
+    ("other", "damaged"),
+    [(b"", False), (bytes(HEADER), False), (bytes(HEADER) + b"new", False), (bytes(5), True)],
 )
-def test_a_file_without_a_header_was_in_its_first_commit(other: bytes, damaged: bool, tmp_path: Path) -> None:
+def test_a_file_without_a_header_was_in_its_first_commit(
+    other: bytes, damaged: bool, tmp_path: Path
+) -> None:
     FileJournal(tmp_path / "journal").commit({"a": 1})
     (tmp_path / "journal.0").write_bytes(other)
     if damaged:  # a header is written at once, and zeros before it are as long
@@ -112,17 +122,23 @@ def test_a_file_without_a_header_was_in_its_first_commit(other: bytes, damaged: 
         assert FileJournal(tmp_path / "journal").last() == {"a": 1}
 
 
-def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_goes_on_where_a_write_ended_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = FileJournal(tmp_path / "journal")
     real = os.pwritev
-    monkeypatch.setattr(os, "pwritev", lambda file, pieces, at: real(file, [b"".join(pieces)[:700]], at))
+    monkeypatch.setattr(
+        os, "pwritev", lambda file, pieces, at: real(file, [b"".join(pieces)[:700]], at)
+    )
     journal.commit({"z": np.arange(600.0)})
     np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(600.0))
     journal.commit({"z": np.arange(1000.0), "many": [np.full(2, k) for k in range(2000)]})
     back = FileJournal(tmp_path / "journal").last()
     np.testing.assert_array_equal(back["z"], np.arange(1000.0))
     assert [array[0] for array in back["many"]] == list(range(2000))
-    monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(MtcdError, match=r"could not be written: No space left"):
         journal.commit({"z": np.arange(1000.0)})
     np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(1000.0))
@@ -148,7 +164,9 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
             model.problem(data), make_network("cycle", data.clients), 0
         )
         party = parties.server if k == SERVER else parties.clients[k]
-        return ReliableParty(k, party, Wait(), FileJournal(tmp_path / f"{k}"), parties.opening, 3).resume()
+        return ReliableParty(
+            k, party, Wait(), FileJournal(tmp_path / f"{k}"), parties.opening, 3
+        ).resume()
 
     (envelope,) = reliable(SERVER).unacknowledged()
     first = reliable(envelope.to)
@@ -180,7 +198,8 @@ class Watched:
     ("sync", "calls"),
     [
         (False, ["pwritev", "pwrite"]),
-        (True, ["fsync", "pwritev", "fdatasync", "pwrite", "fdatasync"]),  # at first, the names of the files too
+        # at first, the names of the files too
+        (True, ["fsync", "pwritev", "fdatasync", "pwrite", "fdatasync"]),
     ],
 )
 def test_with_sync_the_content_is_on_the_disk_before_the_header_is_written(
@@ -203,7 +222,9 @@ def test_a_commit_of_more_pieces_than_one_write_takes_is_joined(
     for arrays_of_a_page in (1, 2, 3, 4):  # beside the piece of all that is small
         rows = [np.full(512, float(k)) for k in range(arrays_of_a_page)]
         journal.commit(rows)
-        assert [row.tobytes() for row in FileJournal(tmp_path / "journal").last()] == [row.tobytes() for row in rows]
+        assert [row.tobytes() for row in FileJournal(tmp_path / "journal").last()] == [
+            row.tobytes() for row in rows
+        ]
     assert watched.pieces == [2, 3, 1, 1]
 
 
@@ -211,7 +232,9 @@ def test_a_journal_that_is_closed_keeps_no_file_open(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "journal")
     journal.commit({"a": 1})
     opened = journal._files
-    assert [os.fstat(file).st_ino for file in opened] == [path.stat().st_ino for path in journal.paths]
+    assert [os.fstat(file).st_ino for file in opened] == [
+        path.stat().st_ino for path in journal.paths
+    ]
     journal.close()
     for file in opened:
         with pytest.raises(OSError, match="Bad file descriptor"):

@@ -1,4 +1,5 @@
-"""What a reliable party does without a policy of its own: for whom it waits, where it stops, whom it tells."""
+"""What a reliable party does without a policy of its own: for whom it waits, where it stops, whom
+it tells."""
 
 from itertools import permutations
 from types import SimpleNamespace
@@ -31,7 +32,9 @@ OPTIMAL = MTCD(tokens=2, hops=3, stepsize=0.01, combine="optimal")
 
 
 def reliable(method: Method, number: int, network: Network = CYCLE) -> ReliableParty:
-    return make_reliable_party(number, method.parties(MODEL.problem(DATA), network, 0), MemoryJournal(), network)
+    return make_reliable_party(
+        number, method.parties(MODEL.problem(DATA), network, 0), MemoryJournal(), network
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,9 @@ def test_for_whom_a_party_waits_and_what_it_says(
         party.peer_lost(k)
     assert party.policy.waits_for == waits_for
     said = ", ".join(NAMES[k] for k in sorted(waits_for, key=lambda k: NAMES[k]))
-    assert party.policy.waiting_reason(NAMES) == (f"Training waits for {said}." if waits_for else None)
+    assert party.policy.waiting_reason(NAMES) == (
+        f"Training waits for {said}." if waits_for else None
+    )
     for k in sorted(down):
         party.peer_found(k)
     assert party.policy.waits_for == frozenset()
@@ -70,7 +75,11 @@ def test_the_end_is_passed_on_to_neighbours_where_there_is_no_server_and_the_mem
 
 
 def test_a_party_that_is_asked_to_stop_does_so_at_the_next_report_unless_one_is_down() -> None:
-    client, server, lonely = reliable(WAITING, 0), reliable(OPTIMAL, SERVER), reliable(OPTIMAL, SERVER)
+    client, server, lonely = (
+        reliable(WAITING, 0),
+        reliable(OPTIMAL, SERVER),
+        reliable(OPTIMAL, SERVER),
+    )
     client.peer_lost(2)
     client.finish("stopped")  # it cannot know of the last sync
     server.finish("stopped")
@@ -132,7 +141,10 @@ def test_messages_are_cut_after_the_first_report_at_which_the_training_ends(
 
 def test_a_part_of_a_model_counts_by_its_iteration() -> None:
     policy = Reporting(99, ("stopped", 3))
-    policy.delivery.limit, policy.delivery.judge = lambda report: None, lambda report, status: status
+    policy.delivery.limit, policy.delivery.judge = (
+        lambda report: None,
+        lambda report, status: status,
+    )
     told = [Message(0, MONITOR, Part(i, np.zeros(1))) for i in (2, 3, 4)]
     assert policy.cut_at_end(told) == (told[:2], End("stopped", 0, 3))
 
@@ -166,7 +178,9 @@ def test_envelopes_to_each_party_are_numbered_from_0_on_in_their_order() -> None
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_in_whatever_order_envelopes_arrive_only_those_after_a_gap_are_listed(order: tuple[int, ...]) -> None:
+def test_in_whatever_order_envelopes_arrive_only_those_after_a_gap_are_listed(
+    order: tuple[int, ...],
+) -> None:
     client = plain_party()
     for count, sequence in enumerate(order, 1):
         envelope = Envelope(1, 0, sequence, 0, 0, {}, Message(1, 0, Cancelled(0)))
@@ -181,12 +195,23 @@ def test_in_whatever_order_envelopes_arrive_only_those_after_a_gap_are_listed(or
 def test_a_message_belongs_to_the_iteration_it_names_or_else_to_that_of_its_cause() -> None:
     client = plain_party(Message(0, 1, Begin()))
     cause = Envelope(1, 0, 0, 5, 0, {}, Message(1, 0, Begin()))
-    client.send([Message(0, 2, Begin()), Message(0, 2, Cancelled(3)), Message(0, 3, Cancelled(0))], cause)
-    assert [(one.to, one.iteration) for one in client.unacknowledged()] == [(1, 0), (2, 5), (2, 3), (3, 0)]
+    client.send(
+        [Message(0, 2, Begin()), Message(0, 2, Cancelled(3)), Message(0, 3, Cancelled(0))], cause
+    )
+    assert [(one.to, one.iteration) for one in client.unacknowledged()] == [
+        (1, 0),
+        (2, 5),
+        (2, 3),
+        (3, 0),
+    ]
 
 
 def test_arrays_take_their_wire_form_on_the_way_to_others_only() -> None:
     client = plain_party()
     transport: Any = SimpleNamespace(sent=lambda payload: Cancelled(payload.t + 1), state_fields=())
     client.party.transport = transport
-    assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [4, 5, 5]
+    assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [
+        4,
+        5,
+        5,
+    ]

@@ -21,7 +21,9 @@ from mtcd.protocol.token import NOTHING, Instruction, Tally, Token, Windows
 WHOLE = st.integers(-(2**63), 2**63)
 VALUES = st.recursive(
     st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(WHOLE | st.text(), inner),
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(WHOLE | st.text(), inner)
+    ),
 )
 
 
@@ -30,7 +32,12 @@ def test_plain_values_come_back(value) -> None:
     assert repr(unpack(pack(value))) == repr(value)  # 1 and 1.0 and True are not the same
 
 
-@given(st.lists(arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)), max_size=3))
+@given(
+    st.lists(
+        arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)),
+        max_size=3,
+    )
+)
 def test_arrays_come_back_bit_by_bit_and_can_be_written_to(given_arrays) -> None:
     back = unpack(pack({"x": given_arrays}))["x"]
     assert [(a.shape, a.tobytes()) for a in back] == [(a.shape, a.tobytes()) for a in given_arrays]
@@ -77,7 +84,9 @@ def test_what_is_not_listed_is_not_kept() -> None:
 def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
     z = np.arange(5000.0)
     envelope = Envelope(0, 1, 5, 2, 1, {}, Message(0, 1, Token(1, 2, 3, z, 0.1)))
-    data = pack({"outbox": [envelope], "passed": envelope, "z": z, "others": [np.ones(2), np.arange(4000)]})
+    data = pack(
+        {"outbox": [envelope], "passed": envelope, "z": z, "others": [np.ones(2), np.arange(4000)]}
+    )
     assert len(data) < z.nbytes + 4000 * 8 + 500
     back = unpack(data)
     assert back["passed"] is back["outbox"][0]
@@ -86,7 +95,9 @@ def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
     np.testing.assert_array_equal(back["others"][1], np.arange(4000))
 
 
-def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_words(tmp_path: Path) -> None:
+def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_words(
+    tmp_path: Path,
+) -> None:
     lengths = [1022, 1023, 1024, 1025, 1026, 1036]
     rows = [np.arange(n, dtype=np.float32) for n in lengths]
     assert [len(Writer().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]

@@ -1,4 +1,5 @@
-"""Dockerfile and compose file: everything that they name exists, and every command line is one of mtcd.
+"""Dockerfile and compose file: everything that they name exists, and every command line is one of
+mtcd.
 
 `make deploy-test` runs them.
 """
@@ -12,7 +13,16 @@ import pytest
 import yaml
 
 from command_lines import parsed
-from containers import DEPLOY, ROOT, Service, compose, health_command, instructions, services, stages
+from containers import (
+    DEPLOY,
+    ROOT,
+    Service,
+    compose,
+    health_command,
+    instructions,
+    services,
+    stages,
+)
 
 FEDERATION = yaml.safe_load((DEPLOY / "demo" / "federation.yaml").read_text())
 PLACES = {**FEDERATION["parties"], "server": FEDERATION["server"]}
@@ -76,17 +86,28 @@ def test_the_services_are_the_members_of_the_federation() -> None:
         (kit,) = [mount for mount in SERVICES[name].mounts if mount.target == str(given["kit"])]
         (kits,) = [mount for mount in SERVICES["kits"].mounts if mount.volume]
         assert Path(kits.target) / kit.subpath == out / name  # its own kit, and no other
-        assert SERVICES[name].settings["depends_on"] == {"kits": {"condition": "service_completed_successfully"}}
+        assert SERVICES[name].settings["depends_on"] == {
+            "kits": {"condition": "service_completed_successfully"}
+        }
 
 
 def test_the_builder_sees_what_is_copied_and_nothing_else() -> None:
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     kept = {line[1:] for line in lines if line.startswith("!")}
-    copied = {source for one in stages()["build"] if one.word == "COPY" for source in one.text.split()[:-1]}
+    copied = {
+        source
+        for one in stages()["build"]
+        if one.word == "COPY"
+        for source in one.text.split()[:-1]
+    }
     assert "*" in lines
     assert copied == kept
     assert all((ROOT / name).exists() for name in kept)
-    assert [pattern for pattern in lines if fnmatch.fnmatch("src/mtcd/__pycache__", pattern) and pattern != "*"]
+    assert [
+        pattern
+        for pattern in lines
+        if fnmatch.fnmatch("src/mtcd/__pycache__", pattern) and pattern != "*"
+    ]
 
 
 def test_the_last_stage_runs_as_nobody_special() -> None:
@@ -117,7 +138,9 @@ def test_the_extras_of_the_image_are_a_build_argument() -> None:
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert name == "EXTRAS"
     assert {"federation", "metrics"} <= set(default.split(",")) <= set(known)
-    (install,) = [one.text for one in stages()["build"] if one.word == "RUN" and "--constraint" in one.text]
+    (install,) = [
+        one.text for one in stages()["build"] if one.word == "RUN" and "--constraint" in one.text
+    ]
     assert install.endswith('[$EXTRAS]"')
     for stage in ("base", "build"):  # an argument is unknown in a stage that does not name it
         assert any(one.word == "ARG" and one.text.startswith("EXTRAS") for one in stages()[stage])

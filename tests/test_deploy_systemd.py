@@ -1,4 +1,5 @@
-"""The systemd unit: checked by systemd's own programs, its command line and its exit codes by ours."""
+"""The systemd unit: checked by systemd's own programs, its command line and its exit codes by
+ours."""
 
 import re
 import shutil
@@ -58,15 +59,21 @@ def test_the_service_may_do_little(host: Path) -> None:
     done = analyze(host, "security", "--offline=true", f"--threshold={MOST_EXPOSED}")
     assert done.returncode == 0, done.stdout[-300:]
     unit = host / "etc/systemd/system" / UNIT.name
-    unit.write_text(re.sub(r"^(Capability|SystemCall)\w+=.*\n", "", unit.read_text(), flags=re.MULTILINE))
-    assert analyze(host, "security", "--offline=true", f"--threshold={MOST_EXPOSED}").returncode != 0
+    unit.write_text(
+        re.sub(r"^(Capability|SystemCall)\w+=.*\n", "", unit.read_text(), flags=re.MULTILINE)
+    )
+    assert (
+        analyze(host, "security", "--offline=true", f"--threshold={MOST_EXPOSED}").returncode != 0
+    )
 
 
 @pytest.mark.skipif(shutil.which("systemd-sysusers") is None, reason="needs systemd-sysusers")
 def test_the_user_of_the_service_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     subprocess.run(
-        ["systemd-sysusers", f"--root={tmp_path}", UNITS / "mtcd.sysusers.conf"], check=True, capture_output=True
+        ["systemd-sysusers", f"--root={tmp_path}", UNITS / "mtcd.sysusers.conf"],
+        check=True,
+        capture_output=True,
     )
     name, *_, home, shell = (tmp_path / "etc/passwd").read_text().strip().split(":")
     assert [name] == values("User")
@@ -78,7 +85,9 @@ def test_the_command_line_is_one_of_mtcd(role: str) -> None:
     text, (command,) = UNIT.read_text(), values("ExecStart")
     (options,) = re.findall(r'MTCD_OPTIONS="(.*)"', text)
     known = {"$MTCD_ROLE": role, "%S": "/var/lib", "%i": "clinic_a"}
-    program, *words = command.replace("$MTCD_OPTIONS", options if role == "party" else "--metrics 9100").split()
+    program, *words = command.replace(
+        "$MTCD_OPTIONS", options if role == "party" else "--metrics 9100"
+    ).split()
     for name, value in known.items():
         words = [word.replace(name, value) for word in words]
     assert program.endswith("/mtcd")
@@ -90,6 +99,14 @@ def test_the_command_line_is_one_of_mtcd(role: str) -> None:
 
 def test_every_exit_code_is_restarted_or_not_on_purpose() -> None:
     """On failure, but neither after the end nor where a restart gives the same error again."""
-    (restart,), (stays,), (well,) = values("Restart"), values("RestartPreventExitStatus"), values("SuccessExitStatus")
+    (restart,), (stays,), (well,) = (
+        values("Restart"),
+        values("RestartPreventExitStatus"),
+        values("SuccessExitStatus"),
+    )
     assert restart == "on-failure"
-    assert {0, *map(int, f"{stays} {well}".split())} == set(EXIT_CODES["party"]) == set(EXIT_CODES["server"])
+    assert (
+        {0, *map(int, f"{stays} {well}".split())}
+        == set(EXIT_CODES["party"])
+        == set(EXIT_CODES["server"])
+    )

@@ -13,7 +13,9 @@ POSITIVE = st.floats(1e-6, 1e6)
 
 
 @given(POSITIVE, POSITIVE, st.sampled_from([WORST_END, WORST_NOISY_END]))
-def test_of_a_positive_objective_it_is_a_factor(start: float, objective: float, worst: float) -> None:
+def test_of_a_positive_objective_it_is_a_factor(
+    start: float, objective: float, worst: float
+) -> None:
     rule = Divergence(start, worst)
     assert rule.on_the_way(objective) == (objective > start + (HOPELESS - 1) * start)
     if abs(objective / (worst * start) - 1) > 2e-6:
@@ -37,4 +39,7 @@ def test_what_is_not_finite_has_diverged(objective: float) -> None:
 def test_mini_batches_and_networks_may_end_a_little_above_the_start() -> None:
     full, batches = STCD(stepsize=0.1), MTCD(stepsize=0.1, batch=5)
     assert [worst_end_of(full, linear) for linear in (True, False)] == [WORST_END, WORST_NOISY_END]
-    assert [worst_end_of(batches, linear) for linear in (True, False)] == [WORST_NOISY_END, WORST_NOISY_END]
+    assert [worst_end_of(batches, linear) for linear in (True, False)] == [
+        WORST_NOISY_END,
+        WORST_NOISY_END,
+    ]

@@ -26,7 +26,9 @@ RATES = {"fast": 0.05, "slow": 0.002}
 
 def dotted(**more: object) -> Results:
     """Two cases; the slow curve does not reach the target in the second."""
-    given = experiment({"path": {}, "cycle": {}}, {"fast": {}, "slow": {}}, **{"panels": PANELS, **DOTS, **more})
+    given = experiment(
+        {"path": {}, "cycle": {}}, {"fast": {}, "slow": {}}, **{"panels": PANELS, **DOTS, **more}
+    )
 
     def make(case: str, name: str):
         end = 200 if (case, name) == ("cycle", "slow") else 20_000
@@ -76,14 +78,17 @@ def test_the_legend_is_clear_of_the_small_print() -> None:
 def test_tables_count_to_every_target(tmp_path: Path) -> None:
     found = dotted()
     assert headings(found)[3:9] == [
-        f"{what} to {gap}" for gap in ("0.0001", "1e-06") for what in ("iterations", "messages", "cost R=100")
+        f"{what} to {gap}"
+        for gap in ("0.0001", "1e-06")
+        for what in ("iterations", "messages", "cost R=100")
     ]
     fast = entries(found, "path")[0]
     row = cells(found, fast)
     later = [float(cell.replace(",", "")) for cell in (row[3], row[6])]
     assert later[1] > later[0]
     written = {path.name for path in write_figure(found, tmp_path)}
-    assert written == {"dotted.png", "dotted.svg", "dotted.pdf", "dotted-table.csv"}  # there are no lines
+    # there are no lines
+    assert written == {"dotted.png", "dotted.svg", "dotted.pdf", "dotted-table.csv"}
     with (tmp_path / "dotted-table.csv").open() as file:
         first = next(csv.DictReader(file))
     exact = np.mean([one.reach(1e-6, "messages") for one in fast.result.trained])
@@ -97,14 +102,25 @@ def test_dots_have_no_axis_of_ratios() -> None:
 
 @pytest.mark.long
 def test_floats_are_an_axis_a_column_and_a_claim(tmp_path: Path) -> None:
-    found = dotted(panels=[{"x": "messages"}, {"x": "floats"}, {"x": "cost"}], floats=True, further_targets=[])
+    found = dotted(
+        panels=[{"x": "messages"}, {"x": "floats"}, {"x": "cost"}], floats=True, further_targets=[]
+    )
     read, fast = Reader(found), entries(found, "path")[0]
-    amount, messages = read.amount("path", "fast", "floats"), read.amount("path", "fast", "messages")
+    amount, messages = (
+        read.amount("path", "fast", "floats"),
+        read.amount("path", "fast", "messages"),
+    )
     assert amount.value == pytest.approx(messages.value * (1000 + 500 * 0.05))  # as made up
     axes = draw_dots(found).subfigs[0].axes[1]
     assert axes.get_xlabel() == "numbers sent"
-    assert min(abs(line.get_xdata()[0] - amount.value) for line in axes.lines if len(line.get_xdata())) < 1e-6
-    assert dict(zip(headings(found), cells(found, fast), strict=True))["floats"] == f"{amount.value:,.0f}"
+    assert (
+        min(abs(line.get_xdata()[0] - amount.value) for line in axes.lines if len(line.get_xdata()))
+        < 1e-6
+    )
+    assert (
+        dict(zip(headings(found), cells(found, fast), strict=True))["floats"]
+        == f"{amount.value:,.0f}"
+    )
     write_figure(found, tmp_path)
     with (tmp_path / "dotted-table.csv").open() as file:
         assert float(next(csv.DictReader(file))["floats_mean"]) == pytest.approx(amount.value)

@@ -1,4 +1,5 @@
-"""Double masks: the sum of any uploads that have arrived can be opened, and no upload alone, whoever is late."""
+"""Double masks: the sum of any uploads that have arrived can be opened, and no upload alone,
+whoever is late."""
 
 from __future__ import annotations
 
@@ -20,7 +21,13 @@ from mtcd.methods.svfl.svfl import SVFL, Shared
 from mtcd.privacy.masked.double_client import fewest
 from mtcd.privacy.masked.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
 from mtcd.privacy.masked.pair_masks import new_private_key, public_key
-from mtcd.privacy.masked.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, PublicKeys
+from mtcd.privacy.masked.payloads import (
+    DoubleMaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKey,
+    PublicKeys,
+)
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER, Begin, Message
 from test_masking import DATA, METHODS, MODEL, delivered, p_value, train_with
@@ -52,7 +59,10 @@ def test_the_sum_of_those_that_arrived_is_opened_by_them(data: Any) -> None:
     plain = np.array(words, "<i8").reshape(K, 3)
     sent = {k: MASKS[k].masked(plain[k], 5, participants) for k in participants}
     total = sum(sent[k] for k in arrived)
-    answers = {k: MASKS[k].opened(5, participants, arrived, () if gone is None else (gone,)) for k in arrived}
+    answers = {
+        k: MASKS[k].opened(5, participants, arrived, () if gone is None else (gone,))
+        for k in arrived
+    }
     if gone is not None:
         del answers[gone]
     found = unmasked(total, participants, arrived, answers)
@@ -63,15 +73,22 @@ def test_the_sum_of_those_that_arrived_is_opened_by_them(data: Any) -> None:
 
 
 def known_masks(participants: tuple[int, ...], sync: int, answers: dict[int, list[Opened]]) -> Any:
-    """The seeds that answers contain: of pairs, and shares of own masks, found by comparing with all that exist."""
-    contained = {row.tobytes() for given_ in answers.values() for one in given_ for row in (*one.theirs, *one.mine)}
+    """The seeds that answers contain: of pairs, and shares of own masks, found by comparing with
+    all that exist."""
+    contained = {
+        row.tobytes()
+        for given_ in answers.values()
+        for one in given_
+        for row in (*one.theirs, *one.mine)
+    }
     pairs, shares = set(), set()
     for i in participants:
         for j in participants:
             if i < j:
                 pair, of_first, of_second = MASKS[i]._seeds(j, sync)
                 pairs |= {(i, j), (j, i)} if pair.tobytes() in contained else set()
-                shares |= {(i, j)} if of_first.tobytes() in contained else set()  # of the mask of i, with j
+                # of the mask of i, with j
+                shares |= {(i, j)} if of_first.tobytes() in contained else set()
                 shares |= {(j, i)} if of_second.tobytes() in contained else set()
     return pairs, shares
 
@@ -79,7 +96,8 @@ def known_masks(participants: tuple[int, ...], sync: int, answers: dict[int, lis
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_never_are_all_masks_of_an_upload_open(data: Any) -> None:
-    """Even if a server tells each client something else: a client answers for one set of uploads."""
+    """Even if a server tells each client something else: a client answers for one set of
+    uploads."""
     participants = tuple(range(K))
     answers = {}
     for k in participants:
@@ -123,7 +141,8 @@ def test_masks_of_syncs_differ() -> None:
 def test_the_training_is_the_masked_one_bit_for_bit(name: str) -> None:
     method = UPLOADING[name]
     masked, double = (
-        mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=60)) for one in (method.masked(), doubly(method))
+        mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=60))
+        for one in (method.masked(), doubly(method))
     )
     np.testing.assert_array_equal(double.coefficients, masked.coefficients)
     uploads = masked.ledger.message_counts[1]
@@ -142,7 +161,9 @@ def test_a_warm_start_and_a_resumed_training_are_the_masked_ones(name: str, tmp_
 
     def train(iterations: int, case: str, **rest: Any) -> Any:
         stop = mtcd.Stop(iterations=iterations)
-        return mtcd.train(DATA, MODEL, "cycle", doubly(UPLOADING[name]), stop, checkpoint=tmp_path / case, **rest)
+        return mtcd.train(
+            DATA, MODEL, "cycle", doubly(UPLOADING[name]), stop, checkpoint=tmp_path / case, **rest
+        )
 
     whole, _ = train(60, "whole"), train(30, "half")
     np.testing.assert_array_equal(train(60, "half", resume=True).coefficients, whole.coefficients)
@@ -151,13 +172,22 @@ def test_a_warm_start_and_a_resumed_training_are_the_masked_ones(name: str, tmp_
 @pytest.mark.parametrize("name", UPLOADING)
 def test_the_server_receives_uniform_words_and_seeds(name: str) -> None:
     messages, _ = delivered(doubly(UPLOADING[name]), 400)
-    words = np.concatenate([one.payload.words for one in messages if isinstance(one.payload, DoubleMaskedUpload)])
-    seeds = [one.payload.theirs[k] for one in messages if isinstance(one.payload, OpenedMasks) for k in range(5)]
+    words = np.concatenate(
+        [one.payload.words for one in messages if isinstance(one.payload, DoubleMaskedUpload)]
+    )
+    seeds = [
+        one.payload.theirs[k]
+        for one in messages
+        if isinstance(one.payload, OpenedMasks)
+        for k in range(5)
+    ]
     assert p_value(words) > 1e-6
     assert p_value(np.concatenate([seed for seed in seeds if seed.any()])) > 1e-6
     kinds = {type(one.payload).__name__ for one in messages}
     assert kinds <= {"PublicKey", "DoubleMaskedUpload", "OpenedMasks", "Done"}
-    assert all(not one.payload.mine.any() for one in messages if isinstance(one.payload, OpenedMasks))
+    assert all(
+        not one.payload.mine.any() for one in messages if isinstance(one.payload, OpenedMasks)
+    )
 
 
 def test_a_training_that_leaves_the_range_has_diverged() -> None:
@@ -182,7 +212,13 @@ def announced(name: str, down: frozenset[int], after: int) -> OpenMasks:
             server.down = down
         if isinstance(message.payload, OpenMasks) and message.payload.t == after:
             return message.payload
-        party = server if message.to == SERVER else parties.clients[message.to] if message.to >= 0 else None
+        party = (
+            server
+            if message.to == SERVER
+            else parties.clients[message.to]
+            if message.to >= 0
+            else None
+        )
         waiting += [] if party is None else party.receive(message)
 
 
@@ -221,7 +257,13 @@ def asked_at(name: str, t: int) -> tuple[Any, OpenMasks]:
         message = waiting.popleft()
         if isinstance(message.payload, OpenMasks) and message.to == 2 and message.payload.t == t:
             return parties.clients[2], message.payload
-        party = parties.server if message.to == SERVER else parties.clients[message.to] if message.to >= 0 else None
+        party = (
+            parties.server
+            if message.to == SERVER
+            else parties.clients[message.to]
+            if message.to >= 0
+            else None
+        )
         waiting += [] if party is None else party.receive(message)
 
 
@@ -255,7 +297,8 @@ def test_nobody_is_left_out_of_the_first_sum_of_a_sample(name: str, t: int) -> N
         client, payload = asked_at(name, t)
         with pytest.raises(WireError, match="first sum of a sample"):
             client.receive(request(payload, arrived=arrived, included=t + 1 if 2 in arrived else 0))
-        assert client.is_early(request(payload, arrived=arrived).payload)  # links may have overtaken the first sum
+        # links may have overtaken the first sum
+        assert client.is_early(request(payload, arrived=arrived).payload)
     assert not client.is_early(payload)
     assert len(client.receive(request(payload))) == 1
 
@@ -266,14 +309,18 @@ def test_in_a_federation_keys_are_exchanged_once(asked: Any) -> None:
     client.identity = Signs()
     with pytest.raises(WireError, match="exchanged before"):
         client.receive(Message(SERVER, 2, Begin()))
-    assert client.receive(Message(SERVER, 2, PublicKeys(client.public, np.zeros(5, "<i8"), 0, 0))) == []
+    assert (
+        client.receive(Message(SERVER, 2, PublicKeys(client.public, np.zeros(5, "<i8"), 0, 0)))
+        == []
+    )
 
 
 def test_the_key_of_another_client_is_refused_and_would_be_of_no_use() -> None:
-    """Client ``thief`` gives the public key of ``victim``: the seeds that it shares with others stay its own.
+    """Client ``thief`` gives the public key of ``victim``: the seeds that it shares with others
+    stay its own.
 
-    The keys of a pair are in the order of the numbers: where both are above the other client, or both below it, only
-    the numbers tell the two pairs apart.
+    The keys of a pair are in the order of the numbers: where both are above the other client, or
+    both below it, only the numbers tell the two pairs apart.
     """
     for victim, thief, third in ((0, 5, 3), (4, 5, 3), (5, 4, 0), (0, 1, 3), (2, 0, 5)):
         public = PUBLIC.copy()
@@ -286,7 +333,9 @@ def test_the_key_of_another_client_is_refused_and_would_be_of_no_use() -> None:
     method = doubly(UPLOADING["svfl"])
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
     with pytest.raises(WireError, match="the same of two clients"):
-        parties.clients[1].receive(Message(SERVER, 1, PublicKeys(public[[0, 1, 2, 3, 5]], np.zeros(5, "<i8"), 0, 0)))
+        parties.clients[1].receive(
+            Message(SERVER, 1, PublicKeys(public[[0, 1, 2, 3, 5]], np.zeros(5, "<i8"), 0, 0))
+        )
 
 
 @pytest.mark.parametrize(
@@ -299,7 +348,9 @@ def test_the_key_of_another_client_is_refused_and_would_be_of_no_use() -> None:
         ({"included": 0}, "leaves out an upload"),
     ],
 )
-def test_a_request_that_would_reveal_too_much_is_refused(asked: Any, changed: Any, reason: str) -> None:
+def test_a_request_that_would_reveal_too_much_is_refused(
+    asked: Any, changed: Any, reason: str
+) -> None:
     client, payload = asked
     with pytest.raises(WireError, match=reason):
         client.receive(request(payload, **changed))
@@ -342,7 +393,11 @@ def test_a_client_that_is_left_out_opens_nothing(asked: Any) -> None:
 def test_messages_about_masks_are_never_stale() -> None:
     """They do not depend on tokens: an iteration that restarts must not take them back."""
     seeds = np.ones((4, 2), "<i8")
-    about_masks = (DoubleMaskedUpload(2, 0, seeds[0]), OpenMasks(2, 0, (), (), (), 0), OpenedMasks(2, 0, seeds, seeds))
+    about_masks = (
+        DoubleMaskedUpload(2, 0, seeds[0]),
+        OpenMasks(2, 0, (), (), (), 0),
+        OpenedMasks(2, 0, seeds, seeds),
+    )
     keys = PublicKey(seeds[0], 0), PublicKeys(seeds, seeds[:, 0], 0, 0)
     for payload in (*about_masks, Begin(), *keys):
         envelope = Envelope(0, SERVER, 0, 2, 0, {}, Message(0, SERVER, payload))
@@ -370,7 +425,10 @@ def test_privacy_in_train_and_in_configs() -> None:
         (lambda: doubly(MTCD(tokens=2, stepsize=0.1)), "svfl, or mtcd with batch"),
         (lambda: doubly(SVFL(transport="float32")), "double-masked sends integers"),
         (lambda: train_with(doubly(SVFL(stepsize=0.1)), clients=3), "at least 4 clients"),
-        (lambda: train_with(doubly(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]), "leave network.changes"),
+        (
+            lambda: train_with(doubly(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]),
+            "leave network.changes",
+        ),
         (lambda: doubly(SVFL(stepsize=0.1)).check_split(), "for linear models"),
     ],
 )

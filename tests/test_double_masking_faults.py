@@ -1,4 +1,5 @@
-"""Double masks in a federation with faults: it continues without clients that are down, as plain uploads do."""
+"""Double masks in a federation with faults: it continues without clients that are down, as plain
+uploads do."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from mtcd.testing.simulator.world import Crash, Faults, World, make_with
 from problems import make_data
 
 MODEL = Glm("ridge", alpha=3.0)
-DATA = make_data(MODEL, 14, [2, 1, 2, 1, 1], seed=3)  # 14: in an epoch of batches of 6, two samples are left out
+# 14: in an epoch of batches of 6, two samples are left out
+DATA = make_data(MODEL, 14, [2, 1, 2, 1, 1], seed=3)
 PROBLEM = MODEL.problem(DATA)
 NETWORK = make_network("complete", DATA.clients)
 CLIENTS = range(len(DATA.clients))
@@ -49,7 +51,8 @@ class Listening(World):
         self.sums: list[tuple[int, tuple[int, ...]]] = []
         """The batch and the clients of each sum."""
         self.opened: dict[tuple[int, int], set[tuple[str, int, int]]] = {}
-        """By batch and client, the seeds that the server has ever received from it: of a pair, or of an own mask."""
+        """By batch and client, the seeds that the server has ever received from it: of a pair, or
+        of an own mask."""
         super().__post_init__()
 
     def start(self, number: int) -> None:
@@ -64,12 +67,17 @@ class Listening(World):
             inner = party.party.client
             inner.receive = partial(self.overhear, party.party, inner, type(inner).receive)
 
-    def overhear(self, around: DoubleMaskingClient, client: Any, receive: Any, message: Message) -> Sequence[Message]:
+    def overhear(
+        self, around: DoubleMaskingClient, client: Any, receive: Any, message: Message
+    ) -> Sequence[Message]:
         sent = receive(client, message)
         for one in sent:
             if isinstance(one.payload, Fresh):
                 batch = around.upload_batches.batch_of(message.payload)
-                self.uploads[client.number, batch] = one.payload.representation.copy(), one.payload.penalty
+                self.uploads[client.number, batch] = (
+                    one.payload.representation.copy(),
+                    one.payload.penalty,
+                )
         return sent
 
     def deliver(self, server: ReliableParty, envelope: Envelope) -> Delivery:
@@ -84,7 +92,9 @@ class Listening(World):
         known = self.opened.setdefault((payload.t, sender), set())
         for k in CLIENTS:
             if payload.theirs[k].any():
-                known |= {("own", k, sender) if k in arrived else ("pair", min(k, sender), max(k, sender))}
+                known |= {
+                    ("own", k, sender) if k in arrived else ("pair", min(k, sender), max(k, sender))
+                }
             if payload.mine[k].any():
                 known |= {("own", sender, k)}
 
@@ -104,13 +114,17 @@ class Listening(World):
         if party.asked:
             for k in party.arrived:
                 rows = party.upload_batches.batches.rows(party.batch)
-                self.summed[k, slice(None) if rows is None else rows], self.penalties[k] = self.uploads[k, party.batch]
+                self.summed[k, slice(None) if rows is None else rows], self.penalties[k] = (
+                    self.uploads[k, party.batch]
+                )
             if (party.batch, tuple(party.arrived)) not in self.sums:
                 self.sums.append((party.batch, tuple(party.arrived)))
         if batch is not None and reports:
             rows = party.upload_batches.batches.rows(batch)
             expected = self.summed.sum(axis=0)
-            np.testing.assert_allclose(party.server.aggregate, expected if rows is None else expected[rows], atol=1e-8)
+            np.testing.assert_allclose(
+                party.server.aggregate, expected if rows is None else expected[rows], atol=1e-8
+            )
             assert party.server.penalty == pytest.approx(self.penalties.sum(), abs=1e-8)
 
     def believe(self, k: int, gone: bool) -> None:
@@ -129,7 +143,9 @@ class Listening(World):
 
     def objective(self) -> float:
         theta = self.parameters()
-        return PROBLEM.read_off(PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS))
+        return PROBLEM.read_off(
+            PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS)
+        )
 
     def run(self, count: int, most: int = 60_000) -> None:
         """Until so many more reports."""
@@ -142,7 +158,10 @@ class Listening(World):
 def world_of(name: str, seed: int, faults: Faults) -> Listening:
     method = METHODS[name].masked("double-masked")
     return Listening(
-        lambda: method.parties(MODEL.problem(DATA), NETWORK, 7), seed, make_with(make_reliable_party, NETWORK), faults
+        lambda: method.parties(MODEL.problem(DATA), NETWORK, 7),
+        seed,
+        make_with(make_reliable_party, NETWORK),
+        faults,
     )
 
 
@@ -171,7 +190,9 @@ def test_training_continues_without_a_client_and_with_it_again(name: str) -> Non
     assert len(world.sums[-1][1]) == 5
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))]
+)
 @pytest.mark.parametrize("name", METHODS)
 def test_false_and_right_suspicions_at_any_moment(name: str, seed: int) -> None:
     world = world_of(name, seed, EVERYTHING)
@@ -227,7 +248,9 @@ def test_until_every_sample_is_summed_once_the_server_waits_for_all() -> None:
     world.run(12)
     batches = world.parties[SERVER].party.upload_batches.batches
     first = {tuple(sorted(batches.rows(t))) for t in range(1, 3)}
-    assert all(len(clients) == 5 for t, clients in world.sums if tuple(sorted(batches.rows(t))) in first)
+    assert all(
+        len(clients) == 5 for t, clients in world.sums if tuple(sorted(batches.rows(t))) in first
+    )
     world.crash(2)
     world.believe(2, gone=True)
     world.run(12)

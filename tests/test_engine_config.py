@@ -24,14 +24,19 @@ def engine_of(**section: Any) -> Any:
 
 
 def test_a_config_names_an_engine_and_its_settings() -> None:
-    assert engine_of(kind="ray", actors=3, address="10.0.0.1:6379") == mtcd.Ray("10.0.0.1:6379", actors=3)
+    assert engine_of(kind="ray", actors=3, address="10.0.0.1:6379") == mtcd.Ray(
+        "10.0.0.1:6379", actors=3
+    )
     assert build(check_config({"data": DATA})).engine is None
 
 
 def test_the_local_engine_is_the_default() -> None:
     method, stop = mtcd.STCD(), mtcd.Stop(iterations=50)
     data = mtcd.synthetic("ridge", samples=20, features=6, clients=3)
-    runs = [mtcd.train(data, None, "path", method, stop, engine=one) for one in (None, engine_of(kind="local"))]
+    runs = [
+        mtcd.train(data, None, "path", method, stop, engine=one)
+        for one in (None, engine_of(kind="local"))
+    ]
     assert runs[0].final.objective == runs[1].final.objective
 
 
@@ -39,7 +44,10 @@ def test_the_local_engine_is_the_default() -> None:
     ("section", "said"),
     [
         ({"kind": "rai"}, "engine.kind: no engine is called 'rai'; did you mean 'ray'"),
-        ({"kind": "ray", "adress": "auto"}, "engine: ray has no key 'adress'; did you mean 'address'"),
+        (
+            {"kind": "ray", "adress": "auto"},
+            "engine: ray has no key 'adress'; did you mean 'address'",
+        ),
         ({"kind": "ray", "actors": "two"}, "engine.actors: "),
         ({"kind": "ray", "actors": 0}, "engine.actors must be 1 or more"),
         ({"kind": "ray", "gpus": -1}, "engine.gpus must be 0 or more"),
@@ -54,7 +62,9 @@ def test_settings_that_cannot_work_are_refused(section: dict[str, Any], said: st
 
 def test_train_refuses_anything_but_an_engine() -> None:
     data = mtcd.synthetic("ridge", samples=20, features=6, clients=3)
-    with pytest.raises(ConfigError, match=r"engine must be a kind of engine, such as mtcd.Ray\(\), but is 'ray'"):
+    with pytest.raises(
+        ConfigError, match=r"engine must be a kind of engine, such as mtcd.Ray\(\), but is 'ray'"
+    ):
         mtcd.train(data, None, "path", mtcd.STCD(), engine="ray")
 
 
@@ -66,12 +76,17 @@ def test_nothing_at_the_address_is_said_at_once(address: str) -> None:
 
 
 def test_an_address_without_port_is_refused() -> None:
-    with pytest.raises(ConfigError, match="engine.address is 'auto', 'local' or 'host:port', but is 'somewhere'"):
+    with pytest.raises(
+        ConfigError, match="engine.address is 'auto', 'local' or 'host:port', but is 'somewhere'"
+    ):
         Cluster(mtcd.Ray("somewhere")).start()
 
 
-def test_auto_joins_what_ray_start_has_begun_and_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the Ray that another process has started for itself, nor a cluster that was killed and left its address."""
+def test_auto_joins_what_ray_start_has_begun_and_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the Ray that another process has started for itself, nor a cluster that was killed and
+    left its address."""
     services = find("ray._private.services")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
@@ -85,7 +100,9 @@ def test_auto_joins_what_ray_start_has_begun_and_still_answers(tmp_path: Path, m
     assert ray_connection._running() is None
 
 
-def test_a_cluster_that_the_environment_names_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_the_environment_names_must_be_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(MtcdError, match="RAY_ADDRESS: there is no Ray cluster at 127.0.0.1:1"):
         Cluster(mtcd.Ray()).start()
@@ -95,7 +112,9 @@ def test_messages_of_ray_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> Non
     worker = find("ray._private.worker")
     for _ in range(2):
         ray_connection._errors_to_stderr(worker)
-    worker.print_to_stdstream({"lines": ["a node died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
+    worker.print_to_stdstream(
+        {"lines": ["a node died"], "pid": "raylet", "is_err": False}, ignore_prefix=False
+    )
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("a node died") == 1

@@ -1,4 +1,5 @@
-"""The contract of engines (``protocol/engine.py``): the same assertions for each of them, and for what they deliver."""
+"""The contract of engines (``protocol/engine.py``): the same assertions for each of them, and for
+what they deliver."""
 
 import json
 import math
@@ -45,7 +46,8 @@ LOGISTIC, MULTINOMIAL, RIDGE = MODELS[5], MODELS[7], MODELS[0]
 ALONE = {"kind": "stcd", "local_updates": 2, "stepsize": 0.01}
 TOKENS = {"kind": "mtcd", "tokens": 2, "hops": 5, "local_updates": 2, "stepsize": 0.005}
 ROUNDS = {"kind": "svfl", "local_updates": 2, "stepsize": 0.005}
-IN_ANY_ORDER = ("mtcd visitors", "mtcd optimal", "dcpa")  # sums are of the same numbers, not in the same order
+# sums are of the same numbers, not in the same order
+IN_ANY_ORDER = ("mtcd visitors", "mtcd optimal", "dcpa")
 AT_SERVER = {"labels__shared_with": ["parties", "server"]}
 MASKED = {"privacy": {"aggregation": "masked"}}
 DOUBLE_MASKED = {"privacy": {"aggregation": "double-masked"}}
@@ -61,18 +63,36 @@ TRAININGS = [
     EngineCase("svfl", MULTINOMIAL, ROUNDS),
     EngineCase("svfl in batches", RIDGE, {**ROUNDS, "batch": 6}),
     EngineCase("masked tokens", LOGISTIC, {**TOKENS, "combine": "cluster"}, "path", changes=MASKED),
-    EngineCase("masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED),
+    EngineCase(
+        "masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED
+    ),
     EngineCase("masked rounds", RIDGE, ROUNDS, changes=MASKED),
     EngineCase("double-masked rounds", RIDGE, ROUNDS, changes=DOUBLE_MASKED),
     # so many columns that the cap on tours comes after all that the tests look at
-    EngineCase("sealed", LOGISTIC, {"kind": "mtcd", "walk": "tour"}, "path", 3, changes=SEALED, widths=(6, 5, 7, 6)),
+    EngineCase(
+        "sealed",
+        LOGISTIC,
+        {"kind": "mtcd", "walk": "tour"},
+        "path",
+        3,
+        changes=SEALED,
+        widths=(6, 5, 7, 6),
+    ),
     EngineCase("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, "cycle"),
-    EngineCase("accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"),
-    EngineCase("adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, "path"),
+    EngineCase(
+        "accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"
+    ),
+    EngineCase(
+        "adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, "path"
+    ),
 ]
 BY_NAME = {case.name: case for case in TRAININGS}
 EVERYWHERE = [(engine, case.name) for case in TRAININGS for engine in case.runs_in]
-ONE_OF_EACH = [(engine, name) for name in ("stcd", "mtcd in batches", "dcpa") for engine in BY_NAME[name].runs_in]
+ONE_OF_EACH = [
+    (engine, name)
+    for name in ("stcd", "mtcd in batches", "dcpa")
+    for engine in BY_NAME[name].runs_in
+]
 
 
 @cache
@@ -89,11 +109,17 @@ def assert_close(name: str, found: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("engine", "name"), EVERYWHERE)
-def test_the_same_seed_gives_the_same_iterates_and_ledger(engine: str, name: str, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_iterates_and_ledger(
+    engine: str, name: str, tmp_path: Path
+) -> None:
     case, expected = BY_NAME[name], reference(name)
     made = case.engine(engine, tmp_path)
     found = case.train(made)
-    assert (found.status, found.ledger) == (expected.status, expected.ledger) == ("iterations", expected.ledger)
+    assert (
+        (found.status, found.ledger)
+        == (expected.status, expected.ledger)
+        == ("iterations", expected.ledger)
+    )
     assert found.iterations == expected.iterations
     assert_close(name, found.parameters, expected.parameters)
     assert_close(name, found.objectives, expected.objectives)
@@ -106,7 +132,9 @@ def assert_parties_keep(engine: FederationEngine, found: Outcome) -> None:
     for name in engine.kits:
         summary = read_summary(engine.folder / name)
         assert (summary.status, summary.iterations) == (found.status, found.iterations[-1])
-    for client, theta in zip(engine.nodes[next(iter(engine.kits))].kit.config.parties, found.parameters, strict=True):
+    for client, theta in zip(
+        engine.nodes[next(iter(engine.kits))].kit.config.parties, found.parameters, strict=True
+    ):
         block = read_block(engine.folder / client)
         kept = np.concatenate([block.theta, block.intercept[None]])[: len(theta)]
         np.testing.assert_array_equal(kept, theta)
@@ -116,10 +144,20 @@ def assert_parties_keep(engine: FederationEngine, found: Outcome) -> None:
 def test_training_in_any_engine_gives_the_same_run(engine: str, name: str, tmp_path: Path) -> None:
     case = BY_NAME[name]
     method, stop = case.settings
-    training = LinearTraining(case.data, case.model, case.config.network, method, stop, case.config.seed, False)
-    expected = train(case.data, case.model, case.config.network, method, stop, seed=case.config.seed)
-    found = run_training(training, Costs(), None, make_engine=lambda *parties: case.engine(engine, tmp_path))
-    assert (found.status, found.ledger, found.notes) == (expected.status, expected.ledger, expected.notes)
+    training = LinearTraining(
+        case.data, case.model, case.config.network, method, stop, case.config.seed, False
+    )
+    expected = train(
+        case.data, case.model, case.config.network, method, stop, seed=case.config.seed
+    )
+    found = run_training(
+        training, Costs(), None, make_engine=lambda *parties: case.engine(engine, tmp_path)
+    )
+    assert (found.status, found.ledger, found.notes) == (
+        expected.status,
+        expected.ledger,
+        expected.notes,
+    )
     assert found.final.iteration == expected.final.iteration
     assert_close(name, list(found.parameters.values()), list(expected.parameters.values()))
 
@@ -129,7 +167,8 @@ def test_parameters_are_those_of_the_observation(engine: str, name: str, tmp_pat
     case = BY_NAME[name]
     expected = LocalEngine(case.parties(), Ledger())
     observed = [
-        (one.hop, one.t, [theta.copy() for theta in expected.parameters()]) for one in islice(expected.run(), 6)
+        (one.hop, one.t, [theta.copy() for theta in expected.parameters()])
+        for one in islice(expected.run(), 6)
     ]
     with case.engine(engine, tmp_path) as running:
         for progress, (hop, syncs, parameters) in zip(running.run(), observed, strict=False):
@@ -182,7 +221,9 @@ def test_a_pause_changes_nothing(engine: str, name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["stcd", "mtcd in batches", "dcpa"])
-def test_a_federation_that_was_stopped_continues_from_its_journals(name: str, tmp_path: Path) -> None:
+def test_a_federation_that_was_stopped_continues_from_its_journals(
+    name: str, tmp_path: Path
+) -> None:
     case, expected = BY_NAME[name], reference(name)
     first = case.engine("federation", tmp_path)
     assert isinstance(first, FederationEngine)
@@ -197,16 +238,23 @@ def test_a_federation_that_was_stopped_continues_from_its_journals(name: str, tm
     assert_close(name, found.parameters, expected.parameters)
 
 
-@pytest.mark.parametrize("method", [MTCD(tokens=2, hops=3, stepsize=0.03), STCD(stepsize=0.03, fusion_client="each")])
+@pytest.mark.parametrize(
+    "method", [MTCD(tokens=2, hops=3, stepsize=0.03), STCD(stepsize=0.03, fusion_client="each")]
+)
 def test_split_networks_continue_from_a_snapshot(method: Method) -> None:
     pytest.importorskip("torch")
     from split_problems import case
 
     one = case("cycle", count=13)
-    engines = [LocalEngine(method.split(one.problem(), one.network, 0).parties(), Ledger()) for _ in range(2)]
+    engines = [
+        LocalEngine(method.split(one.problem(), one.network, 0).parties(), Ledger())
+        for _ in range(2)
+    ]
     observations = engines[0].run()
     list(islice(observations, 3))
-    kept = Snapshot(*({name: _copied(value) for name, value in part.items()} for part in engines[0].snapshot()))
+    kept = Snapshot(
+        *({name: _copied(value) for name, value in part.items()} for part in engines[0].snapshot())
+    )
     engines[1].resume(kept)
     pairs = zip(observations, islice(engines[1].run(), 1, 4), strict=False)
     for count, (progress, again) in enumerate(pairs, 1):
@@ -221,7 +269,9 @@ def _copied(value: Any) -> Any:
     return value.clone() if hasattr(value, "clone") else value
 
 
-@pytest.mark.parametrize(("engine", "name"), [pair for pair in EVERYWHERE if pair[0] in (*IN_PROCESS, "hosts")])
+@pytest.mark.parametrize(
+    ("engine", "name"), [pair for pair in EVERYWHERE if pair[0] in (*IN_PROCESS, "hosts")]
+)
 def test_linear_models_continue_from_a_snapshot(engine: str, name: str, tmp_path: Path) -> None:
     made = [BY_NAME[name].engine(engine, tmp_path) for _ in range(2)]
     with made[0]:
@@ -229,11 +279,17 @@ def test_linear_models_continue_from_a_snapshot(engine: str, name: str, tmp_path
         list(islice(observations, 4))
         kept = json.loads(json.dumps(made[0].snapshot().facts)), made[0].snapshot().tensors
         second = restored(Snapshot(*kept))
-        later = [(one.hop, [theta.copy() for theta in made[0].parameters()]) for one in islice(observations, 5)]
+        later = [
+            (one.hop, [theta.copy() for theta in made[0].parameters()])
+            for one in islice(observations, 5)
+        ]
     with made[1]:
         made[1].resume(take(second))
         resumed = (one.hop for one in made[1].run() if one.hop >= later[0][0])
-        again = [(hop, [theta.copy() for theta in made[1].parameters()]) for hop in islice(resumed, len(later))]
+        again = [
+            (hop, [theta.copy() for theta in made[1].parameters()])
+            for hop in islice(resumed, len(later))
+        ]
     assert [hop for hop, _ in again] == [hop for hop, _ in later]
     for (_, thetas), (_, its_thetas) in zip(later, again, strict=True):
         assert_close(name if engine == "hosts" else "", thetas, its_thetas)
@@ -293,14 +349,17 @@ def _no_role(*given: Any) -> Any:
 @settings(max_examples=60)
 def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     case = data.draw(cases())
-    method = data.draw(st.one_of(mtcd_settings(case, ALL), st.builds(SVFL, st.integers(1, 3), st.just(1e-3))))
+    method = data.draw(
+        st.one_of(mtcd_settings(case, ALL), st.builds(SVFL, st.integers(1, 3), st.just(1e-3)))
+    )
     rule = method.combine_rule if isinstance(method, MTCD) else ""
     problem = case.model.problem(case.data)
     engines = in_orders(lambda: method.parties(problem, case.network, case.seed), case.seed)
     for engine in engines:
         next(islice(engine.run(), 4, None))
     first, *others = [(engine.parameters(), engine.ledger) for engine in engines]
-    tolerance = 1e-12 if rule == "visitors" else 0.0  # it adds up changes in the order of the visits
+    # it adds up changes in the order of the visits
+    tolerance = 1e-12 if rule == "visitors" else 0.0
     for thetas, ledger in others:
         assert ledger == first[1]
         if rule == "optimal":  # so does this, and where f is flat, rounding decides on the weights
@@ -350,7 +409,9 @@ def test_the_floats_of_a_message_are_those_that_it_carries(model, method: Method
                     assert message.floats == carried(message.payload)
                     checked += bool(message.floats)
         message = waiting.pop(0)
-        outgoing = (parties.server if message.to == SERVER else parties.clients[message.to]).receive(message)
+        outgoing = (
+            parties.server if message.to == SERVER else parties.clients[message.to]
+        ).receive(message)
     assert checked > 5
 
 

@@ -1,4 +1,5 @@
-"""The engine contract of split networks on step sizes that are too large: the same status, and a model or none."""
+"""The engine contract of split networks on step sizes that are too large: the same status, and a
+model or none."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,11 @@ CASES: list[tuple[str, str, float, int, str]] = [
     ("svfl in batches", "concat", 0.5, 12, KEPT),
     ("svfl in batches", "sum", 0.5, 12, DIVERGED),
 ]
-STAYS_FINITE = {("svfl", "sum", 0.5, 12), ("clusters", "concat", 5.0, 6), ("stcd", "concat", 5.0, 3)}
+STAYS_FINITE = {
+    ("svfl", "sum", 0.5, 12),
+    ("clusters", "concat", 5.0, 6),
+    ("stcd", "concat", 5.0, 3),
+}
 
 
 @pytest.mark.parametrize(("name", "aggregation", "stepsize", "iterations", "status"), CASES)
@@ -107,7 +112,9 @@ def test_networks_without_hope_end_at_the_same_moment_in_every_engine(
     assert same.status == DIVERGED
     assert same.objective > HOPELESS * same.history.rows[0].objective
     assert same.final.iteration < 60
-    assert {(one.status, one.iterations) for one in told.summaries.values()} == {(DIVERGED, same.final.iteration)}
+    assert {(one.status, one.iterations) for one in told.summaries.values()} == {
+        (DIVERGED, same.final.iteration)
+    }
     assert told.ledger == same.ledger
     assert not list(tmp_path.glob("runs/*/*.safetensors"))
 
@@ -128,7 +135,9 @@ def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_p
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.1}
     model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
     kits, _ = federate(tmp_path, data, 3, model=model, method=method)
-    again = Node(kits["b"], tmp_path / "runs" / "b", Participant(kits["b"], table_of(data, kits["b"])), None)
+    again = Node(
+        kits["b"], tmp_path / "runs" / "b", Participant(kits["b"], table_of(data, kits["b"])), None
+    )
     assert run_all({"b": again}) == {"b": KEPT}
     assert read_summary(tmp_path / "runs" / "b").unjudged == ""
     assert_same_networks(tmp_path, kits, in_process(data, kits["a"]))
@@ -140,12 +149,16 @@ def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
     monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
-    kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method)
+    kits = kits_for(
+        tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method
+    )
 
     def nodes(last: type[Node] = Node) -> dict[str, Node]:
         kinds = {"d": last}
         return {
-            name: kinds.get(name, Node)(kit, tmp_path / "runs" / name, Participant(kit, table_of(data, kit)), None)
+            name: kinds.get(name, Node)(
+                kit, tmp_path / "runs" / name, Participant(kit, table_of(data, kit)), None
+            )
             for name, kit in kits.items()
         }
 

@@ -1,4 +1,5 @@
-"""The engine contract of split networks: every party trains its own module, and all is as in one process."""
+"""The engine contract of split networks: every party trains its own module, and all is as in one
+process."""
 
 from pathlib import Path
 from threading import Lock
@@ -26,7 +27,13 @@ from mtcd.training.run import Run
 from mtcd.training.train import train
 from split_problems import assert_same_modules, samples
 
-MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
+MTCD = {
+    "kind": "mtcd",
+    "stepsize": 0.05,
+    "local_updates": 2,
+    "hops": 3,
+    "clusters": [["a", "b"], ["c", "d"]],
+}
 CASES: dict[str, dict[str, Any]] = {
     "full batch": MTCD,
     "batches": {**MTCD, "batch": 5},
@@ -40,7 +47,8 @@ ONE_AT_A_TIME = Lock()
 
 
 class Participant(SplitParticipant):
-    """Networks begin with numbers from PyTorch's one generator of a process, which parties in threads share."""
+    """Networks begin with numbers from PyTorch's one generator of a process, which parties in
+    threads share."""
 
     def facts(self, *given: Any) -> bytes:
         with ONE_AT_A_TIME:
@@ -57,7 +65,9 @@ def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
         return None
     values = np.asarray(data.features[name], dtype=float)
     columns = tuple(f"x{j}" for j in range(values.shape[1]))
-    return PartyTable(Path(f"{name}.csv"), None, columns, values, data.labels if name == "a" else None)
+    return PartyTable(
+        Path(f"{name}.csv"), None, columns, values, data.labels if name == "a" else None
+    )
 
 
 def four_clinics() -> VerticalDataset:
@@ -66,10 +76,14 @@ def four_clinics() -> VerticalDataset:
     return VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
 
 
-def federate(folder: Path, data: VerticalDataset, iterations: int, **settings: Any) -> tuple[dict[str, Kit], Federated]:
+def federate(
+    folder: Path, data: VerticalDataset, iterations: int, **settings: Any
+) -> tuple[dict[str, Kit], Federated]:
     """The kits, and what everybody kept."""
     kits = kits_for(folder, iterations, **settings)
-    engine = FederationEngine(kits, folder / "runs", lambda kit: Participant(kit, table_of(data, kit)))
+    engine = FederationEngine(
+        kits, folder / "runs", lambda kit: Participant(kit, table_of(data, kit))
+    )
     return kits, unobserved(engine)
 
 
@@ -118,8 +132,12 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
 
 def test_an_engine_does_not_collect_the_networks_of_others(tmp_path: Path) -> None:
     data = four_clinics()
-    kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp"}, method=CASES["full batch"])
-    with FederationEngine(kits, tmp_path / "runs", lambda kit: Participant(kit, table_of(data, kit))) as engine:
+    kits = kits_for(
+        tmp_path, 12, model={"kind": "split", "client": "mlp"}, method=CASES["full batch"]
+    )
+    with FederationEngine(
+        kits, tmp_path / "runs", lambda kit: Participant(kit, table_of(data, kit))
+    ) as engine:
         assert next(engine.run()).hop == 0
         with pytest.raises(MtcdError, match="networks stay with their parties"):
             engine.parameters()

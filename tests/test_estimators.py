@@ -1,4 +1,5 @@
-"""MTCDRegressor and MTCDClassifier: scikit-learn's own checks, and agreement with its estimators."""
+"""MTCDRegressor and MTCDClassifier: scikit-learn's own checks, and agreement with its
+estimators."""
 
 from typing import Any
 
@@ -24,7 +25,8 @@ X_TWO, Y_TWO = make_classification(200, 12, n_informative=6, random_state=0)
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # weights of 1000 and 0.0001
+# weights of 1000 and 0.0001
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", [MTCDRegressor(), MTCDClassifier()], ids=repr)
 def test_scikit_learns_checks_pass(estimator) -> None:
     check_estimator(estimator, on_skip=None)
@@ -65,7 +67,9 @@ def test_logistic_regression_is_that_of_scikit_learn(sparse: bool) -> None:
 def test_more_than_two_classes_by_name() -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    ours = MTCDClassifier(blocks={"sepal": [0, 1], "petal": [2, 3]}, network=[("sepal", "petal")]).fit(X, names)
+    ours = MTCDClassifier(
+        blocks={"sepal": [0, 1], "petal": [2, 3]}, network=[("sepal", "petal")]
+    ).fit(X, names)
     theirs = LogisticRegression(C=1.0, max_iter=10_000).fit(X, names)
     assert ours.coef_.shape == (3, 4)
     assert list(ours.classes_) == ["setosa", "versicolor", "virginica"]
@@ -80,23 +84,38 @@ def test_more_than_two_classes_by_name() -> None:
 def test_grid_search_over_l2_and_local_updates() -> None:
     grid = {"l2": [0.1, 100.0], "method__local_updates": [1, 5]}
     method = mtcd.MTCD(tokens=2, hops=8)
-    search = GridSearchCV(MTCDClassifier(method=method, max_iter=300), grid, cv=3, error_score="raise")
+    search = GridSearchCV(
+        MTCDClassifier(method=method, max_iter=300), grid, cv=3, error_score="raise"
+    )
     search.fit(X_TWO, Y_TWO)
     assert search.best_params_["l2"] in (0.1, 100.0)
-    assert search.best_estimator_.method.local_updates == search.best_params_["method__local_updates"]
+    assert (
+        search.best_estimator_.method.local_updates == search.best_params_["method__local_updates"]
+    )
     assert method.local_updates == 1, "the method that was given stays as it is"
-    theirs = GridSearchCV(LogisticRegression(max_iter=1000), {"C": [10.0, 0.01]}, cv=3).fit(X_TWO, Y_TWO)
+    theirs = GridSearchCV(LogisticRegression(max_iter=1000), {"C": [10.0, 0.01]}, cv=3).fit(
+        X_TWO, Y_TWO
+    )
     assert search.best_score_ == pytest.approx(theirs.best_score_, abs=0.02)
 
 
 def test_a_pipeline_of_frames_with_blocks_by_name() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
-        {"age": rng.normal(50, 10, 90), "bmi": rng.normal(25, 4, 90), "sex": rng.choice(["f", "m"], 90)}
+        {
+            "age": rng.normal(50, 10, 90),
+            "bmi": rng.normal(25, 4, 90),
+            "sex": rng.choice(["f", "m"], 90),
+        }
     )
-    y = (frame["age"] + 10 * (frame["sex"] == "m") + rng.normal(0, 5, 90) > 55).map({True: "ill", False: "well"})
+    y = (frame["age"] + 10 * (frame["sex"] == "m") + rng.normal(0, 5, 90) > 55).map(
+        {True: "ill", False: "well"}
+    )
     prepare = ColumnTransformer(
-        [("scale", StandardScaler(), ["age", "bmi"]), ("one", OneHotEncoder(sparse_output=False), ["sex"])],
+        [
+            ("scale", StandardScaler(), ["age", "bmi"]),
+            ("one", OneHotEncoder(sparse_output=False), ["sex"]),
+        ],
         verbose_feature_names_out=False,
     ).set_output(transform="pandas")
     blocks = {"clinic": ["age", "bmi"], "registry": ["sex_f", "sex_m"]}
@@ -109,15 +128,22 @@ def test_a_pipeline_of_frames_with_blocks_by_name() -> None:
 
 def test_weights_are_those_of_scikit_learn() -> None:
     weights = np.random.default_rng(0).integers(0, 4, len(Y_TWO)).astype(float)
-    ours = MTCDClassifier(class_weight={0: 1.0, 1: 3.0}, tol=1e-10).fit(X_TWO, Y_TWO, sample_weight=weights)
+    ours = MTCDClassifier(class_weight={0: 1.0, 1: 3.0}, tol=1e-10).fit(
+        X_TWO, Y_TWO, sample_weight=weights
+    )
     theirs = LogisticRegression(class_weight={0: 1.0, 1: 3.0}, tol=1e-10, max_iter=10_000)
-    np.testing.assert_allclose(ours.coef_, theirs.fit(X_TWO, Y_TWO, sample_weight=weights).coef_, atol=1e-3)
+    np.testing.assert_allclose(
+        ours.coef_, theirs.fit(X_TWO, Y_TWO, sample_weight=weights).coef_, atol=1e-3
+    )
     balanced = MTCDClassifier(class_weight="balanced", tol=1e-10).fit(X_TWO[50:], Y_TWO[50:])
     theirs.set_params(class_weight="balanced").fit(X_TWO[50:], Y_TWO[50:])
     np.testing.assert_allclose(balanced.coef_, theirs.coef_, atol=1e-3)
     ridge = MTCDRegressor(tol=1e-10).fit(X_ILL, Y_ILL, sample_weight=np.arange(len(Y_ILL)))
     np.testing.assert_allclose(
-        ridge.coef_, Ridge().fit(X_ILL, Y_ILL, sample_weight=np.arange(len(Y_ILL))).coef_, rtol=1e-3, atol=1e-2
+        ridge.coef_,
+        Ridge().fit(X_ILL, Y_ILL, sample_weight=np.arange(len(Y_ILL))).coef_,
+        rtol=1e-3,
+        atol=1e-2,
     )
 
 
@@ -126,12 +152,16 @@ def test_columns_that_no_client_holds_have_the_coefficient_zero() -> None:
     theirs = Ridge(alpha=1.0).fit(X_ILL[:, [0, 1, 2, 7]], Y_ILL)
     assert (ours.coef_[[3, 4, 5, 6, 8, 9]] == 0).all()
     np.testing.assert_allclose(ours.coef_[[0, 1, 2, 7]], theirs.coef_, rtol=1e-3, atol=1e-2)
-    np.testing.assert_allclose(ours.predict(X_ILL), theirs.predict(X_ILL[:, [0, 1, 2, 7]]), rtol=1e-3)
+    np.testing.assert_allclose(
+        ours.predict(X_ILL), theirs.predict(X_ILL[:, [0, 1, 2, 7]]), rtol=1e-3
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_clones_have_the_same_parameters_and_no_result() -> None:
-    fitted = MTCDRegressor(l2=2.0, method=mtcd.SVFL(local_updates=3), blocks=2, max_iter=20).fit(X_ILL, Y_ILL)
+    fitted = MTCDRegressor(l2=2.0, method=mtcd.SVFL(local_updates=3), blocks=2, max_iter=20).fit(
+        X_ILL, Y_ILL
+    )
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     assert copy.get_params()["method__local_updates"] == 3
@@ -140,7 +170,10 @@ def test_clones_have_the_same_parameters_and_no_result() -> None:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_same_seed_gives_the_same_model() -> None:
-    runs = [MTCDClassifier(method=mtcd.STCD(), max_iter=50, random_state=3).fit(X_TWO, Y_TWO).coef_ for _ in range(2)]
+    runs = [
+        MTCDClassifier(method=mtcd.STCD(), max_iter=50, random_state=3).fit(X_TWO, Y_TWO).coef_
+        for _ in range(2)
+    ]
     assert np.array_equal(*runs)
 
 
@@ -153,7 +186,10 @@ def test_the_seed_is_that_of_the_training(seed: int) -> None:
     data = mtcd.split(X_ILL, Y_ILL, clients=3)
     limit = mtcd.Stop(iterations=50)
     model = mtcd.Glm("ridge", alpha=1.0)
-    theirs = [mtcd.train(data, model, "complete", given["method"], limit, seed=one) for one in (seed, seed + 1)]
+    theirs = [
+        mtcd.train(data, model, "complete", given["method"], limit, seed=one)
+        for one in (seed, seed + 1)
+    ]
     np.testing.assert_array_equal(ours.coef_, theirs[0].coefficients)
     assert not np.array_equal(ours.coef_, theirs[1].coefficients)
 
@@ -161,7 +197,11 @@ def test_the_seed_is_that_of_the_training(seed: int) -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_random_state_is_drawn_from_and_none_is_new_every_time() -> None:
     def coefficients(state: Any) -> Any:
-        return MTCDClassifier(method=mtcd.STCD(), max_iter=20, random_state=state).fit(X_TWO, Y_TWO).coef_.tolist()
+        return (
+            MTCDClassifier(method=mtcd.STCD(), max_iter=20, random_state=state)
+            .fit(X_TWO, Y_TWO)
+            .coef_.tolist()
+        )
 
     one, same = np.random.RandomState(4), np.random.RandomState(4)
     first, second = coefficients(one), coefficients(one)

@@ -1,4 +1,5 @@
-"""A run on new samples: probabilities, scores, metrics, pictures; from Python and the command line."""
+"""A run on new samples: probabilities, scores, metrics, pictures; from Python and the command
+line."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def table(samples: int = 120, seed: int = 0) -> pl.DataFrame:
 
 def fitted(kind: str, label: str, **settings: object) -> mtcd.Run:
     data = mtcd.split(table().select(COLUMNS), table()[label].to_numpy(), clients=3)
-    return mtcd.train(data, mtcd.Glm(kind, l2=1.0, intercept=True, **settings), "cycle", METHOD, STOP)
+    return mtcd.train(
+        data, mtcd.Glm(kind, l2=1.0, intercept=True, **settings), "cycle", METHOD, STOP
+    )
 
 
 NEW = table(60, seed=1)
@@ -52,10 +55,16 @@ def test_probabilities_of_two_classes() -> None:
     data = mtcd.split(table().select(COLUMNS), table()["y"].to_numpy(), clients=3)
     model = mtcd.Glm("logistic", l2=1.0, intercept=True)
     run = mtcd.train(data, model, "cycle", mtcd.TreeCG(), mtcd.Stop(gap=1e-9))
-    theirs = LogisticRegression(C=1.0, tol=1e-10).fit(table().select(COLUMNS).to_numpy(), table()["y"])
+    theirs = LogisticRegression(C=1.0, tol=1e-10).fit(
+        table().select(COLUMNS).to_numpy(), table()["y"]
+    )
     assert run.classes == (0, 1)
-    np.testing.assert_allclose(run.predict_proba(X_NEW), theirs.predict_proba(X_NEW.to_numpy()), atol=2e-4)
-    np.testing.assert_allclose(run.decision_function(X_NEW), theirs.decision_function(X_NEW.to_numpy()), atol=2e-3)
+    np.testing.assert_allclose(
+        run.predict_proba(X_NEW), theirs.predict_proba(X_NEW.to_numpy()), atol=2e-4
+    )
+    np.testing.assert_allclose(
+        run.decision_function(X_NEW), theirs.decision_function(X_NEW.to_numpy()), atol=2e-3
+    )
     np.testing.assert_array_equal(run.decision(X_NEW), run.decision_function(X_NEW))
     assert run.score(X_NEW, NEW["y"]) == theirs.score(X_NEW.to_numpy(), NEW["y"])
 
@@ -88,7 +97,11 @@ def test_evaluate_against_scikit_learn() -> None:
     assert found["log_loss"] == pytest.approx(sk.log_loss(y, p))
     assert found["f1"] == pytest.approx(sk.f1_score(y, run.predict(X_NEW)))
     run, y = fitted("ridge", "value"), NEW["value"].to_numpy()
-    assert run.evaluate(X_NEW, y)["r2"] == run.score(X_NEW, y) == pytest.approx(sk.r2_score(y, run.predict(X_NEW)))
+    assert (
+        run.evaluate(X_NEW, y)["r2"]
+        == run.score(X_NEW, y)
+        == pytest.approx(sk.r2_score(y, run.predict(X_NEW)))
+    )
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:
@@ -115,7 +128,9 @@ def test_one_class_in_the_table_is_nan_and_has_no_curves(tmp_path) -> None:
 
 def test_classes_in_any_script_are_drawn_without_warnings(tmp_path) -> None:
     names = np.array(["良性", "悪性"])[NEW["y"].to_numpy()]
-    run = mtcd.train(mtcd.split(X_NEW, names, 2), mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP)
+    run = mtcd.train(
+        mtcd.split(X_NEW, names, 2), mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP
+    )
     assert len(run.plot_evaluation(X_NEW, names, tmp_path)) == 4
 
 
@@ -131,14 +146,18 @@ def test_a_split_network_gives_probabilities(outputs: int, tmp_path) -> None:
     data = mtcd.split(table().select(COLUMNS), table()["y"].to_numpy(), clients=3)
     loss = nn.BCEWithLogitsLoss()
     one = None if outputs == 2 else lambda z, y: loss(z[:, 0], y.float())
-    model = mtcd.SplitModel({name: nn.Linear(2, 3) for name in data.clients}, nn.Linear(9, outputs), loss=one)
+    model = mtcd.SplitModel(
+        {name: nn.Linear(2, 3) for name in data.clients}, nn.Linear(9, outputs), loss=one
+    )
     method = mtcd.MTCD(tokens=1, hops=3, batch=30, stepsize=0.1)
     run = mtcd.train(data, model, "path", method, mtcd.Stop(epochs=4))
     p = run.predict_proba(X_NEW)
     assert p.shape == (60, 2)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_array_equal(run.predict(X_NEW), (p[:, 1] > 0.5).astype(int))
-    assert run.evaluate(X_NEW, NEW["y"])["auc"] == pytest.approx(sk.roc_auc_score(NEW["y"], p[:, 1]))
+    assert run.evaluate(X_NEW, NEW["y"])["auc"] == pytest.approx(
+        sk.roc_auc_score(NEW["y"], p[:, 1])
+    )
     run.save(tmp_path / "run")
     again = mtcd.load_run(tmp_path / "run", model)
     np.testing.assert_array_equal(again.predict_proba(X_NEW), p)
@@ -154,12 +173,21 @@ stop: {stop}
 metrics: [{metrics}]
 """
 LINEAR = {"method": "{kind: mtcd, tokens: 2, hops: 4}", "stop": "{iterations: 40}"}
-SPLIT = {"method": "{kind: mtcd, tokens: 1, hops: 3, batch: 20, stepsize: 0.1}", "stop": "{epochs: 2}"}
+SPLIT = {
+    "method": "{kind: mtcd, tokens: 1, hops: 3, batch: 20, stepsize: 0.1}",
+    "stop": "{epochs: 2}",
+}
 CASES = {
     "logistic": ("y", "kind, value", "{kind: logistic, intercept: true}", "auc, brier", LINEAR),
     "hinge": ("y", "kind, value", "{kind: squared-hinge}", "ks", LINEAR),
     "ridge": ("value", "kind, y", "{kind: ridge}", "mae", LINEAR),
-    "split": ("kind", "y, value", "{kind: split, client: mlp, client_settings: {width: 3, hidden: [4]}}", "f1", SPLIT),
+    "split": (
+        "kind",
+        "y, value",
+        "{kind: split, client: mlp, client_settings: {width: 3, hidden: [4]}}",
+        "f1",
+        SPLIT,
+    ),
 }
 
 
@@ -174,7 +202,10 @@ def folder(tmp_path_factory) -> Path:
             continue
         text = CONFIG.format(label=label, ignore=ignore, model=model, metrics=metrics, **rest)
         (place / f"{name}.yaml").write_text(text)
-        assert command("train", str(place / f"{name}.yaml"), "--out", str(place / name), "--quiet") == 0
+        assert (
+            command("train", str(place / f"{name}.yaml"), "--out", str(place / name), "--quiet")
+            == 0
+        )
     return place
 
 
@@ -188,12 +219,22 @@ def test_predict_and_evaluate_commands(name: str, folder: Path, tmp_path, capsys
     run, found = mtcd.load_run(folder / name), pl.read_csv(out)
     assert found["id"].to_list() == NEW["pid"].to_list()
     np.testing.assert_array_equal(found["prediction"].to_numpy(), run.predict(X_NEW))
-    wanted = {"logistic": ["p_0", "p_1"], "hinge": ["score"], "ridge": [], "split": ["p_high", "p_low", "p_mid"]}[name]
+    wanted = {
+        "logistic": ["p_0", "p_1"],
+        "hinge": ["score"],
+        "ridge": [],
+        "split": ["p_high", "p_low", "p_mid"],
+    }[name]
     assert found.columns == ["id", "prediction", *wanted]
     if name in ("logistic", "split"):
         np.testing.assert_allclose(found.select(wanted).to_numpy(), run.predict_proba(X_NEW))
     pictures = str(tmp_path / "pics")
-    assert command("evaluate", str(folder / name), str(folder / "new.csv"), "--json", "--plot", pictures) == 0
+    assert (
+        command(
+            "evaluate", str(folder / name), str(folder / "new.csv"), "--json", "--plot", pictures
+        )
+        == 0
+    )
     said = outcome(capsys)
     assert said["metrics"] == pytest.approx(run.evaluate(X_NEW, NEW[CASES[name][0]]))
     assert all(Path(path).read_bytes()[:4] == b"\x89PNG" for path in said["plots"])
@@ -211,7 +252,10 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_tables_are_refused(bad: str, folder: Path, tmp_path, capsys) -> None:
-    changed = {"a missing column": NEW.drop("f2"), "an unseen class": NEW.with_columns(y=pl.lit(7))}.get(bad, NEW)
+    changed = {
+        "a missing column": NEW.drop("f2"),
+        "an unseen class": NEW.with_columns(y=pl.lit(7)),
+    }.get(bad, NEW)
     changed.write_csv(tmp_path / "bad.csv")
     extra, text = BAD[bad]
     assert command("evaluate", str(folder / "logistic"), str(tmp_path / "bad.csv"), *extra) == 2
@@ -237,7 +281,9 @@ def test_tables_of_one_row_and_of_none(folder: Path, tmp_path, capsys) -> None:
     assert command("predict", str(folder / "logistic"), str(tmp_path / "1.csv"), "--out", out) == 0
     assert "1 prediction is in" in capsys.readouterr().out
     assert command("predict", str(folder / "logistic"), str(tmp_path / "0.csv"), "--out", out) == 2
-    assert "0.csv is empty: it needs a header and rows below it." in " ".join(capsys.readouterr().err.split())
+    assert "0.csv is empty: it needs a header and rows below it." in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_the_help_names_the_extra_of_onnx(capsys) -> None:
@@ -270,9 +316,22 @@ def test_bad_settings_are_refused(change: str, folder: Path, tmp_path, capsys) -
 
 def test_test_samples_hold_out_for_a_linear_model(folder: Path, tmp_path, capsys) -> None:
     changes = ("--set", "data.test_samples=30", "--set", "data.holdout=null", "--json", "--quiet")
-    assert command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "run"), *changes) == 0
+    assert (
+        command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "run"), *changes)
+        == 0
+    )
     by_count = outcome(capsys)["metrics"]
-    assert command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "two"), "--json", "--quiet") == 0
+    assert (
+        command(
+            "train",
+            str(folder / "logistic.yaml"),
+            "--out",
+            str(tmp_path / "two"),
+            "--json",
+            "--quiet",
+        )
+        == 0
+    )
     assert by_count == outcome(capsys)["metrics"]  # 30 is a quarter of 120: the same rows
 
 
@@ -291,7 +350,9 @@ def test_the_picture_of_a_run_has_a_panel_of_its_metrics(tmp_path) -> None:
 
 @pytest.mark.parametrize("width", [3.5, 7.0, 7.16])
 @pytest.mark.parametrize("metrics", [("auc", "accuracy"), ("auc", "log_loss")])
-def test_nothing_overlaps_in_the_picture_for_a_paper(width: float, metrics: tuple[str, ...]) -> None:
+def test_nothing_overlaps_in_the_picture_for_a_paper(
+    width: float, metrics: tuple[str, ...]
+) -> None:
     data = mtcd.split(X_NEW, NEW["y"].to_numpy(), 2).holdout(0.3)
     run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP, metrics=metrics)
     paper = Paper(width, 9.0)
@@ -299,11 +360,19 @@ def test_nothing_overlaps_in_the_picture_for_a_paper(width: float, metrics: tupl
         figure = draw_runs({"one": run}, "", paper)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        texts = [axes.xaxis.label for axes in figure.axes] + [axes.yaxis.label for axes in figure.axes]
-        boxes = [text.get_window_extent() for text in texts if text.get_text() and text.get_visible()]
-        boxes += [legend.get_window_extent() for axes in figure.axes if (legend := axes.get_legend())]
+        texts = [axes.xaxis.label for axes in figure.axes] + [
+            axes.yaxis.label for axes in figure.axes
+        ]
+        boxes = [
+            text.get_window_extent() for text in texts if text.get_text() and text.get_visible()
+        ]
+        boxes += [
+            legend.get_window_extent() for axes in figure.axes if (legend := axes.get_legend())
+        ]
         panels = [axes.get_window_extent() for axes in figure.axes]
-    assert not [(one, other) for one, other in itertools.combinations(boxes, 2) if one.overlaps(other)]
+    assert not [
+        (one, other) for one, other in itertools.combinations(boxes, 2) if one.overlaps(other)
+    ]
     assert all(figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1 for box in boxes)
     assert min(panel.width for panel in panels) > figure.bbox.width * (0.6 if width < 4 else 0.2)
 
@@ -326,6 +395,9 @@ def test_a_metric_of_ones_own_in_a_config(folder: Path, tmp_path, capsys) -> Non
         "        return float((outputs.labels != outputs.predicted).sum())\n"
     )
     change = ("--set", "metrics=[accuracy, mymetric:Misses]", "--json", "--quiet")
-    assert command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "run"), *change) == 0
+    assert (
+        command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "run"), *change)
+        == 0
+    )
     found = outcome(capsys)["metrics"]
     assert found["test_mymetric:Misses"] == round(30 * (1 - found["test_accuracy"]))

@@ -1,4 +1,5 @@
-"""What the core does not bring: every such package is known by the extra that brings it, and the advice works."""
+"""What the core does not bring: every such package is known by the extra that brings it, and the
+advice works."""
 
 import ast
 import importlib.metadata
@@ -42,7 +43,11 @@ def imported() -> set[str]:
                 found.add(str(node.module))
             elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "find":
                 found |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
-    return {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"mtcd", "mtcd_experiments"}
+    return (
+        {name.partition(".")[0] for name in found}
+        - set(sys.stdlib_module_names)
+        - {"mtcd", "mtcd_experiments"}
+    )
 
 
 def test_every_package_that_is_imported_comes_with_the_core_or_with_a_known_extra() -> None:
@@ -50,11 +55,15 @@ def test_every_package_that_is_imported_comes_with_the_core_or_with_a_known_extr
     optional = {name for name in imported() if DISTRIBUTIONS.get(name, name) not in core}
     assert set(extras.EXTRAS) == optional
     for package, extra in extras.EXTRAS.items():
-        assert DISTRIBUTIONS.get(package, package) in distributions(PROJECT["optional-dependencies"][extra])
+        assert DISTRIBUTIONS.get(package, package) in distributions(
+            PROJECT["optional-dependencies"][extra]
+        )
 
 
 @pytest.mark.parametrize("package", extras.EXTRAS)
-def test_a_missing_package_is_told_with_a_command_that_works(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_told_with_a_command_that_works(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=f"{package}.inside")
 
@@ -62,7 +71,9 @@ def test_a_missing_package_is_told_with_a_command_that_works(package: str, monke
     with pytest.raises(NotInstalledError) as told:
         extras.find("mtcd.anything")
     assert package in str(told.value)
-    assert f"in a clone of the mtcd repository: pip install '.[{extras.EXTRAS[package]}]'" in str(told.value)
+    assert f"in a clone of the mtcd repository: pip install '.[{extras.EXTRAS[package]}]'" in str(
+        told.value
+    )
 
 
 def test_nothing_says_to_install_from_an_index_where_the_package_is_not() -> None:

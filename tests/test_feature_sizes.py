@@ -18,7 +18,9 @@ def test_scaled_features_have_the_same_iterates(size: float) -> None:
 
     def trained(a: float) -> np.ndarray:
         model = mtcd.Glm("ridge", l2=0.5 * a * a)
-        run = mtcd.train(mtcd.split(a * X, y, 2), model, "path", mtcd.STCD(2), mtcd.Stop(iterations=20))
+        run = mtcd.train(
+            mtcd.split(a * X, y, 2), model, "path", mtcd.STCD(2), mtcd.Stop(iterations=20)
+        )
         return np.asarray(run.coefficients)
 
     np.testing.assert_allclose(size * trained(size), trained(1.0), rtol=1e-6)
@@ -33,7 +35,8 @@ def test_any_positive_smoothness_will_do_and_no_other() -> None:
 
 
 def test_conjugate_tours_that_gain_nothing_go_on_with_larger_steps() -> None:
-    """More independent columns than samples: the survey chooses a hundredth of 1/L, and 1/L where tours stay behind."""
+    """More independent columns than samples: the survey chooses a hundredth of 1/L, and 1/L where
+    tours stay behind."""
     rng = np.random.default_rng(1)
     X, y, l2, first = rng.standard_normal((30, 90)), rng.standard_normal(30), 2.0, 1e-6
     problem = mtcd.Glm("ridge", l2=l2).problem(mtcd.split(X, y, 1))
@@ -42,7 +45,9 @@ def test_conjugate_tours_that_gain_nothing_go_on_with_larger_steps() -> None:
     gradient = -X.T @ y
     change = -2 * first * gradient
     blocks = np.split(X, 30, axis=1)  # of three columns each
-    squares, norms = ([np.linalg.norm(block, order) ** 2 for block in blocks] for order in ("fro", 2))
+    squares, norms = (
+        [np.linalg.norm(block, order) ** 2 for block in blocks] for order in ("fro", 2)
+    )
     spread = sum(3 * norm / square for norm, square in zip(norms, squares, strict=True))
     z = X @ change
     survey = [30.0, 90.0, sum(squares), sum(norms), spread]

@@ -26,7 +26,8 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
         node = hub.nodes["c1"]
         assert hub.ask(Passing("c0", "c1", "ready", b"run")) is None
         node._say_waiting()
-        assert not [event for event in node.log.tail if event["event"] in ("early", "refused")]  # soon it may begin
+        # soon it may begin
+        assert not [event for event in node.log.tail if event["event"] in ("early", "refused")]
         monkeypatch.setattr("mtcd.federation.node.node.WAITING_NOTE_SECONDS", -1.0)
         node._say_waiting()
         assert node.log.tail[-1]["event"] == "waiting"  # who leads may still tell it to begin
@@ -38,15 +39,21 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
 def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
     kit = make_kits(tmp_path, DATA.clients)["c0"]
     host, port = str(kit.config.address).rsplit(":", 1)
-    with socket.create_server((host, int(port))), pytest.raises(MtcdError, match="already in use") as told:
+    with (
+        socket.create_server((host, int(port))),
+        pytest.raises(MtcdError, match="already in use") as told,
+    ):
         Link(kit, Loop(), lambda request: None, lambda name, here: None, Counters(()))
     assert ".rs" not in str(told.value)
     assert "another program" in str(told.value)
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
-def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server, or the party where a lone token is born, would go on without one that was killed before."""
+def test_training_begins_when_all_are_ready(
+    seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server, or the party where a lone token is born, would go on without one that was killed
+    before."""
     without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}, "seed": seed}
     with Hub(tmp_path, DATA.clients, linear(DATA), **({} if seed is None else without)) as hub:
         ready: list[str] = []

@@ -1,4 +1,5 @@
-"""Backups of parties: a restored party goes on where it was stopped, and nothing is restored in part."""
+"""Backups of parties: a restored party goes on where it was stopped, and nothing is restored in
+part."""
 
 import io
 import shutil
@@ -80,12 +81,22 @@ def test_what_cannot_be_backed_up_is_told(tmp_path: Path) -> None:
     (kit / "run" / "journal.1").unlink()
     with pytest.raises(MtcdError, match="symbolic link"):
         back_up(kit, tmp_path / "x.tar")
-    assert not [path for path in tmp_path.iterdir() if path.suffix == ".tar" or path.name.startswith(".mtcd-")]
+    assert not [
+        path
+        for path in tmp_path.iterdir()
+        if path.suffix == ".tar" or path.name.startswith(".mtcd-")
+    ]
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"name: a") -> tuple[tarfile.TarInfo, bytes]:
+def member(
+    name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"name: a"
+) -> tuple[tarfile.TarInfo, bytes]:
     one = tarfile.TarInfo(name)
-    one.type, one.linkname, one.size = kind, "/etc/passwd", len(content) if kind == tarfile.REGTYPE else 0
+    one.type, one.linkname, one.size = (
+        kind,
+        "/etc/passwd",
+        len(content) if kind == tarfile.REGTYPE else 0,
+    )
     return one, content
 
 
@@ -104,7 +115,9 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"name: a"
     ],
     ids=lambda one: one[0].name,
 )
-def test_files_that_are_no_backups_restore_nothing(bad: tuple[tarfile.TarInfo, bytes], tmp_path: Path) -> None:
+def test_files_that_are_no_backups_restore_nothing(
+    bad: tuple[tarfile.TarInfo, bytes], tmp_path: Path
+) -> None:
     file, inside = tmp_path / "bad.tar", tmp_path / "inside"
     inside.mkdir()
     with tarfile.open(file, "w") as tar:

@@ -32,7 +32,13 @@ def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "c is revoked" in out
     assert "was revoked before" in run(capsys, "revoke", kits, "c")[1]
     states = {row["name"]: row for row in json.loads(run(capsys, "list", kits, "--json")[1])}
-    assert [row["state"] for row in states.values()] == ["valid", "valid", "revoked", "valid", "valid"]
+    assert [row["state"] for row in states.values()] == [
+        "valid",
+        "valid",
+        "revoked",
+        "valid",
+        "valid",
+    ]
     assert states["c"]["address"] == "c.example.org:7001"
     assert states["operator"]["address"] is None
     assert run(capsys, "renew", kits, "c", "--days", 10)[0] == 0
@@ -87,10 +93,13 @@ def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
 def test_missing_psi_is_told_when_ids_are_aligned() -> None:
     script = (
         "import sys; sys.modules['private_set_intersection'] = sys.modules['google'] = None\n"
-        "from mtcd.core.errors import NotInstalledError; from mtcd.federation.alignment import asker\n"
+        "from mtcd.core.errors import NotInstalledError; from mtcd.federation.alignment import "
+        "asker\n"
         "try: asker('psi', ['a'])\nexcept NotInstalledError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert "need private_set_intersection" in done.stdout
     assert "pip install '.[federation]'" in done.stdout
 
@@ -98,20 +107,27 @@ def test_missing_psi_is_told_when_ids_are_aligned() -> None:
 def test_help_of_other_commands_needs_no_federation() -> None:
     script = (
         "import sys, mtcd.cli.app\n"
-        "print([m for m in ('cryptography', 'zenoh', 'pydantic', 'yaml', 'numpy') if m in sys.modules])"
+        "print([m for m in ('cryptography', 'zenoh', 'pydantic', 'yaml', 'numpy') if m in "
+        "sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 def test_status_imports_neither_methods_nor_tables(tmp_path: Path) -> None:
-    """It answers within a second, most of which would be imports; and the operator needs no plugin of a method."""
+    """It answers within a second, most of which would be imports; and the operator needs no plugin
+    of a method."""
     script = (
         "import sys; from mtcd.cli.app import main\n"
         f"try: main(['federation', 'status', {str(found(tmp_path))!r}])\n"
         "except SystemExit as end: print(end.code)\n"
-        "heavy = ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'mtcd.methods.method', 'mtcd.config.schema')\n"
+        "heavy = ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'mtcd.methods.method', "
+        "'mtcd.config.schema')\n"
         "print([m for m in heavy if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-2:] == ["1", "[]"]  # 1: no party answers

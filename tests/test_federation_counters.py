@@ -1,4 +1,5 @@
-"""What a process counts of itself: checked against what really passed over its links, and lies in its journal."""
+"""What a process counts of itself: checked against what really passed over its links, and lies in
+its journal."""
 
 import random
 from pathlib import Path
@@ -24,17 +25,26 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_what_one_has_sent_another_has_received_and_every_commit_is_in_the_journal(tmp_path: Path) -> None:
+def test_what_one_has_sent_another_has_received_and_every_commit_is_in_the_journal(
+    tmp_path: Path,
+) -> None:
     engine = engine_of(tmp_path, DATA, **SETTINGS)
     unobserved(engine)
     counters = {name: node.mail.counters for name, node in engine.nodes.items()}
     for name, counts in counters.items():
-        assert set(counts.sent_bytes) == set(counts.received_bytes) == set(engine.kits[name].config.peers)
+        assert (
+            set(counts.sent_bytes)
+            == set(counts.received_bytes)
+            == set(engine.kits[name].config.peers)
+        )
         for peer in counts.sent_bytes.keys() & counters.keys():
             assert counts.sent_bytes[peer] > 8 * DATA.samples
             # the last answers may be under way when a party leaves
             assert 0 <= counts.sent_bytes[peer] - counters[peer].received_bytes[name] < 2000
-        heads = [slot.read_bytes()[: FIELDS.size] for slot in (tmp_path / "runs" / name).glob("journal.[01]")]
+        heads = [
+            slot.read_bytes()[: FIELDS.size]
+            for slot in (tmp_path / "runs" / name).glob("journal.[01]")
+        ]
         assert sum(counts.commits.counts) == max(FIELDS.unpack(head)[1] for head in heads) > 3
         assert 0 < counts.commits.seconds < 60
         assert not any(counts.refused.values())

@@ -1,4 +1,5 @@
-"""The page of a whole federation: its document, from what real parties answer, and the command that serves it."""
+"""The page of a whole federation: its document, from what real parties answer, and the command that
+serves it."""
 
 import json
 import os
@@ -29,7 +30,9 @@ K = len(DATA.clients)
 METHOD = {"kind": "mtcd", "tokens": 2, "hops": 5, "stepsize": 0.01}
 
 
-def looked(hub: Hub, view: FederationView, seconds: float, gone: str | None = None) -> dict[str, Any]:
+def looked(
+    hub: Hub, view: FederationView, seconds: float, gone: str | None = None
+) -> dict[str, Any]:
     """The document after a look at the nodes of a hub."""
     answers = {}
     for name in hub.nodes:
@@ -54,7 +57,11 @@ def test_the_document_follows_a_run(tmp_path: Path) -> None:
             if not hub.act() and not hub.deliver():
                 hub.wait()
             document = looked(hub, view, 0.001 * step)
-        hops = sum(node.trainer.reliable.ledger.hops for node in hub.nodes.values() if node.trainer is not None)
+        hops = sum(
+            node.trainer.reliable.ledger.hops
+            for node in hub.nodes.values()
+            if node.trainer is not None
+        )
         states.append([one["state"] for one in looked(hub, view, 300.0)["runs"][0]["clients"]])
         last = looked(hub, view, 301.0, gone=DATA.clients[1])["runs"][0]
         view.observe(summarise(view.config, {}), 302.0)
@@ -74,11 +81,14 @@ def test_the_document_follows_a_run(tmp_path: Path) -> None:
 
 
 def check_trace(run: dict[str, Any], hops: int) -> None:
-    """Every pass is along a link or with the server, in order, and each token goes on where it was."""
+    """Every pass is along a link or with the server, in order, and each token goes on where it
+    was."""
     trace, links = run["trace"], {frozenset(link) for link in run["network"]["edges"]}
     assert trace["tokens"] == 2
     assert trace["total"] == hops
-    passes = list(zip(*(trace[name] for name in ("token", "sender", "receiver", "iteration")), strict=True))
+    passes = list(
+        zip(*(trace[name] for name in ("token", "sender", "receiver", "iteration")), strict=True)
+    )
     assert len(passes) > 20
     for _, sender, receiver, _ in passes:
         assert -1 in (sender, receiver) or frozenset((sender, receiver)) in links
@@ -122,6 +132,8 @@ def test_the_command_serves_the_page_until_ctrl_c(tmp_path: Path) -> None:
             assert process.wait() == 0
         finally:
             process.kill()
-    assert [(one["name"], one["state"]) for one in run["clients"]] == [(name, "gone") for name in ("a", "b", "c")]
+    assert [(one["name"], one["state"]) for one in run["clients"]] == [
+        (name, "gone") for name in ("a", "b", "c")
+    ]
     assert run["network"]["edges_total"] == 2
     assert run["message"] == "0 of 4 members answer."

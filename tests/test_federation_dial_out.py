@@ -22,7 +22,9 @@ def test_its_kit_has_no_address_and_all_its_connections_go_out(tmp_path: Path) -
     assert set(settings(kits, "b")["connect"]["endpoints"]) == peers
     for name in ("a", "c", "server", "operator"):
         assert "b" in known[name].peers
-        assert not any("None" in endpoint for endpoint in settings(kits, name)["connect"]["endpoints"])
+        assert not any(
+            "None" in endpoint for endpoint in settings(kits, name)["connect"]["endpoints"]
+        )
     text = (kits / "b" / "README.txt").read_text()
     assert "accepts no connections" in text
     assert "None" not in text

@@ -26,13 +26,17 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_diverging_training_ends(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_diverging_training_ends(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     method = {**METHODS[name], "stepsize": 1e9}
     server = {} if method["kind"] in ("mtcd", "svfl") else {"server": None}
     model = {"model": model_section(MODEL), "stop": {"iterations": 5000}}
     kits = make_kits(tmp_path, DATA.clients, method=method, **model, **server)
     nodes = {
-        one: Node(kit, tmp_path / "runs" / one, LinearParticipant(kit, own_table_of(DATA, kit)), None)
+        one: Node(
+            kit, tmp_path / "runs" / one, LinearParticipant(kit, own_table_of(DATA, kit)), None
+        )
         for one, kit in kits.items()
     }
     assert set(run_all(nodes).values()) == {"diverged"}

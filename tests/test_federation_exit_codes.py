@@ -35,15 +35,24 @@ def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]) -> None:
 
 
 def test_dead_parties_are_given_up_without_waiting(kits: Path) -> None:
-    """Their connections are refused: the test would not end in time if each waited for its answer."""
-    assert ask_everybody(operator_kit(kits, read_credentials), "status", Patience(PATIENCE, PATIENCE)) == {}
+    """Their connections are refused: the test would not end in time if each waited for its
+    answer."""
+    assert (
+        ask_everybody(operator_kit(kits, read_credentials), "status", Patience(PATIENCE, PATIENCE))
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
     ("answers", "code", "outcomes"),
     [
         (
-            {"a": {"phase": "training"}, "b": {"phase": "ended"}, "c": {"phase": "opening"}, "server": {}},
+            {
+                "a": {"phase": "training"},
+                "b": {"phase": "ended"},
+                "c": {"phase": "opening"},
+                "server": {},
+            },
             0,
             ["stopping", "already finished", "stopping", "stopping"],
         ),
@@ -76,7 +85,11 @@ def test_stop_says_what_it_reached(
 
 @pytest.mark.parametrize(("reached", "code"), [(["a", "b", "c", "server"], 0), (["b"], 3), ([], 1)])
 def test_logs_tell_who_is_missing(
-    reached: list[str], code: int, kits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    reached: list[str],
+    code: int,
+    kits: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     event = {"time": "2026-01-01T10:00:00.000+00:00", "event": "up", "text": "Up."}
     answering(monkeypatch, {name: [{**event, "party": name}] for name in reached})
@@ -92,16 +105,24 @@ OPENING = {"phase": "opening", "connected": [], "waiting_for": []}
 
 @pytest.mark.parametrize(("reached", "code"), [(["a", "b", "c", "server"], 0), (["b"], 3), ([], 1)])
 def test_status_tells_all_some_or_none(
-    reached: list[str], code: int, kits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    reached: list[str],
+    code: int,
+    kits: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answering(monkeypatch, {name: {**OPENING, "name": name} for name in reached})
     ended, out, _ = run(capsys, "status", kits)
     assert ended == code
     phases = dict(re.findall(r"(?m)^(a|b|c|server)\s+(opening|not reached)", out))
-    assert phases == {name: "opening" if name in reached else "not reached" for name in ("a", "b", "c", "server")}
+    assert phases == {
+        name: "opening" if name in reached else "not reached" for name in ("a", "b", "c", "server")
+    }
 
 
-def test_a_kit_that_is_not_the_operators_is_invalid_input(kits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kit_that_is_not_the_operators_is_invalid_input(
+    kits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in ("status", "stop", "logs"):
         code, _, err = run(capsys, command, kits / "a")
         assert code == 2
@@ -122,4 +143,6 @@ def test_the_help_of_every_command_of_a_federation_states_its_exit_codes() -> No
     known |= {name: top.commands[name] for name in ("party", "server")}
     assert known.keys() == EXIT_CODES.keys()
     for name, command in known.items():
-        assert all(f"{code} {text}" in command.epilog for code, text in EXIT_CODES[name].items()), name
+        assert all(f"{code} {text}" in command.epilog for code, text in EXIT_CODES[name].items()), (
+            name
+        )

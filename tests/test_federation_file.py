@@ -33,21 +33,31 @@ def test_the_file_in_the_docs_can_be_founded(tmp_path: Path) -> None:
 
 def test_without_a_server_the_method_is_stcd(tmp_path: Path) -> None:
     assert read_federation(written(tmp_path, server=None, method=None))[0].method.kind == "stcd"
-    assert read_federation(written(tmp_path, server=None, method={"walk": "tour"}))[0].method.kind == "stcd"
-    assert read_federation(written(tmp_path, server=None, method={"kind": "dcpa"}))[0].method.kind == "dcpa"
+    assert (
+        read_federation(written(tmp_path, server=None, method={"walk": "tour"}))[0].method.kind
+        == "stcd"
+    )
+    assert (
+        read_federation(written(tmp_path, server=None, method={"kind": "dcpa"}))[0].method.kind
+        == "dcpa"
+    )
     notes = read_federation(written(tmp_path, server=None, method={"kind": "stcd", "hops": 3}))[1]
     assert "hops" in notes[0]
 
 
 def test_conjugate_gradients_on_a_tree_are_for_one_process(tmp_path: Path) -> None:
-    with pytest.raises(MtcdError, match="tree-cg trains in one process only.*acceleration: conjugate"):
+    with pytest.raises(
+        MtcdError, match="tree-cg trains in one process only.*acceleration: conjugate"
+    ):
         read_federation(written(tmp_path, server=None, method={"kind": "tree-cg"}))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LOSSES if not LOSSES[kind].not_linear])
 def test_every_model_and_method_can_be_federated(kind: str, tmp_path: Path) -> None:
     for method in ("mtcd", "svfl"):
-        read_federation(written(tmp_path, method={"kind": method, "batch": 50}, model={"kind": kind}))
+        read_federation(
+            written(tmp_path, method={"kind": method, "batch": 50}, model={"kind": kind})
+        )
     read_federation(written(tmp_path, server=None, method={"kind": "stcd"}, model={"kind": kind}))
 
 
@@ -63,9 +73,14 @@ def test_split_networks_need_the_labels_at_the_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [{"combine": "optimal", "tokens": 2}, {"acceleration": "momentum", "walk": "tour", "clusters": [["a", "b", "c"]]}],
+    [
+        {"combine": "optimal", "tokens": 2},
+        {"acceleration": "momentum", "walk": "tour", "clusters": [["a", "b", "c"]]},
+    ],
 )
-def test_syncs_that_look_at_the_objective_need_the_labels_at_the_server(method: dict, tmp_path: Path) -> None:
+def test_syncs_that_look_at_the_objective_need_the_labels_at_the_server(
+    method: dict, tmp_path: Path
+) -> None:
     method = {"kind": "mtcd", "hops": 8, **method}
     read_federation(written(tmp_path, method=method, labels__shared_with=["parties", "server"]))
     with pytest.raises(MtcdError, match="takes the labels at the server"):
@@ -83,8 +98,14 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"holdout": 1}, ["holdout", "less than 1"]),
     ({"holdout": -0.2}, ["holdout", "greater than 0"]),
     ({"holdout": "a fifth"}, ["holdout", "number"]),
-    ({"holdout": 0.2, "predictions": {"seen_by": "a"}}, ["holdout: 'b' holds the labels", "for 'a' alone", "Leave"]),
-    ({"holdout": 0.2, "predictions": {"seen_by": "server"}}, ["for 'server' alone (predictions.seen_by)"]),
+    (
+        {"holdout": 0.2, "predictions": {"seen_by": "a"}},
+        ["holdout: 'b' holds the labels", "for 'a' alone", "Leave"],
+    ),
+    (
+        {"holdout": 0.2, "predictions": {"seen_by": "server"}},
+        ["for 'server' alone (predictions.seen_by)"],
+    ),
     ({"labels": None}, ["'labels' is missing"]),
     ({"labels__heldby": "b"}, ["labels.heldby", "did you mean 'held_by'"]),
     ({"network__links": [["a", "b"], ["b", "d"]]}, ["network.links.1", "no party is called 'd'"]),
@@ -96,8 +117,14 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"server": None}, ["mtcd needs a server", "stcd"]),
     ({"method": {"kind": "stcd"}}, ["stcd works without a server", "mtcd"]),
     ({"method": {"kind": "dcpa"}}, ["dcpa works without a server"]),
-    ({"server": None, "method": {"kind": "stcd"}, "network": {"links": [["a", "b"]]}}, ["connected network", "'c'"]),
-    ({"server": None, "method": {"kind": "dcpa"}, "network": {"links": [["a", "b"]]}}, ["connected network"]),
+    (
+        {"server": None, "method": {"kind": "stcd"}, "network": {"links": [["a", "b"]]}},
+        ["connected network", "'c'"],
+    ),
+    (
+        {"server": None, "method": {"kind": "dcpa"}, "network": {"links": [["a", "b"]]}},
+        ["connected network"],
+    ),
     ({"method__kind": "mtdc"}, ["method.kind"]),
     ({"method__batch": -1}, ["method.batch"]),
     ({"method__start": "nobody"}, ["nobody"]),
@@ -106,14 +133,29 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"labels__shared_with": None}, ["takes the labels", "shared_with: parties", "cannot train"]),
     ({"labels__shared_with": "server"}, ["takes the labels"]),
     ({"labels__shared_with": "everyone"}, ["labels.shared_with", "'parties' or 'server'"]),
-    ({"labels__shared_with": ["parties", "server"], "server": None, "method": None}, ["there is no server"]),
-    ({"method__combine": "optimal", "method__tokens": 2}, ["labels at the server", "[parties, server]"]),
+    (
+        {"labels__shared_with": ["parties", "server"], "server": None, "method": None},
+        ["there is no server"],
+    ),
+    (
+        {"method__combine": "optimal", "method__tokens": 2},
+        ["labels at the server", "[parties, server]"],
+    ),
     ({"parties__a": "127.0.0.1:7002"}, ["'a' and 'b' have the same address"]),
     ({"parties__a": "127.0.0.1:7000"}, ["'a' and 'server' have the same address"]),
-    ({"parties__a": {"address": "127.0.0.1:7001", "listne": "x"}}, ["parties.a.listne", "did you mean 'listen'"]),
+    (
+        {"parties__a": {"address": "127.0.0.1:7001", "listne": "x"}},
+        ["parties.a.listne", "did you mean 'listen'"],
+    ),
     ({"parties__a": {}}, ["parties.a", "address is missing"]),
-    ({"parties__a": {"address": "127.0.0.1:7001", "dial_out_only": True}}, ["parties.a", "leave address and listen"]),
-    ({"parties__a": {"listen": "0.0.0.0:7001", "dial_out_only": True}}, ["parties.a", "leave address and listen"]),
+    (
+        {"parties__a": {"address": "127.0.0.1:7001", "dial_out_only": True}},
+        ["parties.a", "leave address and listen"],
+    ),
+    (
+        {"parties__a": {"listen": "0.0.0.0:7001", "dial_out_only": True}},
+        ["parties.a", "leave address and listen"],
+    ),
     ({"server": {"address": "127.0.0.1:7000", "dial_out_only": True}}, ["server.dial_out_only"]),
     (
         {"parties__a": {"dial_out_only": True}, "parties__b": {"dial_out_only": True}},
@@ -136,18 +178,30 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"alignment": "given order"}, ["parties.b.data.id", "does not use ids"]),
     ({"labels__column": "x"}, ["parties.b.data.columns", "'x' is the label"]),
     ({"predictions": {"seen_by": "bb"}}, ["predictions.seen_by", "'bb'", "did you mean 'b'"]),
-    ({"predictions": {"seen_by": "operator"}}, ["predictions.seen_by", "neither a party nor the server"]),
-    ({"predictions": {"seen_by": "server"}, "server": None, "method": None}, ["predictions.seen_by", "there is none"]),
+    (
+        {"predictions": {"seen_by": "operator"}},
+        ["predictions.seen_by", "neither a party nor the server"],
+    ),
+    (
+        {"predictions": {"seen_by": "server"}, "server": None, "method": None},
+        ["predictions.seen_by", "there is none"],
+    ),
     ({"predictions": {"seen_by": ["a", "b"]}}, ["predictions.seen_by"]),
     ({"predictions": {"seenby": "b"}}, ["did you mean 'seen_by'"]),
     ({"stop": {"gap": 1e-4}}, ["stop.gap", "no party of a federation"]),
     ({"stop": {"cost": 3}, "costs": {"account": "sent"}}, ["stop.cost", "costs.account"]),
-    ({"server": None, "method": {"kind": "dcpa"}, "model": {"kind": "multinomial"}}, ["dcpa", "Use mtcd"]),
+    (
+        {"server": None, "method": {"kind": "dcpa"}, "model": {"kind": "multinomial"}},
+        ["dcpa", "Use mtcd"],
+    ),
     (
         {"server": None, "method": {"acceleration": "conjugate", "walk": "tour"}, "model__l1": 1},
         ["needs a smooth penalty"],
     ),
-    ({"server": None, "method": {"kind": "dcpa", "batch": 3}, "model__kind": "split"}, ["model.client"]),
+    (
+        {"server": None, "method": {"kind": "dcpa", "batch": 3}, "model__kind": "split"},
+        ["model.client"],
+    ),
     ({"method__walk": "tuor"}, ["tour"]),
     ({"method__tokens": 100_000}, ["method.tokens"]),
     ({"limits": {"message_mb": 0}}, ["limits.message_mb"]),
@@ -158,7 +212,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "words"), REFUSED, ids=lambda x: str(x)[:50])
-def test_what_cannot_work_is_refused_in_words(changes: dict[str, Any], words: list[str], tmp_path: Path) -> None:
+def test_what_cannot_work_is_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
     with pytest.raises(MtcdError) as told:
         read_federation(written(tmp_path, **changes))
     for word in ["federation.yaml", *words]:
@@ -171,7 +227,13 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("[1, 2]")
     with pytest.raises(MtcdError, match="is not a federation"):
         read_federation(tmp_path / "list.yaml")
-    for text in ("parties: [a, b]", "parties: {a: 1, b: 2}", "method: 3\nname: x", "server: [1]", "labels: b"):
+    for text in (
+        "parties: [a, b]",
+        "parties: {a: 1, b: 2}",
+        "method: 3\nname: x",
+        "server: [1]",
+        "labels: b",
+    ):
         (tmp_path / "odd.yaml").write_text(text)
         with pytest.raises(MtcdError, match="odd.yaml"):
             read_federation(tmp_path / "odd.yaml")
@@ -203,7 +265,22 @@ def test_addresses_are_read_as_they_are_written(ip: Any, port: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":", "a:", ":1", "a:65536", "a:1e3", "a:-1", "a b:1", "::1:7", "[::1:7", "[a]:7", "a..b:7", "-a:7", "a:٣"],
+    [
+        "",
+        ":",
+        "a:",
+        ":1",
+        "a:65536",
+        "a:1e3",
+        "a:-1",
+        "a b:1",
+        "::1:7",
+        "[::1:7",
+        "[a]:7",
+        "a..b:7",
+        "-a:7",
+        "a:٣",
+    ],
 )
 def test_odd_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="host|brackets"):
@@ -213,7 +290,9 @@ def test_odd_addresses_are_refused(text: str) -> None:
     assert parse_address("0.0.0.0:7", listening=True).host == "0.0.0.0"
 
 
-@pytest.mark.parametrize("text", ["https://lab.org:9102", "tcp://10.0.0.1:7447", "lab.org:9102/", "https://[::1]:80"])
+@pytest.mark.parametrize(
+    "text", ["https://lab.org:9102", "tcp://10.0.0.1:7447", "lab.org:9102/", "https://[::1]:80"]
+)
 def test_an_address_with_a_scheme_or_a_path_is_told_its_form(text: str, tmp_path: Path) -> None:
     with pytest.raises(MtcdError) as told:
         read_federation(written(tmp_path, parties__a=text))
@@ -223,14 +302,26 @@ def test_an_address_with_a_scheme_or_a_path_is_told_its_form(text: str, tmp_path
 
 
 @pytest.mark.parametrize("key", ["parties", "server"])
-def test_ipv6_numbers_are_refused_where_others_connect_and_taken_to_listen_at(key: str, tmp_path: Path) -> None:
+def test_ipv6_numbers_are_refused_where_others_connect_and_taken_to_listen_at(
+    key: str, tmp_path: Path
+) -> None:
     """Zenoh connects to none with TLS."""
     place = "[2001:db8::1]:7447"
     changes: dict[str, Any] = {"server": place}
     if key == "parties":
-        changes = {"parties": {"a": place, "b": "b.example.org:7447"}, "labels__held_by": "a", "network": None}
-    with pytest.raises(MtcdError, match="give the name of the host.*listen: '\\[2001:db8::1\\]:7447'"):
+        changes = {
+            "parties": {"a": place, "b": "b.example.org:7447"},
+            "labels__held_by": "a",
+            "network": None,
+        }
+    with pytest.raises(
+        MtcdError, match="give the name of the host.*listen: '\\[2001:db8::1\\]:7447'"
+    ):
         read_federation(written(tmp_path, **changes))
     both = {"address": "a.example.org:7447", "listen": place}
-    named = {"parties": {"a": both, "b": "b.example.org:7447"}, "labels__held_by": "a", "network": None}
+    named = {
+        "parties": {"a": both, "b": "b.example.org:7447"},
+        "labels__held_by": "a",
+        "network": None,
+    }
     assert read_federation(written(tmp_path, **named))[0].parties["a"].listen == place

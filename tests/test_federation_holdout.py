@@ -1,4 +1,5 @@
-"""Hold-outs of federations: samples, models and metrics of one process, and labels that stay with their holder."""
+"""Hold-outs of federations: samples, models and metrics of one process, and labels that stay with
+their holder."""
 
 import json
 from dataclasses import replace
@@ -11,7 +12,16 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from live import Federated, engine_of, federate, in_process, make_kits, own_table_of, run_all, unobserved
+from live import (
+    Federated,
+    engine_of,
+    federate,
+    in_process,
+    make_kits,
+    own_table_of,
+    run_all,
+    unobserved,
+)
 from mtcd.core.errors import DataError, DataWarning
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
@@ -49,20 +59,32 @@ HOLDER, OTHER, LAST = "c0", "c1", "c2"
 
 def settings(kind: str, method: str, **changes: Any) -> dict[str, Any]:
     model = {"kind": kind, "l2": 1.0, "intercept": True}
-    common = {"model": model, "stop": {"iterations": 30}, "standardise": True, "seed": SEED, "holdout": FRACTION}
+    common = {
+        "model": model,
+        "stop": {"iterations": 30},
+        "standardise": True,
+        "seed": SEED,
+        "holdout": FRACTION,
+    }
     return common | METHODS[method] | changes
 
 
 def table(kind: str = "logistic") -> VerticalData:
     """Columns of different scales, so that it matters on which rows these are measured."""
     data = make_data(Glm(kind), SAMPLES, [2, 3, 1], seed=4)
-    return replace(data, blocks=tuple(np.asarray(X) * (3.0 + k) + 1 for k, X in enumerate(data.blocks)))
+    return replace(
+        data, blocks=tuple(np.asarray(X) * (3.0 + k) + 1 for k, X in enumerate(data.blocks))
+    )
 
 
 def expected_of(run: Run, held: VerticalData) -> dict[str, float]:
     assert held.test is not None
     parts = {"train": replace(held, test=None), "test": held.test}
-    return {f"{part}_{name}": value for part, data in parts.items() for name, value in run.evaluate(data).items()}
+    return {
+        f"{part}_{name}": value
+        for part, data in parts.items()
+        for name, value in run.evaluate(data).items()
+    }
 
 
 def assert_same_model(told: Federated, run: Run) -> None:
@@ -93,11 +115,17 @@ def test_model_and_metrics_are_those_of_one_process_with_the_same_hold_out(
     metrics = told.summaries[HOLDER].metrics
     assert metrics == pytest.approx(expected_of(one, held), rel=1e-9, abs=1e-9)
     assert read_metrics(tmp_path / "runs" / HOLDER) == metrics
-    events = [json.loads(line) for line in (tmp_path / "runs" / HOLDER / "log.jsonl").read_text().splitlines()]
+    events = [
+        json.loads(line)
+        for line in (tmp_path / "runs" / HOLDER / "log.jsonl").read_text().splitlines()
+    ]
     *_, said = [one for one in events if one["event"] == "metrics"]
     assert "On the held-out samples: test_" in said["text"]
     assert said.items() >= metrics.items()
-    assert any("Held out for the test: 10 of 40 samples, drawn with seed 5." in one.get("text", "") for one in events)
+    assert any(
+        "Held out for the test: 10 of 40 samples, drawn with seed 5." in one.get("text", "")
+        for one in events
+    )
     for name, summary in told.summaries.items():
         assert summary.unjudged == ""
         assert name == HOLDER or not any(key.startswith("test_") for key in summary.metrics)
@@ -105,7 +133,8 @@ def test_model_and_metrics_are_those_of_one_process_with_the_same_hold_out(
 
 @pytest.mark.long
 def test_prepared_columns_are_fitted_on_the_training_rows(tmp_path: Path) -> None:
-    paths = own_tables(tmp_path / "tables", TABLE.sort("patient"))  # a federation agrees on the sorted ids
+    # a federation agrees on the sorted ids
+    paths = own_tables(tmp_path / "tables", TABLE.sort("patient"))
     kits, told = federate_tables(tmp_path, paths, holdout=FRACTION)
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     with pytest.warns(DataWarning, match="hashed into 32 columns"):
@@ -149,20 +178,33 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def node(folder: Path, data: VerticalData, kit: Kit, kind: type[Node] = Node) -> Node:
-    return kind(kit, folder / "runs" / kit.config.name, LinearParticipant(kit, own_table_of(data, kit)), None)
+    return kind(
+        kit,
+        folder / "runs" / kit.config.name,
+        LinearParticipant(kit, own_table_of(data, kit)),
+        None,
+    )
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics(tmp_path: Path) -> None:
+def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics(
+    tmp_path: Path,
+) -> None:
     data, held = table(), table().holdout(FRACTION, SEED)
     kits = make_kits(tmp_path, data.clients, **settings("logistic", "stcd"))
     run_killing(
-        {name: node(tmp_path, data, kit, KilledAtEnd if name == LAST else Node) for name, kit in kits.items()}, LAST
+        {
+            name: node(tmp_path, data, kit, KilledAtEnd if name == LAST else Node)
+            for name, kit in kits.items()
+        },
+        LAST,
     )
     message = read_summary(tmp_path / "runs" / HOLDER).message
     assert f"The held-out samples are not evaluated: {LAST} took no part" in message
     assert "diverged" not in message, "the token told that it has not"
-    assert set(run_all({name: node(tmp_path, data, kit) for name, kit in kits.items()}).values()) == {"iterations"}
+    assert set(
+        run_all({name: node(tmp_path, data, kit) for name, kit in kits.items()}).values()
+    ) == {"iterations"}
     summary = read_summary(tmp_path / "runs" / HOLDER)
     assert summary.unjudged == ""
     expected = expected_of(in_process(held, kits[HOLDER]), held)
@@ -182,7 +224,9 @@ def test_a_holder_killed_after_the_evaluation_still_has_the_metrics(tmp_path: Pa
     )
     assert run_all({HOLDER: node(tmp_path, data, kits[HOLDER])}) == {HOLDER: "iterations"}
     expected = expected_of(in_process(held, kits[HOLDER]), held)
-    assert read_summary(tmp_path / "runs" / HOLDER).metrics == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert read_summary(tmp_path / "runs" / HOLDER).metrics == pytest.approx(
+        expected, rel=1e-9, abs=1e-9
+    )
 
 
 def test_an_outlier_among_held_out_samples_is_no_divergence(tmp_path: Path) -> None:
@@ -193,12 +237,17 @@ def test_an_outlier_among_held_out_samples_is_no_divergence(tmp_path: Path) -> N
     assert {one.status for one in told.summaries.values()} == {"iterations"}
     assert "train_auc" in told.summaries[HOLDER].metrics
     assert "test_auc" not in told.summaries[HOLDER].metrics
-    assert "no metrics on the held-out samples" in (tmp_path / "runs" / HOLDER / "log.jsonl").read_text()
+    assert (
+        "no metrics on the held-out samples"
+        in (tmp_path / "runs" / HOLDER / "log.jsonl").read_text()
+    )
 
 
 def test_a_diverged_training_has_no_metrics(tmp_path: Path) -> None:
     told = federate(
-        tmp_path, table("ridge"), **{**settings("ridge", "stcd"), "method": {"kind": "stcd", "stepsize": 100.0}}
+        tmp_path,
+        table("ridge"),
+        **{**settings("ridge", "stcd"), "method": {"kind": "stcd", "stepsize": 100.0}},
     )
     assert {one.status for one in told.summaries.values()} == {"diverged"}
     assert not any(one.metrics for one in told.summaries.values())
@@ -223,12 +272,26 @@ def spoilt(data: VerticalData) -> VerticalData:
 @pytest.mark.parametrize(
     ("data", "holdout", "why"),
     [
-        (table("multinomial"), 0.01, "holdout: A fraction of 0.01 cannot be held out of 40 samples.*another holdout"),
-        (table("multinomial"), 0.99, "holdout: A fraction of 0.99 cannot be held out of 40 samples"),
-        (spoilt(table("multinomial")), FRACTION, "holdout: The label 'z' is of a class that no training sample has"),
+        (
+            table("multinomial"),
+            0.01,
+            "holdout: A fraction of 0.01 cannot be held out of 40 samples.*another holdout",
+        ),
+        (
+            table("multinomial"),
+            0.99,
+            "holdout: A fraction of 0.99 cannot be held out of 40 samples",
+        ),
+        (
+            spoilt(table("multinomial")),
+            FRACTION,
+            "holdout: The label 'z' is of a class that no training sample has",
+        ),
     ],
 )
-def test_what_cannot_be_held_out_ends_the_opening(data: VerticalData, holdout: float, why: str, tmp_path: Path) -> None:
+def test_what_cannot_be_held_out_ends_the_opening(
+    data: VerticalData, holdout: float, why: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=why):
         federate(tmp_path, data, **settings("multinomial", "mtcd", holdout=holdout))
     assert not list(tmp_path.rglob("agreed.bin"))
@@ -239,18 +302,25 @@ def test_an_error_about_held_out_rows_holds_no_value(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("city\nRome\nOslo\nRome\nParis\n")
     table = read_party_table(tmp_path / "t.csv", "a", None, None, prepare={"on_unseen": "error"})
     config = kit_configs(("a", "b"))["a"]
-    assert own_part(config, table, [0, 1], np.array([0.0, 1.0]), [2]).held_out.tolist() == [[0.0, 1.0, 0.0]]
-    with pytest.raises(DataError, match="held-out rows of 'a' cannot be prepared.*on_unseen: ignore") as error:
+    assert own_part(config, table, [0, 1], np.array([0.0, 1.0]), [2]).held_out.tolist() == [
+        [0.0, 1.0, 0.0]
+    ]
+    with pytest.raises(
+        DataError, match="held-out rows of 'a' cannot be prepared.*on_unseen: ignore"
+    ) as error:
         own_part(config, table, [0, 1, 2], np.array([0.0, 1.0, 1.0]), [3])
     assert "Paris" not in str(error.value)
 
 
 def test_what_does_not_fit_into_a_message_is_refused() -> None:
     config, without = (
-        kit_configs(("a", "b"), holdout=holdout, limits={"message_mb": 1})["a"] for holdout in (FRACTION, None)
+        kit_configs(("a", "b"), holdout=holdout, limits={"message_mb": 1})["a"]
+        for holdout in (FRACTION, None)
     )
     check_fits(100_000, config)
-    with pytest.raises(DataError, match=r"do not fit into a message of 1 MB.*larger limits\.message_mb"):
+    with pytest.raises(
+        DataError, match=r"do not fit into a message of 1 MB.*larger limits\.message_mb"
+    ):
         check_fits(131_000, config)
     check_fits(131_000, without)
 
@@ -278,10 +348,17 @@ class Asked(SimpleNamespace):
         self.said = "dropped"
 
 
-def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(tmp_path: Path) -> None:
+def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
+    tmp_path: Path,
+) -> None:
     kit = make_kits(tmp_path, ("a", "b", "c"), holdout=FRACTION)["b"]
-    mail = SimpleNamespace(on=lambda kind, handler: None, seal=SimpleNamespace(certificate=b"certificate"))
-    loop, kept = SimpleNamespace(later=lambda seconds, act: None), SimpleNamespace(verdict=lambda: None)
+    mail = SimpleNamespace(
+        on=lambda kind, handler: None, seal=SimpleNamespace(certificate=b"certificate")
+    )
+    loop, kept = (
+        SimpleNamespace(later=lambda seconds, act: None),
+        SimpleNamespace(verdict=lambda: None),
+    )
     station: Any = SimpleNamespace(mail=mail, questions=None, loop=loop, log=None)
     own: Any = SimpleNamespace(term=None, evidence=lambda: np.zeros(3))
     concluded: list[Any] = []

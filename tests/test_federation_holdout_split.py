@@ -1,4 +1,5 @@
-"""Hold-outs of split networks in a federation: networks and metrics are those of one process with the same hold-out."""
+"""Hold-outs of split networks in a federation: networks and metrics are those of one process with
+the same hold-out."""
 
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,26 @@ from split_problems import samples
 from test_engine_contract_split import CASES, assert_same_networks, federate, in_process
 
 FRACTION, SEED, SAMPLES = 0.3, 5, 30
-MODEL = {"kind": "split", "client": "mlp", "aggregation": "concat", "optimiser": {"kind": "SGD", "momentum": 0.5}}
+MODEL = {
+    "kind": "split",
+    "client": "mlp",
+    "aggregation": "concat",
+    "optimiser": {"kind": "SGD", "momentum": 0.5},
+}
 
 
 def clinics() -> VerticalDataset:
     made = samples(4, SAMPLES)
     return VerticalDataset(
-        dict(zip("abcd", made.features.values(), strict=True)), np.array(["low", "mid", "top"])[made.labels]
+        dict(zip("abcd", made.features.values(), strict=True)),
+        np.array(["low", "mid", "top"])[made.labels],
     )
 
 
 @pytest.mark.parametrize("case", ["batches", "stcd"])
-def test_networks_and_metrics_are_those_of_one_process_with_the_same_hold_out(case: str, tmp_path: Path) -> None:
+def test_networks_and_metrics_are_those_of_one_process_with_the_same_hold_out(
+    case: str, tmp_path: Path
+) -> None:
     data = clinics()
     settings: dict[str, Any] = {"model": MODEL, "method": CASES[case], "holdout": FRACTION}
     kits, told = federate(tmp_path, data, 12, **settings)
@@ -46,7 +55,14 @@ def test_a_class_that_only_held_out_samples_have_is_refused(tmp_path: Path) -> N
     data = clinics()
     labels = np.array(data.labels)
     labels[drawn_holdout(FRACTION, SAMPLES, SEED)[1][0]] = "new"
-    with pytest.raises(DataError, match="holdout: The label 'new' is of a class that no training sample has"):
+    with pytest.raises(
+        DataError, match="holdout: The label 'new' is of a class that no training sample has"
+    ):
         federate(
-            tmp_path, VerticalDataset(data.features, labels), 12, model=MODEL, method=CASES["stcd"], holdout=FRACTION
+            tmp_path,
+            VerticalDataset(data.features, labels),
+            12,
+            model=MODEL,
+            method=CASES["stcd"],
+            holdout=FRACTION,
         )

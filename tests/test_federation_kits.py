@@ -1,4 +1,5 @@
-"""Certificates and kits: who signs whom, who may read what, and what becomes of those renewed or revoked."""
+"""Certificates and kits: who signs whom, who may read what, and what becomes of those renewed or
+revoked."""
 
 import os
 import stat
@@ -46,7 +47,8 @@ def test_every_kit_reads_and_tells_its_own_part_only(kits: Path) -> None:
         assert kit.config.method.hops == 4
         assert kit.notes == ()
         text = (kits / name / "party.yaml").read_text()
-        assert [word in text for word in ("patient", "b.csv", "outcome")] == [name == "b"] * 3  # whose data it is
+        # whose data it is
+        assert [word in text for word in ("patient", "b.csv", "outcome")] == [name == "b"] * 3
     assert "c.example.org" not in (kits / "a" / "party.yaml").read_text()  # no neighbour
     secrets = {read[name].alignment_secret() for name in "abc"}
     assert len(secrets) == 1
@@ -77,7 +79,9 @@ def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None
         where = [str(one.value) for one in names]
         assert where == (["c.example.org"] if name == "c" else ["127.0.0.1"])
         assert isinstance(next(iter(names)), x509.DNSName if name == "c" else x509.IPAddress)
-    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+    assert (
+        authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+    )
     assert len({certificate(kits, name).serial_number for name in EVERYBODY}) == 5
 
 
@@ -87,16 +91,24 @@ def test_only_the_owner_reads_keys(tmp_path: Path) -> None:
         init_federation(written(tmp_path, alignment="hashed"), tmp_path / "kits", 90)
     finally:
         os.umask(before)
-    private = [path for path in (tmp_path / "kits").rglob("*") if path.name in private_files.PRIVATE]
+    private = [
+        path for path in (tmp_path / "kits").rglob("*") if path.name in private_files.PRIVATE
+    ]
     assert len(private) == 5 + 3 + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
     folders = [path for path in (tmp_path / "kits").rglob("*") if path.is_dir()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "kits", *folders]} == {0o700}
-    keyed = [path for path in (tmp_path / "kits").rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()]
+    keyed = [
+        path
+        for path in (tmp_path / "kits").rglob("*")
+        if path.is_file() and b"PRIVATE" in path.read_bytes()
+    ]
     assert {path.name for path in keyed} == {"key.pem", "ca.key"}
 
 
-def test_private_files_are_private_from_their_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_files_are_private_from_their_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     modes = {}
     really = os.open
 
@@ -111,7 +123,9 @@ def test_private_files_are_private_from_their_first_moment(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("name", ["key.pem", "parties.key"])
-def test_a_key_that_others_can_read_is_refused_with_the_command_to_run(kits: Path, name: str) -> None:
+def test_a_key_that_others_can_read_is_refused_with_the_command_to_run(
+    kits: Path, name: str
+) -> None:
     path = kits / "a" / name
     for mode in (0o640, 0o604):
         path.chmod(mode)
@@ -133,7 +147,9 @@ def test_init_takes_an_empty_folder_and_no_other(kits: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("days", [0, -3, 10_000])
-def test_init_is_whole_or_nothing(tmp_path: Path, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_is_whole_or_nothing(
+    tmp_path: Path, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = written(tmp_path)
     with pytest.raises(MtcdError, match="lasts 1 to"):
         init_federation(path, tmp_path / "kits", days)
@@ -159,31 +175,54 @@ def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_pat
         refused(kits, "a", *words)
         private_files.write_files(kits / "a", good)
 
-    with_file("cert.pem", (tmp_path / "others" / "a" / "cert.pem").read_bytes(), "not of this federation")
-    with_file("cert.pem", (kits / "b" / "cert.pem").read_bytes(), "is for 'b', but this kit is for 'a'")
+    with_file(
+        "cert.pem", (tmp_path / "others" / "a" / "cert.pem").read_bytes(), "not of this federation"
+    )
+    with_file(
+        "cert.pem", (kits / "b" / "cert.pem").read_bytes(), "is for 'b', but this kit is for 'a'"
+    )
     with_file("key.pem", (kits / "b" / "key.pem").read_bytes(), "is not the key of cert.pem")
-    with_file("revoked.pem", (tmp_path / "others" / "a" / "revoked.pem").read_bytes(), "not signed by")
+    with_file(
+        "revoked.pem", (tmp_path / "others" / "a" / "revoked.pem").read_bytes(), "not signed by"
+    )
     with_file("ca.pem", (kits / "b" / "cert.pem").read_bytes(), "not signed by")
-    for name, words in (("cert.pem", "not a certificate"), ("key.pem", "not a private key"), ("revoked.pem", "list")):
+    for name, words in (
+        ("cert.pem", "not a certificate"),
+        ("key.pem", "not a private key"),
+        ("revoked.pem", "list"),
+    ):
         with_file(name, b"nonsense", words)
     with_file("parties.key", b"zz", "damaged")
     with_file("parties.key", b"00", "damaged")
     text = good["party.yaml"].decode()
-    with_file("party.yaml", text.replace(f"protocol: {PROTOCOL}", "protocol: 9").encode(), "protocol 9", "install")
+    with_file(
+        "party.yaml",
+        text.replace(f"protocol: {PROTOCOL}", "protocol: 9").encode(),
+        "protocol 9",
+        "install",
+    )
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")
-    with_file("party.yaml", text.replace("held_by: b", "held_by: z").encode(), "'z' is not a party of the federation")
+    with_file(
+        "party.yaml",
+        text.replace("held_by: b", "held_by: z").encode(),
+        "'z' is not a party of the federation",
+    )
     with_file("party.yaml", b"[]", "is not a party")
     (kits / "a" / "cert.pem").unlink()
     refused(kits, "a", "there is no cert.pem")
     refused(kits, "nobody", "There is no folder")
 
 
-@pytest.mark.parametrize(("ago", "words"), [(100, "expired on"), (-2, "Check the clock of this host")])
+@pytest.mark.parametrize(
+    ("ago", "words"), [(100, "expired on"), (-2, "Check the clock of this host")]
+)
 def test_a_certificate_out_of_its_time_is_refused(kits: Path, ago: int, words: str) -> None:
     authority = Authority.load(kits)
     when = datetime.now(UTC) - timedelta(days=ago)
     made = issue(authority.issued, "a", parse_address("127.0.0.1:7001"), 90, now=when)
-    private_files.write_files(kits / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    private_files.write_files(
+        kits / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
+    )
     refused(kits, "a", words)
 
 
@@ -210,7 +249,9 @@ def test_keys_do_not_show_when_printed() -> None:
 @pytest.mark.parametrize(
     ("given", "seen_by"), [(None, "b"), ({"seen_by": "c"}, "c"), ({"seen_by": "server"}, "server")]
 )
-def test_every_kit_tells_who_sees_predictions(given: dict[str, str] | None, seen_by: str, tmp_path: Path) -> None:
+def test_every_kit_tells_who_sees_predictions(
+    given: dict[str, str] | None, seen_by: str, tmp_path: Path
+) -> None:
     changes = {} if given is None else {"predictions": given}
     init_federation(written(tmp_path, **changes), tmp_path / "kits", 90)
     for name in EVERYBODY:

@@ -24,6 +24,9 @@ def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> N
     def start() -> Node:
         return Node(kit, tmp_path / "run", linear_participant(kit, own_table_of(data, kit)), None)
 
-    with socket.create_server((address.host, address.port)), pytest.raises(MtcdError, match="cannot listen.*Stop"):
+    with (
+        socket.create_server((address.host, address.port)),
+        pytest.raises(MtcdError, match="cannot listen.*Stop"),
+    ):
         start()
     start().close()

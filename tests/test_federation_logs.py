@@ -1,4 +1,5 @@
-"""The log of a party goes through the standard logging: levels, lines of JSON, rotation, and handlers of a program."""
+"""The log of a party goes through the standard logging: levels, lines of JSON, rotation, and
+handlers of a program."""
 
 import io
 import json
@@ -91,7 +92,11 @@ def test_a_file_that_is_full_is_rotated_and_the_oldest_is_removed(
     log.close()
     names = ["log.jsonl", *(f"log.jsonl.{i}" for i in range(1, KEPT_FILES + 1))]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    kept = [int(str(line["iteration"])) for name in reversed(names) for line in lines_of((tmp_path / name).read_text())]
+    kept = [
+        int(str(line["iteration"]))
+        for name in reversed(names)
+        for line in lines_of((tmp_path / name).read_text())
+    ]
     assert kept == list(range(kept[0], 200))
     for name in names:
         assert (tmp_path / name).stat().st_size <= 1000

@@ -1,4 +1,5 @@
-"""Metrics at the end of a federation: at the party that knows the labels and the aggregate, and nowhere else."""
+"""Metrics at the end of a federation: at the party that knows the labels and the aggregate, and
+nowhere else."""
 
 import json
 from dataclasses import replace
@@ -28,8 +29,12 @@ def trained(folder: Path, kind: str, **changes: Any) -> tuple[VerticalData, Fede
     return data, federate(folder, data, model=model, stop={"iterations": 30}, **changes)
 
 
-@pytest.mark.parametrize(("kind", "method"), [*((kind, "mtcd") for kind in MODELS), ("logistic", "stcd")])
-def test_they_are_those_of_the_same_training_in_one_process(kind: str, method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "method"), [*((kind, "mtcd") for kind in MODELS), ("logistic", "stcd")]
+)
+def test_they_are_those_of_the_same_training_in_one_process(
+    kind: str, method: str, tmp_path: Path
+) -> None:
     data, told = trained(tmp_path, kind, **METHODS[method])
     expected = in_process(data, told.kits["c0"]).evaluate(data)
     knowing = {name: one.metrics for name, one in told.summaries.items() if one.metrics}
@@ -38,15 +43,22 @@ def test_they_are_those_of_the_same_training_in_one_process(kind: str, method: s
         assert list(knowing) == ["c0"], "the label holder"
     name, metrics = knowing.popitem()
     assert f"train_{MODELS[kind]}" in metrics
-    assert metrics == pytest.approx({f"train_{one}": value for one, value in expected.items()}, rel=1e-6)
-    events = [json.loads(line) for line in (tmp_path / "runs" / name / "log.jsonl").read_text().splitlines()]
+    assert metrics == pytest.approx(
+        {f"train_{one}": value for one, value in expected.items()}, rel=1e-6
+    )
+    events = [
+        json.loads(line)
+        for line in (tmp_path / "runs" / name / "log.jsonl").read_text().splitlines()
+    ]
     said = [one for one in events if one["event"] == "metrics"]
     assert len(said) == 1
     assert "On the training samples at the end: " in said[0]["text"]
 
 
 def test_a_diverged_training_has_none(tmp_path: Path) -> None:
-    _, told = trained(tmp_path, "ridge", method={"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": 100.0})
+    _, told = trained(
+        tmp_path, "ridge", method={"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": 100.0}
+    )
     assert {one.status for one in told.summaries.values()} == {"diverged"}
     assert not any(one.metrics for one in told.summaries.values())
 

@@ -1,5 +1,5 @@
-"""When somebody is away at the end, the run says that nobody can tell whether it has diverged; a verdict that is known
-stays the same, whoever is started again."""
+"""When somebody is away at the end, the run says that nobody can tell whether it has diverged; a
+verdict that is known stays the same, whoever is started again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,17 +55,29 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
-    settings = {"model": model_section(MODEL), "method": {**METHOD, "stepsize": stepsize}, "seed": 5}
+    settings = {
+        "model": model_section(MODEL),
+        "method": {**METHOD, "stepsize": stepsize},
+        "seed": 5,
+    }
     return make_kits(folder, DATA.clients, stop={"iterations": 3}, **settings)
 
 
 def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
-    return kind(kit, folder / "runs" / kit.config.name, LinearParticipant(kit, own_table_of(DATA, kit)), None)
+    return kind(
+        kit,
+        folder / "runs" / kit.config.name,
+        LinearParticipant(kit, own_table_of(DATA, kit)),
+        None,
+    )
 
 
 def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
     """Everybody, the last party as this kind, which does not come to an end."""
-    run_killing({name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()}, LAST)
+    run_killing(
+        {name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()},
+        LAST,
+    )
 
 
 def run_killing(nodes: dict[str, Node], killed: str) -> None:
@@ -94,15 +106,21 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict
         assert told.status == KEPT
         assert f"is not known: {LAST} took no part" in told.message
         assert "Start all parties again" in told.message
-    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {status}
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
+        status
+    }
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
     assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
 
 
 @pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
-def test_a_party_started_again_alone_says_what_it_said_before(stepsize: float, status: str, tmp_path: Path) -> None:
+def test_a_party_started_again_alone_says_what_it_said_before(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
     kits = kits_for(tmp_path, stepsize)
-    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {status}
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
+        status
+    }
     for name in (HOLDER, OTHER, "server"):
         assert run_all({name: node(tmp_path, kits[name])}) == {name: status}
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
@@ -141,7 +159,9 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
     link = SimpleNamespace(peers={HOLDER}, up=set())
     mail = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
-    station: Any = SimpleNamespace(mail=mail, questions=SimpleNamespace(waits_for=set()), loop=loop, log=None)
+    station: Any = SimpleNamespace(
+        mail=mail, questions=SimpleNamespace(waits_for=set()), loop=loop, log=None
+    )
     one = verdict.Verdict(station, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
@@ -153,7 +173,9 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     kept.close()
 
 
-@pytest.mark.parametrize("outcome", [Outcome(), Outcome(diverged=True), Outcome(away=("a",)), Outcome(away=("a", "b"))])
+@pytest.mark.parametrize(
+    "outcome", [Outcome(), Outcome(diverged=True), Outcome(away=("a",)), Outcome(away=("a", "b"))]
+)
 def test_an_outcome_is_read_as_it_was_told(outcome: Outcome) -> None:
     assert Outcome.read(str(outcome), ["a", "b", "server"]) == outcome
 

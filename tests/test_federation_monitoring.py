@@ -1,4 +1,5 @@
-"""GET /metrics and /healthz of a party, over real HTTP, held against what the party and its files really hold."""
+"""GET /metrics and /healthz of a party, over real HTTP, held against what the party and its files
+really hold."""
 
 import json
 import re
@@ -76,8 +77,11 @@ def watched(node: Node) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[FederationEngine, dict[str, dict[str, str]]]:
-    """A federation that has ended, and what all told: when they paused at the 12th iteration, and after the end."""
+def trained(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[FederationEngine, dict[str, dict[str, str]]]:
+    """A federation that has ended, and what all told: when they paused at the 12th iteration, and
+    after the end."""
     engine = engine_of(tmp_path_factory.mktemp("watched"), DATA, **SETTINGS)
     told: dict[str, dict[str, str]] = {}
     with engine:
@@ -85,7 +89,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[FederationEngine,
             if progress is not None and progress.hop >= 12 and not told:
                 for name, node in engine.nodes.items():
                     with watched(node) as address:
-                        told[name] = {"health": get(f"{address}/healthz")[1], "training": get(f"{address}/metrics")[1]}
+                        told[name] = {
+                            "health": get(f"{address}/healthz")[1],
+                            "training": get(f"{address}/metrics")[1],
+                        }
     for name, node in engine.nodes.items():
         with watched(node) as address:
             told[name]["ended"] = get(f"{address}/metrics")[1]
@@ -105,11 +112,17 @@ def test_what_is_measured_is_what_the_party_holds(trained: Any) -> None:
         heads = [slot.read_bytes()[: FIELDS.size] for slot in folder.glob("journal.[01]")]
         assert exposed[f"{COMMITS}_count"][()] == max(FIELDS.unpack(head)[1] for head in heads)
         assert exposed[f"{COMMITS}_bucket"][(("le", "+Inf"),)] == exposed[f"{COMMITS}_count"][()]
-        until_then = certificate(engine.kits[name].folder.parent, name).not_valid_after_utc.timestamp()
+        until_then = certificate(
+            engine.kits[name].folder.parent, name
+        ).not_valid_after_utc.timestamp()
         assert exposed["mtcd_certificate_expiry_timestamp_seconds"][()] == until_then
         assert exposed["mtcd_run_info"] == {(("run", node.agreed.run), ("status", "iterations")): 1}
-        assert exposed["mtcd_build_info"] == {(("protocol", str(PROTOCOL)), ("version", VERSION)): 1}
-        assert exposed["mtcd_phase"][(("phase", "ended"),)] == 1 == sum(exposed["mtcd_phase"].values())
+        assert exposed["mtcd_build_info"] == {
+            (("protocol", str(PROTOCOL)), ("version", VERSION)): 1
+        }
+        assert (
+            exposed["mtcd_phase"][(("phase", "ended"),)] == 1 == sum(exposed["mtcd_phase"].values())
+        )
     assert hops == 2 * 30  # of both tokens
 
 
@@ -124,11 +137,15 @@ def test_in_training_tokens_have_ages_and_peers_are_up(trained: Any) -> None:
         ages = exposed["mtcd_token_age_seconds"]
         assert set(ages) <= {(("token", "0"),), (("token", "1"),)}
         assert all(0 <= age < 300 for age in ages.values())
-        assert exposed["mtcd_messages_refused_total"] == {(("reason", reason),): 0 for reason in REASONS}
+        assert exposed["mtcd_messages_refused_total"] == {
+            (("reason", reason),): 0 for reason in REASONS
+        }
         health = json.loads(told[name]["health"])
         assert (health["status"], health["phase"], health["party"]) == ("ok", "training", name)
         assert health["missing_peers"] == []
-    labels_known = [name for name in engine.nodes if "mtcd_objective" in values(told[name]["training"])]
+    labels_known = [
+        name for name in engine.nodes if "mtcd_objective" in values(told[name]["training"])
+    ]
     assert labels_known == [name for name in engine.nodes if name != "server"]
     objective = values(told[labels_known[0]]["ended"])["mtcd_objective"][()]
     assert objective < values(told[labels_known[0]]["training"])["mtcd_objective"][()] * 1.5
@@ -136,9 +153,16 @@ def test_in_training_tokens_have_ages_and_peers_are_up(trained: Any) -> None:
 
 def test_names_follow_the_conventions_and_the_page_lists_all(trained: Any) -> None:
     _, told = trained
-    families = {one.name: one for one in text_string_to_metric_families(next(iter(told.values()))["training"])}
-    rows = re.findall(r"^\| `(mtcd_\w+)` \| (\w+) \| ([^|]*) \| ([^|]*) \|$", PAGE.read_text(), re.MULTILINE)
-    listed = {name: (kind, set(re.findall(r"`(\w+)`", labels)), text) for name, kind, labels, text in rows}
+    families = {
+        one.name: one
+        for one in text_string_to_metric_families(next(iter(told.values()))["training"])
+    }
+    rows = re.findall(
+        r"^\| `(mtcd_\w+)` \| (\w+) \| ([^|]*) \| ([^|]*) \|$", PAGE.read_text(), re.MULTILINE
+    )
+    listed = {
+        name: (kind, set(re.findall(r"`(\w+)`", labels)), text) for name, kind, labels, text in rows
+    }
     known = {one.name: (set(one.labels), one.text) for one in METRICS}
     assert set(listed) == {*known, COMMITS}
     for name, (labels, text) in known.items():
@@ -163,7 +187,11 @@ def test_a_loop_that_hangs_is_unhealthy_and_one_that_turns_is_not(tmp_path: Path
             monitoring.watch(node)
             status, text = get(f"{monitoring.url}/healthz")
             health = json.loads(text)
-            assert (status, health["phase"], health["missing_peers"]) == (200, "opening", ["a", "b"])
+            assert (status, health["phase"], health["missing_peers"]) == (
+                200,
+                "opening",
+                ["a", "b"],
+            )
             node.loop.turned -= LIVE_SECONDS
             status, text = get(f"{monitoring.url}/healthz")
             assert (status, json.loads(text)["status"]) == (503, "hangs")
@@ -178,14 +206,22 @@ def test_a_loop_that_hangs_is_unhealthy_and_one_that_turns_is_not(tmp_path: Path
 def test_other_paths_names_and_forms() -> None:
     with Monitoring(str(free_ports(1)[0])) as monitoring:
         assert monitoring.url.startswith("http://127.0.0.1:")
-        assert get(f"{monitoring.url}/")[0] == get(f"{monitoring.url}/metrics", Host="evil.example")[0] == 404
-        text = get(f"{monitoring.url}/metrics", Accept="application/openmetrics-text; version=1.0.0")[1]
+        assert (
+            get(f"{monitoring.url}/")[0]
+            == get(f"{monitoring.url}/metrics", Host="evil.example")[0]
+            == 404
+        )
+        text = get(
+            f"{monitoring.url}/metrics", Accept="application/openmetrics-text; version=1.0.0"
+        )[1]
         assert text.endswith("# EOF\n")
     with Monitoring("0.0.0.0:0") as monitoring:
         port = monitoring.url.rpartition(":")[2]
         assert get(f"http://127.0.0.1:{port}/healthz", Host="clinic.example:9100")[0] == 503
         said: list[str] = []
-        monitoring.watch(SimpleNamespace(log=SimpleNamespace(say=lambda event, text: said.append(text))))  # type: ignore
+        monitoring.watch(
+            SimpleNamespace(log=SimpleNamespace(say=lambda event, text: said.append(text)))
+        )  # type: ignore
         assert "restrict access by a firewall" in said[0]
 
 
@@ -195,13 +231,18 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         Monitoring(address)
 
 
-def test_an_address_in_use_is_refused_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_in_use_is_refused_before_anything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
-    monkeypatch.setattr("mtcd.federation.node.refusal.ALONE_SECONDS", 0.1)  # nobody is there to be told
+    # nobody is there to be told
+    monkeypatch.setattr("mtcd.federation.node.refusal.ALONE_SECONDS", 0.1)
     kit = found(tmp_path) / "server"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(ConfigError, match=f"cannot be served at {address} .*in use.*: give another address"):
+        with pytest.raises(
+            ConfigError, match=f"cannot be served at {address} .*in use.*: give another address"
+        ):
             run_party(PartyOptions(kit, metrics=address), server=True)
     assert not (kit / "run").exists()
 
@@ -237,7 +278,9 @@ def expressions() -> dict[str, str]:
     }
     for variable in board["templating"]["list"]:
         if variable["type"] == "query":
-            found[variable["name"]] = variable["query"]["query"].removeprefix("label_values(").rpartition(",")[0]
+            found[variable["name"]] = (
+                variable["query"]["query"].removeprefix("label_values(").rpartition(",")[0]
+            )
     rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
     for group in rules["groups"]:
         found |= {rule["alert"]: rule["expr"] for rule in group["rules"]}
@@ -248,7 +291,9 @@ def test_board_and_alerts_ask_for_metrics_and_labels_that_a_party_exposes(traine
     _, told = trained
     texts = [text for one in told.values() for text in (one["training"], one["ended"])]
     known: dict[str, set[str]] = {name: set() for name in SCRAPED}
-    for name, samples in ((name, samples) for text in texts for name, samples in values(text).items()):
+    for name, samples in (
+        (name, samples) for text in texts for name, samples in values(text).items()
+    ):
         known.setdefault(name, set()).update(label for labels in samples for label, _ in labels)
     asked = {where: selectors(expression) for where, expression in expressions().items()}
     assert len(asked) > 25
@@ -258,13 +303,19 @@ def test_board_and_alerts_ask_for_metrics_and_labels_that_a_party_exposes(traine
             assert name in known, (where, name)
             assert labels <= known[name] | TARGET_LABELS, (where, name)
     used = {name for metrics in asked.values() for name in metrics}
-    assert {one.name for one in METRICS} - used <= {"mtcd_syncs"}  # whatever is exposed is shown or watched
+    # whatever is exposed is shown or watched
+    assert {one.name for one in METRICS} - used <= {"mtcd_syncs"}
 
 
 def test_the_board_has_what_grafana_needs() -> None:
     board = json.loads((DEPLOY / "grafana" / "federation.json").read_text())
     places = [panel["gridPos"] for panel in board["panels"]]
-    taken = [(x, y) for p in places for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
+    taken = [
+        (x, y)
+        for p in places
+        for x in range(p["x"], p["x"] + p["w"])
+        for y in range(p["y"], p["y"] + p["h"])
+    ]
     assert len(taken) == len(set(taken))  # no panel lies on another
     assert max(x for x, _ in taken) == 23
     assert len({panel["id"] for panel in board["panels"]}) == len(places)

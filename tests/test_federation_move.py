@@ -1,4 +1,5 @@
-"""Parties that move: others find them at the new address, and a new host takes a new certificate."""
+"""Parties that move: others find them at the new address, and a new host takes a new
+certificate."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,12 +25,18 @@ def kits(tmp_path: Path) -> Path:
 
 
 def hosts(kits: Path, name: str) -> list[object]:
-    names = certificate(kits, name).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    names = (
+        certificate(kits, name)
+        .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        .value
+    )
     return [one.value for one in names]
 
 
 @pytest.mark.parametrize("name", ["b", "server"])
-def test_on_another_host_a_party_has_a_new_certificate_and_its_peers_know(kits: Path, name: str) -> None:
+def test_on_another_host_a_party_has_a_new_certificate_and_its_peers_know(
+    kits: Path, name: str
+) -> None:
     serials = {who: certificate(kits, who).serial_number for who in EVERYBODY}
     place, new_key = move(kits, name, "10.0.0.9:7100", None, 90)
     assert (place.address, place.listen, new_key) == ("10.0.0.9:7100", None, True)
@@ -77,7 +84,9 @@ def test_who_is_revoked_gets_its_certificate_when_renewed(kits: Path) -> None:
     assert read_kit(kits / "a").config.peers["b"].certificate == "b~2"
 
 
-def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(kits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(
+    kits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     really, written_to = private_files.os.replace, []
 
     def full(source: Path, target: Path) -> None:

@@ -1,4 +1,5 @@
-"""What parties keep of a split network: put together, it predicts as the network of a training in one process."""
+"""What parties keep of a split network: put together, it predicts as the network of a training in
+one process."""
 
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,12 @@ from mtcd.engines.local import LocalEngine
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.splitnet.own import OwnProblem
-from mtcd.models.splitnet.party.block import NetworkBlock, fusion_from_bytes, fusion_to_bytes, read_network_block
+from mtcd.models.splitnet.party.block import (
+    NetworkBlock,
+    fusion_from_bytes,
+    fusion_to_bytes,
+    read_network_block,
+)
 from mtcd.models.splitnet.party.networks import network_for, own_network
 from mtcd.models.splitnet.training import assemble
 from mtcd.protocol.ledger.ledger import Ledger
@@ -42,10 +48,17 @@ def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
         for client in parties.clients:
             client.apply_sync(client.t)
     problem.hold(whole.parameters())
-    theta_0 = problem.fusion.values()[0]  # without a server, the client that was visited last has it
-    knows = SERVER if SERVER in own else next(k for k in own if torch.equal(own[k].head.values()[0], theta_0))
+    # without a server, the client that was visited last has it
+    theta_0 = problem.fusion.values()[0]
+    knows = (
+        SERVER
+        if SERVER in own
+        else next(k for k in own if torch.equal(own[k].head.values()[0], theta_0))
+    )
     fusion = fusion_to_bytes(own[knows])
-    blocks = {number: NetworkBlock.of(own[number], clinics.kit(number), fusion=fusion) for number in own}
+    blocks = {
+        number: NetworkBlock.of(own[number], clinics.kit(number), fusion=fusion) for number in own
+    }
     return assemble(problem), blocks
 
 
@@ -59,11 +72,15 @@ def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_
         folder.mkdir()
         write_files(folder, block.files(), private=True)
         assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
-    again = {number: read_network_block(clinics.kit(number), clinics.code, tmp_path / str(number)) for number in blocks}
+    again = {
+        number: read_network_block(clinics.kit(number), clinics.code, tmp_path / str(number))
+        for number in blocks
+    }
     new = {client: values[::-1] * 1.1 for client, values in clinics.data.features.items()}
     for held in (blocks, again):
         aggregate = held[0].nothing(13)
-        for k, client in reversed(list(enumerate(clinics.data.clients))):  # a token pass, in any order
+        # a token pass, in any order
+        for k, client in reversed(list(enumerate(clinics.data.clients))):
             aggregate = held[k].put(aggregate, client, held[k].represent_values(new[client]))
         for block in held.values():
             assert block.finite
@@ -85,7 +102,9 @@ def test_new_samples_come_with_the_columns_of_the_training(tmp_path: Path) -> No
     table = PartyTable(Path("a.csv"), None, ("x", "y"), values)
     network = own_network(clinics.kit(0), clinics.code, table, range(12, -1, -1))
     np.testing.assert_array_equal(network.features, values[::-1].astype(np.float32))
-    block = NetworkBlock.of(network.problem(clinics.data.labels, clinics.widths), clinics.kit(0), network.columns)
+    block = NetworkBlock.of(
+        network.problem(clinics.data.labels, clinics.widths), clinics.kit(0), network.columns
+    )
     h = block.represent(table)
     np.testing.assert_allclose(h, block.represent_values(values))
     with pytest.raises(MtcdError, match="trained on the columns x, y"):
@@ -96,7 +115,9 @@ def test_a_party_prepares_its_columns_for_its_network(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     frame = pl.DataFrame({"x": [*"uvwuvwuvwuvwu"], "y": [None, *map(float, range(12))]})
     recipe = read_recipe("auto")
-    table = PartyTable(Path("a.csv"), None, ("x", "y"), np.empty((13, 0)), frame=frame, recipe=recipe)
+    table = PartyTable(
+        Path("a.csv"), None, ("x", "y"), np.empty((13, 0)), frame=frame, recipe=recipe
+    )
     network = own_network(clinics.kit(0), clinics.code, table, range(12, -1, -1))
     preparation, block, _ = fit_columns("a", frame[::-1], recipe)
     assert network.columns == preparation.outputs == ("x=u", "x=v", "x=w", "x=other", "y")
@@ -141,7 +162,9 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> OwnProblem:
 
 @given(st.data())
 @settings(max_examples=60)
-def test_what_is_told_of_theta_0_is_taken_whole_or_refused(problem: OwnProblem, data: st.DataObject) -> None:
+def test_what_is_told_of_theta_0_is_taken_whole_or_refused(
+    problem: OwnProblem, data: st.DataObject
+) -> None:
     fusion = bytearray(fusion_to_bytes(problem))
     place = data.draw(st.integers(0, len(fusion) - 1))
     fusion[place] ^= data.draw(st.integers(1, 255))
@@ -180,7 +203,9 @@ def test_theta_0_of_other_names_shapes_kinds_or_sizes_is_refused(problem: OwnPro
         ({"client": "nets:head"}, "model.client: the network cannot be made"),
     ],
 )
-def test_networks_that_cannot_be_made_here_are_told_in_words(changes: Any, said: str, tmp_path: Path) -> None:
+def test_networks_that_cannot_be_made_here_are_told_in_words(
+    changes: Any, said: str, tmp_path: Path
+) -> None:
     clinics = Clinics(tmp_path, "clusters")
     kit = clinics.kit(0)
     kit = kit.model_copy(update={"model": kit.model.model_copy(update=changes)})
@@ -191,7 +216,9 @@ def test_networks_that_cannot_be_made_here_are_told_in_words(changes: Any, said:
 def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     network, labels = clinics.network_of(0), clinics.data.labels
-    with pytest.raises(MtcdError, match="gives 1 numbers per sample, but the parties have agreed on 2"):
+    with pytest.raises(
+        MtcdError, match="gives 1 numbers per sample, but the parties have agreed on 2"
+    ):
         network.problem(labels, [2, 2, 3, 4])
     with pytest.raises(MtcdError, match="not one for every party"):
         network.problem(labels, [1, 2, 3])

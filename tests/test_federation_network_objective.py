@@ -1,4 +1,5 @@
-"""The objective that the holder of the labels evaluates from the parts of all is the one that one process measures."""
+"""The objective that the holder of the labels evaluates from the parts of all is the one that one
+process measures."""
 
 from itertools import islice
 from pathlib import Path

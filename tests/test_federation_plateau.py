@@ -1,4 +1,5 @@
-"""The plateau rule in federations: they end where a training in one process ends, through any faults."""
+"""The plateau rule in federations: they end where a training in one process ends, through any
+faults."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,12 @@ STORM = Faults(loss=0.02, duplicate=0.1, crash=0.002)
 
 
 def case(
-    name: str, model: Any, method: dict[str, Any], patience: int, least: float, network: str = "cycle"
+    name: str,
+    model: Any,
+    method: dict[str, Any],
+    patience: int,
+    least: float,
+    network: str = "cycle",
 ) -> EngineCase:
     stop = {"plateau": {"patience": patience, "min_improvement": least}}
     changes = {} if method["kind"] == "stcd" else AT_SERVER
@@ -53,7 +59,13 @@ CASES = {
     one.name: one
     for one in (
         case("stcd", LOGISTIC, ALONE, 7, 0.02),
-        case("conjugate tours", RIDGE, {**ALONE, "walk": "tour", "acceleration": "conjugate"}, 7, 0.002),
+        case(
+            "conjugate tours",
+            RIDGE,
+            {**ALONE, "walk": "tour", "acceleration": "conjugate"},
+            7,
+            0.002,
+        ),
         case("average", LOGISTIC, {**TOKENS, "combine": "average"}, 3, 0.02),
         case("svfl", MULTINOMIAL, ROUNDS, 4, 0.02),
     )
@@ -108,7 +120,9 @@ def watched(make: Make, problem: Any, method: Method, rule: Plateau) -> Make:
         reliable = make(number, parties, journal)
 
         def limit(told: Any) -> str | None:
-            reached = watch.reached(told, reliable, lambda told: problem.read_off(told.aggregate, told.penalty))
+            reached = watch.reached(
+                told, reliable, lambda told: problem.read_off(told.aggregate, told.penalty)
+            )
             return "plateau" if reached else None
 
         reliable.limit = limit
@@ -124,7 +138,11 @@ def test_in_a_storm_all_end_where_one_process_ends(name: str, seed: int) -> None
     make = watched(recovering(name, "cycle"), PROBLEM, METHODS[name], rule)
     world = World(making_parties(name), seed, make=make, faults=EVERYTHING)
     run_to_the_end(world)
-    parties, ledger, window = world.make_parties(), Ledger(), rule.patience * METHODS[name].epoch(DATA.samples)
+    parties, ledger, window = (
+        world.make_parties(),
+        Ledger(),
+        rule.patience * METHODS[name].epoch(DATA.samples),
+    )
     best = at = None
     for told in LocalEngine(parties, ledger).run():
         if told.hop % window == 0:
@@ -147,7 +165,8 @@ def test_a_regenerated_token_continues_with_the_values_of_its_own_history(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Visits that are undone do not count, whatever their values; all end at one moment."""
-    monkeypatch.setattr(Search, "unreachable", lambda search, _: {search.to})  # so that tokens are often regenerated
+    # so that tokens are often regenerated
+    monkeypatch.setattr(Search, "unreachable", lambda search, _: {search.to})
     world = lone_world("cycle", seed, STORM)
     world.make = watched(world.make, LONE, METHODS["stcd"], Plateau("objective", 10, 0.005))
     for number in world.numbers:
@@ -167,7 +186,10 @@ def test_a_regenerated_token_continues_with_the_values_of_its_own_history(
             values = {hop: value for hop, value in values.items() if hop < token.hop}
             values[token.hop] = LONE.read_off(token.aggregate, token.penalty)
             best = lowest(values)
-            assert token.hop < 10 or (token.windows.ended, token.windows.best) == (token.hop // 10, best)
+            assert token.hop < 10 or (token.windows.ended, token.windows.best) == (
+                token.hop // 10,
+                best,
+            )
     assert undone
     ((status, hop),) = {(end.status, end.hop) for end in ends(world) if end is not None}
     assert (status, hop % 10) == ("plateau", 0)

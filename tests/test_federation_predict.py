@@ -17,8 +17,21 @@ from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.node.chunks import wrap
-from mtcd.federation.node.new_samples import LinearNew, new_samples, run_number, server_decides, writer
-from mtcd.federation.node.passing import SumContributor, SumReceiver, from_sums, order_of, read_sums, to_sums
+from mtcd.federation.node.new_samples import (
+    LinearNew,
+    new_samples,
+    run_number,
+    server_decides,
+    writer,
+)
+from mtcd.federation.node.passing import (
+    SumContributor,
+    SumReceiver,
+    from_sums,
+    order_of,
+    read_sums,
+    to_sums,
+)
 from mtcd.federation.node.predicting import Predictor
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.predicted import class_name
@@ -30,7 +43,9 @@ RIDGE, LOGISTIC, MULTINOMIAL = MODELS[3], MODELS[5], MODELS[7]
 METHOD = {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": 0.01, "combine": "average"}
 
 
-def predictors(folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.ndarray]) -> dict[str, Predictor]:
+def predictors(
+    folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.ndarray]
+) -> dict[str, Predictor]:
     made = {}
     for name, kit in told.kits.items():
         out = folder / f"{name}.csv"
@@ -41,7 +56,11 @@ def predictors(folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.n
             continue
         k = fresh.clients.index(name)
         made[name] = Predictor(
-            kit, LinearNew(new_table(kit, fresh, shuffled[k]), told.blocks[name]), writer(kit.config, out), None, None
+            kit,
+            LinearNew(new_table(kit, fresh, shuffled[k]), told.blocks[name]),
+            writer(kit.config, out),
+            None,
+            None,
         )
     return made
 
@@ -49,7 +68,9 @@ def predictors(folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.n
 def new_table(kit: Kit, fresh: VerticalData, order: np.ndarray) -> PartyTable:
     k = fresh.clients.index(kit.config.name)
     ids = tuple(f"id{i}" for i in order) if kit.config.alignment != "given order" else None
-    return PartyTable(Path(f"{kit.config.name}.csv"), ids, fresh.columns[k], np.asarray(fresh.blocks[k])[order])
+    return PartyTable(
+        Path(f"{kit.config.name}.csv"), ids, fresh.columns[k], np.asarray(fresh.blocks[k])[order]
+    )
 
 
 def run_all(made: dict[str, Predictor]) -> None:
@@ -71,7 +92,10 @@ def run_all(made: dict[str, Predictor]) -> None:
 def test_predictions_are_those_of_one_model(
     model: Any, alignment: str, seen_by: str | None, network: dict[str, str], tmp_path: Path
 ) -> None:
-    data, fresh = make_data(model, 24, [2, 1, 3, 2], seed=3), make_data(model, 9, [2, 1, 3, 2], seed=4)
+    data, fresh = (
+        make_data(model, 24, [2, 1, 3, 2], seed=3),
+        make_data(model, 9, [2, 1, 3, 2], seed=4),
+    )
     told = federate(
         tmp_path,
         data,
@@ -103,7 +127,9 @@ def test_predictions_are_those_of_one_model(
         names = [name for name in rows[0] if name.startswith("p_")]
         assert names == [f"p_{class_name(one)}" for one in trained.classes]
         chances = np.array([[float(row[name]) for name in names] for row in rows])
-        np.testing.assert_allclose(chances, trained.predict_proba(fresh)[places], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            chances, trained.predict_proba(fresh)[places], rtol=1e-6, atol=1e-7
+        )
 
 
 def test_sums_are_exact_and_what_is_too_large_is_refused() -> None:
@@ -122,7 +148,9 @@ def test_sums_are_exact_and_what_is_too_large_is_refused() -> None:
 def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     """Otherwise the seer could have one party's part alone."""
     data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
-    told = federate(tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4})
+    told = federate(
+        tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4}
+    )
     fresh = make_data(RIDGE, 5, [2, 1, 3], seed=4)
     made = predictors(tmp_path, told, fresh, [np.arange(5)] * 3)
     victim, seer = made["c1"], made["c0"]
@@ -130,7 +158,9 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     order = order_of(told.kits["c0"].config)
     assert sorted(order) == ["c1", "c2"]
     for wrong in (["c1"], ["c1", "c1"], [*order, "c0"], order[::-1], []):
-        asked = FakeAsked("c0", wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40)), answers)
+        asked = FakeAsked(
+            "c0", wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40)), answers
+        )
         victim.station.mail._handle("add", asked)
     assert answers == ["refused"] * 5
     assert victim.station.log.tail[-1]["sender"] == "c0"
@@ -162,7 +192,9 @@ class Stubs:
 
     def __init__(self, name: str, links: list[tuple[str, str]], seen_by: str) -> None:
         self.seal, self.handlers, self.asked = Sealed(), {}, []
-        self.config: Any = SimpleNamespace(name=name, links=links, parties=list(NAMES), seen_by=seen_by)
+        self.config: Any = SimpleNamespace(
+            name=name, links=links, parties=list(NAMES), seen_by=seen_by
+        )
 
     def on(self, kind: str, handler: Any) -> None:
         self.handlers[kind] = handler
@@ -178,7 +210,8 @@ class Stubs:
 @pytest.mark.parametrize("links", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("seen_by", ["a", "c", "server"])
 def test_a_party_adds_its_part_for_its_predecessor_alone(links: Any, seen_by: str) -> None:
-    """Anybody else could send a sum that it knows, and find the part in what the party passes on."""
+    """Anybody else could send a sum that it knows, and find the part in what the party passes
+    on."""
     order = order_of(Stubs("a", links, seen_by).config)
     for place, name in enumerate(order):
         before = seen_by if place == 0 else order[place - 1]
@@ -198,7 +231,8 @@ def test_a_party_adds_its_part_for_its_predecessor_alone(links: Any, seen_by: st
         assert (asked_for, stubs.asked, answers) == ([], [], [])
 
         stubs.handlers["add"](FakeAsked(before, body, answers))
-        stubs.handlers["add"](FakeAsked(before, body, answers))  # sent again: answered, and not added twice
+        # sent again: answered, and not added twice
+        stubs.handlers["add"](FakeAsked(before, body, answers))
         assert asked_for == [name]
         assert answers == ["answered"] * 2
         [(kind, sent)] = stubs.asked
@@ -231,17 +265,24 @@ def test_the_receiver_takes_the_sum_of_the_last_party_alone(links: Any) -> None:
 def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     """Their columns may be named alike: the predictions would be wrong, and nobody would see it."""
     data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
-    told = federate(tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4})
+    told = federate(
+        tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4}
+    )
     with pytest.raises(MtcdError, match=r"a run of c1.*--run"):
         new_samples(told.kits["c0"], tmp_path / "runs" / "c1", tmp_path / "new.csv", None)
     with pytest.raises(MtcdError, match="--run"):
         run_number(tmp_path)
     numbers = {run_number(tmp_path / "runs" / name) for name in told.kits}
     assert len(numbers) == 1
-    kit, new = told.kits["c1"], LinearNew(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"])
+    kit, new = (
+        told.kits["c1"],
+        LinearNew(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"]),
+    )
     made = []
     for run in ("one", "two"):
-        made.append(Predictor(kit, new, writer(kit.config, tmp_path / "p.csv"), None, None, None, run))
+        made.append(
+            Predictor(kit, new, writer(kit.config, tmp_path / "p.csv"), None, None, None, run)
+        )
         made[-1].station.mail.link.close()
     here = made[0]
     answers: list[str] = []

@@ -1,4 +1,5 @@
-"""What a run needs of a party is checked before anything is trained, and who cannot take part tells all others."""
+"""What a run needs of a party is checked before anything is trained, and who cannot take part tells
+all others."""
 
 import json
 import os
@@ -30,7 +31,15 @@ from mtcd.federation.node.context import Station
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc import IncomingRequest, Mail
-from mtcd.federation.preflight import FAILED, MET, NOTE, Finding, fits_version, needed_packages, preflight
+from mtcd.federation.preflight import (
+    FAILED,
+    MET,
+    NOTE,
+    Finding,
+    fits_version,
+    needed_packages,
+    preflight,
+)
 from mtcd.federation.processes import free_ports
 from mtcd.models.glm.party import participant
 from own_parts import model_section
@@ -61,7 +70,9 @@ def tables(folder: Path, clients: tuple[str, ...], **columns: Any) -> dict[str, 
     for name in clients:
         x = some.normal(size=(30, 2))
         label = ",outcome" if name == clients[0] else ""
-        rows = [f"s{i},{a:.6f},{b:.6f}" + (f",{i % 2}" if label else "") for i, (a, b) in enumerate(x)]
+        rows = [
+            f"s{i},{a:.6f},{b:.6f}" + (f",{i % 2}" if label else "") for i, (a, b) in enumerate(x)
+        ]
         made[name] = folder / f"{name}.csv"
         made[name].write_text("\n".join([f"id,x,y{label}", *rows]) + "\n")
     return made
@@ -78,14 +89,25 @@ def by_requirement(found: list[Finding], level: str) -> dict[str, str]:
 # What one party checks alone
 
 
-def test_a_party_that_has_everything_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_party_that_has_everything_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kits, made = kits_of(tmp_path), tables(tmp_path, CLIENTS)
     found = preflight(kits["b"].folder, {"data": made["b"], "key": "id"})
     assert not by_requirement(found, FAILED)
     met = by_requirement(found, MET)
-    assert set(met) == {"packages", "certificates", "clock", "table", "columns", "settings", "addresses"}
+    assert set(met) == {
+        "packages",
+        "certificates",
+        "clock",
+        "table",
+        "columns",
+        "settings",
+        "addresses",
+    }
     assert "30 rows" in met["table"]
-    assert "does not accept a connection" in by_requirement(found, NOTE)["addresses"]  # nobody is up
+    # nobody is up
+    assert "does not accept a connection" in by_requirement(found, NOTE)["addresses"]
     assert not list(tmp_path.rglob("run"))  # nothing was begun
     with pytest.raises(SystemExit) as ended:
         main(["party", str(kits["b"].folder), "--data", str(made["b"]), "--id", "id", "--check"])
@@ -114,7 +136,9 @@ def test_what_is_wrong_with_a_table_is_found_and_others_learn_no_more_than_the_k
     kits = kits_of(tmp_path)
     table = tables(tmp_path, CLIENTS)["a"]
     lines = table.read_text().splitlines()
-    table.write_text("\n".join([f"{lines[0]},w", *(f"{line},secret text" for line in lines[1:])]) + "\n")
+    table.write_text(
+        "\n".join([f"{lines[0]},w", *(f"{line},secret text" for line in lines[1:])]) + "\n"
+    )
     found = preflight(kits["a"].folder, {"data": table, "columns": ["x", "y"], **given})
     (failure,) = [one for one in found if one.level == FAILED]
     assert failure.requirement == requirement
@@ -150,7 +174,10 @@ def test_an_address_that_is_in_use_is_found(tmp_path: Path) -> None:
 
 def test_a_peer_whose_name_cannot_be_resolved_is_found(tmp_path: Path) -> None:
     kit = kits_of(tmp_path)["b"]
-    peers = {**kit.config.peers, "a": kit.config.peers["a"].model_copy(update={"address": "nowhere.invalid:7447"})}
+    peers = {
+        **kit.config.peers,
+        "a": kit.config.peers["a"].model_copy(update={"address": "nowhere.invalid:7447"}),
+    }
     lost = replace(kit, config=kit.config.model_copy(update={"peers": peers}))
     assert "nowhere.invalid" in by_requirement(checks.peer_findings(lost), FAILED)["addresses"]
 
@@ -162,7 +189,11 @@ def test_a_peer_whose_name_cannot_be_resolved_is_found(tmp_path: Path) -> None:
         ({"alignment": "psi"}, {"private_set_intersection"}, set()),
         (SEALED, {"tenseal", "zstandard"}, {"tenseal", "zstandard"}),
         ({"model": {"kind": "trees"}}, {"lightgbm"}, set()),
-        ({"model": {"parties": {"b": "trees"}, "default": "linear", "loss": "logistic"}}, {"lightgbm"}, set()),
+        (
+            {"model": {"parties": {"b": "trees"}, "default": "linear", "loss": "logistic"}},
+            {"lightgbm"},
+            set(),
+        ),
         (SPLIT, {"torch", "safetensors"}, {"torch", "safetensors"}),
     ],
 )
@@ -179,12 +210,20 @@ def test_the_packages_that_are_needed_are_those_of_the_run(
         assert set(needed_packages(kits["c"].config)) == always  # it has no trees
 
 
-def test_a_missing_and_a_broken_and_an_old_package_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_and_a_broken_and_an_old_package_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kit, made = kits_of(tmp_path, **SEALED)["b"], tables(tmp_path, CLIENTS)
     monkeypatch.setitem(sys.modules, "tenseal", None)
     real = checks.version
-    monkeypatch.setattr(checks, "version", lambda name: "0.1" if name == "zstandard" else real(name))
-    found = [one for one in preflight(kit.folder, {"data": made["b"], "key": "id"}) if one.level == FAILED]
+    monkeypatch.setattr(
+        checks, "version", lambda name: "0.1" if name == "zstandard" else real(name)
+    )
+    found = [
+        one
+        for one in preflight(kit.folder, {"data": made["b"], "key": "id"})
+        if one.level == FAILED
+    ]
     assert [one.requirement for one in found] == ["packages", "packages"]
     assert "tenseal, which is not installed" in found[0].told
     assert "zstandard 0.1 is installed, but this mtcd works with >=0.22" in found[1].told
@@ -198,13 +237,20 @@ def test_a_missing_and_a_broken_and_an_old_package_are_found(tmp_path: Path, mon
 
 @pytest.mark.parametrize(
     ("there", "allowed", "fits"),
-    [("1.10.2", ">=1.10,<2", True), ("2", ">=1.10,<2", False), ("1.9", ">=1.10,<2", False), ("1.10", "<=1.10.0", True)],
+    [
+        ("1.10.2", ">=1.10,<2", True),
+        ("2", ">=1.10,<2", False),
+        ("1.9", ">=1.10,<2", False),
+        ("1.10", "<=1.10.0", True),
+    ],
 )
 def test_versions_are_compared_as_numbers(there: str, allowed: str, fits: bool) -> None:
     assert fits_version(there, allowed) is fits
 
 
-def test_network_code_that_was_not_agreed_to_is_found_and_others_learn_no_more_than_that(tmp_path: Path) -> None:
+def test_network_code_that_was_not_agreed_to_is_found_and_others_learn_no_more_than_that(
+    tmp_path: Path,
+) -> None:
     kit, made = kits_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
     found = preflight(kit.folder, {"data": made["b"], "key": "id"}, agreed=["0" * 64])
     (failure,) = [one for one in found if one.level == FAILED]
@@ -212,14 +258,24 @@ def test_network_code_that_was_not_agreed_to_is_found_and_others_learn_no_more_t
     assert "--agree-code" in failure.sentence
     assert "network code" in failure.told
     assert "--agree-code" not in failure.told
-    assert {"packages", "certificates", "addresses"} <= set(by_requirement(found, MET))  # all else is checked too
+    # all else is checked too
+    assert {"packages", "certificates", "addresses"} <= set(by_requirement(found, MET))
 
 
 def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kit, made = kits_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
-    words = ["party", str(kit.folder), "--data", str(made["b"]), "--id", "id", "--check", "--metrics"]
+    words = [
+        "party",
+        str(kit.folder),
+        "--data",
+        str(made["b"]),
+        "--id",
+        "id",
+        "--check",
+        "--metrics",
+    ]
     with socket.create_server(("127.0.0.1", 0)) as other:
         where = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(SystemExit) as ended:
@@ -230,7 +286,9 @@ def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
     assert where in failed[0]
 
 
-def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(tmp_path: Path) -> None:
+def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
+    tmp_path: Path,
+) -> None:
     kits = kits_of(tmp_path)
     kit = kits["b"]
     place = parse_address(kit.config.address or "")
@@ -252,10 +310,16 @@ def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(tm
 
 
 def start(words: list[str], missing: str | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WITHOUT, missing] if missing else [sys.executable, "-m", "mtcd"]
+    command = (
+        [sys.executable, "-c", WITHOUT, missing] if missing else [sys.executable, "-m", "mtcd"]
+    )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        [*command, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
     )
 
 
@@ -266,15 +330,23 @@ def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) 
     places = {name: f"127.0.0.1:{port}" for name, port in zip(CLIENTS, ports, strict=False)}
     changes = SEALED | {"labels__held_by": "a", "alignment": "hashed", "network": {"kind": "path"}}
     init_federation(
-        written(tmp_path, parties=places, server=f"127.0.0.1:{ports[-1]}", **changes), tmp_path / "kits", 90
+        written(tmp_path, parties=places, server=f"127.0.0.1:{ports[-1]}", **changes),
+        tmp_path / "kits",
+        90,
     )
     made = tables(tmp_path, CLIENTS)
     running = {}
     for name in (*CLIENTS, "server"):
-        words = ["server"] if name == "server" else ["party", "--data", str(made[name]), "--id", "id"]
-        running[name] = start([*words, str(tmp_path / "kits" / name)], package if name == lacking else None)
+        words = (
+            ["server"] if name == "server" else ["party", "--data", str(made[name]), "--id", "id"]
+        )
+        running[name] = start(
+            [*words, str(tmp_path / "kits" / name)], package if name == lacking else None
+        )
     said = {name: process.communicate(timeout=PATIENCE)[0] for name, process in running.items()}
-    assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(running, 2), said
+    assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(
+        running, 2
+    ), said
     for name, text in said.items():
         assert f"need {package}, which is not installed" in text
         assert "pip install '.[sealed]'" in text
@@ -286,11 +358,15 @@ def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) 
 
 def test_the_others_end_if_another_program_has_the_port_of_a_party(tmp_path: Path) -> None:
     """It cannot be called, so it calls all its peers to tell them."""
-    kits, made = kits_of(tmp_path, ("a", "b"), server=None, method={"kind": "stcd"}), tables(tmp_path, ("a", "b"))
+    kits, made = (
+        kits_of(tmp_path, ("a", "b"), server=None, method={"kind": "stcd"}),
+        tables(tmp_path, ("a", "b")),
+    )
     place = parse_address(kits["a"].config.address or "")
     with socket.create_server((place.host, place.port)):
         running = {
-            name: start(["party", str(kits[name].folder), "--data", str(made[name]), "--id", "id"]) for name in kits
+            name: start(["party", str(kits[name].folder), "--data", str(made[name]), "--id", "id"])
+            for name in kits
         }
         said = {name: process.communicate(timeout=PATIENCE)[0] for name, process in running.items()}
     assert {name: process.returncode for name, process in running.items()} == {"a": 2, "b": 2}, said
@@ -317,7 +393,9 @@ def ends(hub: Hub, steps: int = 2000) -> Exception | None:
 
 
 @pytest.mark.parametrize("off", [-7200.0, 3600.0])
-def test_a_clock_that_is_far_off_is_named(off: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_far_off_is_named(
+    off: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
         honest = checking.facts_of
 
@@ -345,7 +423,9 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
 
         monkeypatch.setattr("mtcd.federation.node.opening.facts_of", facts)
         older = hub.nodes["c1"].mail
-        monkeypatch.setattr(older, "on", lambda kind, handler: kind == "check" or Mail.on(older, kind, handler))
+        monkeypatch.setattr(
+            older, "on", lambda kind, handler: kind == "check" or Mail.on(older, kind, handler)
+        )
         hub.begin()
         hub.run()
     noted = [line for line in hub.shown if "zenoh 1.99 (here" in line]
@@ -396,7 +476,15 @@ def test_once_training_has_begun_a_refusal_ends_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"party": "c9", "reason": "x"}', b'{"party": "c2"}', b'{"party": "c2", "reason": 3}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"party": "c9", "reason": "x"}',
+        b'{"party": "c2"}',
+        b'{"party": "c2", "reason": 3}',
+    ],
 )
 def test_a_refusal_that_is_none_is_refused(body: bytes, tmp_path: Path) -> None:
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:

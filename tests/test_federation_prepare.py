@@ -1,4 +1,5 @@
-"""Preparation in a federation: each party its own, fitted on the common samples, kept with its block."""
+"""Preparation in a federation: each party its own, fitted on the common samples, kept with its
+block."""
 
 import csv
 from collections.abc import Callable
@@ -33,12 +34,17 @@ OWN: dict[str, Any] = {"clinic": RECIPE, "lab": "auto", "insurer": {"on_unseen":
 
 
 def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
-    """A table per party, each with its own rows missing and in its own order; the first has the labels."""
+    """A table per party, each with its own rows missing and in its own order; the first has the
+    labels."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for k, (name, columns) in enumerate(CLIENTS.items()):
         label = ["outcome"] if k == 0 else []
-        rows = np.random.default_rng(k).permutation(table.height)[3 * k :] if k else np.arange(table.height)
+        rows = (
+            np.random.default_rng(k).permutation(table.height)[3 * k :]
+            if k
+            else np.arange(table.height)
+        )
         paths[name] = folder / f"{name}.csv"
         table.select("patient", *columns, *label)[rows].write_csv(paths[name])
     return paths
@@ -49,12 +55,20 @@ def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
         "labels__column": "outcome",
         "alignment": "hashed",
         "model": {"kind": "logistic", "l2": 1.0, "intercept": True},
-        "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": "auto", "combine": "average"},
+        "method": {
+            "kind": "mtcd",
+            "tokens": 2,
+            "hops": 4,
+            "stepsize": "auto",
+            "combine": "average",
+        },
         "stop": {"iterations": 40},
         **changes,
     }
     kits = make_kits(folder, tuple(CLIENTS), **settings)
-    engine = FederationEngine(kits, folder / "runs", lambda kit: make_participant(kit, given(kit.config, paths)))
+    engine = FederationEngine(
+        kits, folder / "runs", lambda kit: make_participant(kit, given(kit.config, paths))
+    )
     return kits, unobserved(engine)
 
 
@@ -105,12 +119,18 @@ def table(tmp_path: Path) -> Callable[[pl.DataFrame], Path]:
     return written
 
 
-def test_a_party_without_preparation_is_told_of_all_columns_at_once(table: Callable[[pl.DataFrame], Path]) -> None:
+def test_a_party_without_preparation_is_told_of_all_columns_at_once(
+    table: Callable[[pl.DataFrame], Path],
+) -> None:
     path = table(TABLE.select("patient", "age", "marker"))
     lost = TABLE.select("age", "marker").null_count().row(0)
-    with pytest.raises(DataError, match=rf"age \({lost[0]}\), marker \({lost[1]}\).*--prepare auto"):
+    with pytest.raises(
+        DataError, match=rf"age \({lost[0]}\), marker \({lost[1]}\).*--prepare auto"
+    ):
         read_party_table(path, "lab", "patient", None)
-    with pytest.raises(DataError, match="2 columns of .* are not numeric: sex .*, city .*--prepare auto"):
+    with pytest.raises(
+        DataError, match="2 columns of .* are not numeric: sex .*, city .*--prepare auto"
+    ):
         read_party_table(table(TABLE.select("patient", "sex", "city")), "lab", "patient", None)
     path = table(TABLE.select("patient", "age", "marker"))
     with pytest.raises(ConfigError, match="'aeg', which no client holds; did you mean 'age'"):
@@ -124,7 +144,9 @@ def test_a_block_with_a_spoilt_preparation_is_refused(tmp_path: Path) -> None:
     from mtcd.models.glm.party.block import PartyBlock
 
     preparation, _, _ = fit_columns("k", pl.DataFrame({"x": ["u", "v"]}), read_recipe("auto"))
-    block = PartyBlock("k", Glm(), preparation.outputs, (), np.ones(3), np.zeros(()), None, preparation)
+    block = PartyBlock(
+        "k", Glm(), preparation.outputs, (), np.ones(3), np.zeros(()), None, preparation
+    )
     (tmp_path / "block.npz").write_bytes(block.files()["block.npz"])
     assert read_block(tmp_path).preparation == preparation
     other = PartyBlock("k", Glm(), ("a", "b", "c"), (), np.ones(3), np.zeros(()), None, preparation)

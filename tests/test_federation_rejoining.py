@@ -28,7 +28,9 @@ def test_an_older_folder_is_refused_at_both_sides(method: str, name: str, tmp_pa
         hub.put_back(tmp_path / "copies", name)
         before = len(hub.shown)
         hub.start(name)
-        with pytest.raises(JournalError, match=f"remembers messages of {name} that this folder lacks.*--out"):
+        with pytest.raises(
+            JournalError, match=f"remembers messages of {name} that this folder lacks.*--out"
+        ):
             hub.run()
         told = [line for line in hub.shown[before:] if f"{name} has come back without" in line]
         assert any(f" {name}: " not in line for line in told)
@@ -41,7 +43,10 @@ def test_the_folder_as_it_was_left_is_confirmed(method: str, tmp_path: Path) -> 
             hub.steps(20 + round_)
             hub.end(name)
             hub.start(name)
-        assert any(node.trainer is not None and node.trainer.reliable.ended is None for node in hub.nodes.values())
+        assert any(
+            node.trainer is not None and node.trainer.reliable.ended is None
+            for node in hub.nodes.values()
+        )
         hub.run()
         assert not any("without" in line for line in hub.shown)
         assert {node.status for node in hub.nodes.values()} == {"iterations"}
@@ -63,7 +68,8 @@ def test_all_folders_of_one_stop_continue_together(method: str, tmp_path: Path) 
 
 
 def test_what_is_lacking_is_counted() -> None:
-    """Three messages sent to party 1, of which the second has no ack; five received from it, the fourth not yet."""
+    """Three messages sent to party 1, of which the second has no ack; five received from it, the
+    fourth not yet."""
 
     remembers: Any = SimpleNamespace(sent={1: 3}, outbox={(1, 1): None}, seen={1: (3, [4])})
 
@@ -98,9 +104,17 @@ def test_counts_that_make_no_sense_are_refused(change: Any, tmp_path: Path) -> N
     with Restarting(tmp_path, "stcd") as hub:
         hub.steps(100)
         assert hub.nodes["c0"].trainer is not None
-        told = {"run": hub.nodes["c0"].trainer.run, "sent": 99, "below": 99, "beyond": [], "ended": False}
+        told = {
+            "run": hub.nodes["c0"].trainer.run,
+            "sent": 99,
+            "below": 99,
+            "beyond": [],
+            "ended": False,
+        }
         good = hub.ask(Passing("c1", "c0", "counts", json.dumps(told).encode()))
-        bad = hub.ask(Passing("c1", "c0", "counts", json.dumps(told | change if change else [1]).encode()))
+        bad = hub.ask(
+            Passing("c1", "c0", "counts", json.dumps(told | change if change else [1]).encode())
+        )
     assert good == b"\0current"
     assert bad is not None
     assert bad[:1] == b"\1"

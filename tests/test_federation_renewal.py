@@ -21,7 +21,9 @@ def kits(tmp_path: Path) -> Path:
     return tmp_path / "kits"
 
 
-def test_a_renewal_that_fails_leaves_the_kit_as_it_was(kits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewal_that_fails_leaves_the_kit_as_it_was(
+    kits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {path: path.read_bytes() for path in (kits / "a").iterdir()}
 
     def full(*_: object) -> None:
@@ -75,7 +77,9 @@ def test_the_operator_is_revoked_and_renewed_as_all_others_are(kits: Path) -> No
     assert {read_kit(kits / name).config.operator for name in ("a", "b", "c", "server")} == {None}
     renew(kits, "operator", 90)
     assert read_kit(kits / "operator").config.certificate == "operator~2"
-    assert {read_kit(kits / name).config.operator for name in ("a", "b", "c", "server")} == {"operator~2"}
+    assert {read_kit(kits / name).config.operator for name in ("a", "b", "c", "server")} == {
+        "operator~2"
+    }
 
 
 def test_a_kit_that_was_given_away_can_be_renewed(kits: Path) -> None:
@@ -84,7 +88,12 @@ def test_a_kit_that_was_given_away_can_be_renewed(kits: Path) -> None:
     (kits / "a").rmdir()
     revoke(kits, "c")
     refused(kits, "a", "key.pem")  # what there is to send: the public part
-    assert {path.name for path in (kits / "a").iterdir()} == {"party.yaml", "ca.pem", "revoked.pem", "README.txt"}
+    assert {path.name for path in (kits / "a").iterdir()} == {
+        "party.yaml",
+        "ca.pem",
+        "revoked.pem",
+        "README.txt",
+    }
     renew(kits, "a", 90)
     assert read_kit(kits / "a").alignment_secret() == read_kit(kits / "b").alignment_secret()
 

@@ -62,9 +62,19 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
             continue
         mine = [by_id[rule] for rule in policy["rules"]]
         assert all(len(rule["flows"]) == len(rule["key_exprs"]) == 1 for rule in mine)
-        keys = {(rule["flows"][0], message): rule["key_exprs"][0] for rule in mine for message in rule["messages"]}
-        assert keys["ingress", "put"] == keys["ingress", "query"] == f"mtcd/clinics/to/b/from/{peer}/**"
-        assert keys["egress", "put"] == keys["egress", "query"] == f"mtcd/clinics/to/{peer}/from/b/**"
+        keys = {
+            (rule["flows"][0], message): rule["key_exprs"][0]
+            for rule in mine
+            for message in rule["messages"]
+        }
+        assert (
+            keys["ingress", "put"]
+            == keys["ingress", "query"]
+            == f"mtcd/clinics/to/b/from/{peer}/**"
+        )
+        assert (
+            keys["egress", "put"] == keys["egress", "query"] == f"mtcd/clinics/to/{peer}/from/b/**"
+        )
         assert keys["ingress", "liveliness_token"] == f"mtcd/clinics/alive/{peer}"
         assert ("ingress", "delete") not in keys
     revoke(kits, "a")
@@ -76,11 +86,19 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "question", "answer"), [("b", "ingress", "egress"), ("operator", "egress", "ingress")]
 )
-def test_the_operator_asks_and_is_answered_and_no_more(kits: Path, name: str, question: str, answer: str) -> None:
+def test_the_operator_asks_and_is_answered_and_no_more(
+    kits: Path, name: str, question: str, answer: str
+) -> None:
     config = settings(kits, name)
-    rules = [rule for rule in config["access_control"]["rules"] if "operator" in rule["key_exprs"][0]]
+    rules = [
+        rule for rule in config["access_control"]["rules"] if "operator" in rule["key_exprs"][0]
+    ]
     asked = {"b"} if name == "b" else {"a", "b", "c", "server"}
-    assert {(*rule["flows"], message, *rule["key_exprs"]) for rule in rules for message in rule["messages"]} == {
+    assert {
+        (*rule["flows"], message, *rule["key_exprs"])
+        for rule in rules
+        for message in rule["messages"]
+    } == {
         (flow, message, f"mtcd/clinics/to/{who}/from/operator/control/**")
         for who in asked
         for flow, message in ((question, "query"), (answer, "reply"), (answer, "declare_queryable"))

@@ -1,4 +1,5 @@
-"""Sealed messages: what the receiver reads, and what it refuses, from strangers and from parties that cheat."""
+"""Sealed messages: what the receiver reads, and what it refuses, from strangers and from parties
+that cheat."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,7 +46,8 @@ def seal_of(kits: Path, name: str) -> Seal:
 
 
 def sealed_with(kits: Path, name: str, made: Issued) -> bytes:
-    """A message of a party for c, by the party that has this key and certificate and the parties' key."""
+    """A message of a party for c, by the party that has this key and certificate and the parties'
+    key."""
     kit = read_kit(kits / name)
     write_files(kits / name, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
     return Seal(kit).seal("c", "labels", BODY)
@@ -66,7 +68,10 @@ def test_the_receiver_reads_who_wrote_what(kits: Path) -> None:
     assert "outcome" not in repr(c.open(data))
 
 
-@given(body=st.binary(max_size=300), kind=st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1))
+@given(
+    body=st.binary(max_size=300),
+    kind=st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1),
+)
 def test_any_body_comes_through(kits: Path, body: bytes, kind: str) -> None:
     assert seal_of(kits, "c").open(seal_of(kits, "a").seal("c", kind[:80], body)).body == body
 
@@ -94,7 +99,8 @@ def encrypted(kits: Path, content: bytes, to: str = "c") -> bytes:
     return nonce + cipher.encrypt(nonce, content, f"mtcd sealed 1/clinics/{to}".encode())
 
 
-@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # said by cryptography, before the signature is checked
+# said by cryptography, before the signature is checked
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
 def test_a_party_on_the_way_can_change_nothing(kits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     c, data = seal_of(kits, "c"), seal_of(kits, "a").seal("c", "labels", BODY)
     content = content_of(kits, data)
@@ -132,7 +138,8 @@ def test_another_federation_is_refused(kits: Path, own_kits: Path) -> None:
     with pytest.raises(WireError, match="federation"):
         seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
     key = (kits / "a" / "parties.key").read_bytes()
-    write_files(own_kits / "a", {"parties.key": key})  # an outsider who has got hold of the parties' key
+    # an outsider who has got hold of the parties' key
+    write_files(own_kits / "a", {"parties.key": key})
     with pytest.raises(WireError, match="certificate of 'a'.*not of this federation"):
         seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
 
@@ -148,7 +155,9 @@ def test_another_federation_is_refused(kits: Path, own_kits: Path) -> None:
         ("b~2", 0, "certificate of 'b'.*revoked"),  # b's certificate is called b
     ],
 )
-def test_certificates_that_do_not_count_are_refused(own_kits: Path, name: str, ago: int, told: str) -> None:
+def test_certificates_that_do_not_count_are_refused(
+    own_kits: Path, name: str, ago: int, told: str
+) -> None:
     authority = Authority.load(own_kits)
     when = datetime.now(UTC) - timedelta(days=ago)
     made = issue(authority.issued, name, Address("127.0.0.1", 1), 90, now=when)
@@ -163,7 +172,8 @@ def test_the_authority_itself_is_no_party(own_kits: Path) -> None:
         c.open(sealed_with(own_kits, "a", Authority.load(own_kits).issued))
 
 
-@pytest.mark.parametrize("name", ["a", "b"])  # c has the one as a stranger, the other as a neighbour
+# c has the one as a stranger, the other as a neighbour
+@pytest.mark.parametrize("name", ["a", "b"])
 def test_who_is_revoked_is_refused_until_renewed(own_kits: Path, name: str) -> None:
     old = seal_of(own_kits, name).seal("c", "labels", BODY)
     revoke(own_kits, name)

@@ -1,4 +1,5 @@
-"""Split networks in a federation: each party makes its own part alone, and all is as in one process, bit for bit."""
+"""Split networks in a federation: each party makes its own part alone, and all is as in one
+process, bit for bit."""
 
 from itertools import islice
 from pathlib import Path
@@ -32,7 +33,10 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
     clinics = Clinics(tmp_path, name)
     (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
     ledgers = Ledger(), Ledger()
-    engines = [LocalEngine(parties, ledger).run() for parties, ledger in zip((whole, ours), ledgers, strict=True)]
+    engines = [
+        LocalEngine(parties, ledger).run()
+        for parties, ledger in zip((whole, ours), ledgers, strict=True)
+    ]
     for theirs, mine in islice(zip(*engines, strict=True), 12):
         assert told(theirs) == told(mine)
         assert ledgers[0].to_dict() == ledgers[1].to_dict()
@@ -44,12 +48,17 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
             assert torch.equal(value, mine[key]), key
     if SERVER in own:
         mine = own[SERVER].fusion.finished().state_dict()
-        assert all(torch.equal(value, mine[key]) for key, value in problem.fusion.finished().state_dict().items())
+        assert all(
+            torch.equal(value, mine[key])
+            for key, value in problem.fusion.finished().state_dict().items()
+        )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(CASES)))
-def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: str, seed: int, tmp_path: Path) -> None:
+def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(
+    name: str, seed: int, tmp_path: Path
+) -> None:
     clinics = Clinics(tmp_path, name)
     whole, noted = clinics.whole()[0], []
 
@@ -73,7 +82,9 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     whole, problem = clinics.whole()
 
     def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
-        reliable = make_reliable_party(number, clinics.own_cast(number)[0], journal, clinics.network)
+        reliable = make_reliable_party(
+            number, clinics.own_cast(number)[0], journal, clinics.network
+        )
         reliable.limit = lambda told: "iterations" if told.hop >= hops else None
         return reliable
 
@@ -89,17 +100,41 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     for k, net in enumerate(problem.nets):
         assert all(map(torch.equal, net.full_state().values(), own[k].net.full_state().values())), k
     for last in theta_0.values():  # without a server, whoever ended it has theta_0
-        assert any(torch.equal(last, value) for k in own for value in own[k].head.weights().values())
+        assert any(
+            torch.equal(last, value) for k in own for value in own[k].head.weights().values()
+        )
     if SERVER in own:
-        assert all(map(torch.equal, problem.fusion.full_state().values(), own[SERVER].fusion.full_state().values()))
+        assert all(
+            map(
+                torch.equal,
+                problem.fusion.full_state().values(),
+                own[SERVER].fusion.full_state().values(),
+            )
+        )
 
 
 def test_tensors_of_any_kind_come_back_from_a_journal(tmp_path: Path) -> None:
-    kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+    kinds = [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+    ]
     kept = [torch.tensor([[0.0, 1.0], [2.5, -3.0]]).to(kind) for kind in kinds]
-    kept += [torch.tensor(3.0), torch.zeros(0, 2), torch.arange(48.0).reshape(2, 2, 3, 4).to(memory_format=LAST)]
+    kept += [
+        torch.tensor(3.0),
+        torch.zeros(0, 2),
+        torch.arange(48.0).reshape(2, 2, 3, 4).to(memory_format=LAST),
+    ]
     kept += [torch.arange(6.0).reshape(2, 3).T, torch.ones(2, requires_grad=True)]
-    kept += [torch.linspace(0, 1, 5000), torch.arange(5000) % 2 == 0, torch.arange(4099).to(torch.uint8)]
+    kept += [
+        torch.linspace(0, 1, 5000),
+        torch.arange(5000) % 2 == 0,
+        torch.arange(4099).to(torch.uint8),
+    ]
     kept.append(kept[0])  # once more
     FileJournal(tmp_path / "journal").commit({"kept": kept})
     for before, after in zip(kept, FileJournal(tmp_path / "journal").last()["kept"], strict=True):

@@ -23,7 +23,11 @@ from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
 
 CONFIG = SimpleNamespace(
-    federation="clinics", peers={"a": 1, "b": 2}, parties=["a", "b"], costs=CostsSection(), links=[("a", "b")]
+    federation="clinics",
+    peers={"a": 1, "b": 2},
+    parties=["a", "b"],
+    costs=CostsSection(),
+    links=[("a", "b")],
 )
 TRAINED = {
     "name": "a",
@@ -93,7 +97,11 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
     config = SimpleNamespace(alignment="psi")
     led = AlignmentFollower.__new__(AlignmentFollower)
     led.mail = SimpleNamespace(loop=loop)  # type: ignore[assignment]
-    led.kit, led.part, led.log = SimpleNamespace(config=config), SimpleNamespace(ids=["x"]), Log("b", None)  # type: ignore
+    led.kit, led.part, led.log = (
+        SimpleNamespace(config=config),
+        SimpleNamespace(ids=["x"]),
+        Log("b", None),
+    )  # type: ignore
     led._answering, led.progress = False, Progress()
     monkeypatch.setattr(led, "read", lambda asked, parts: ({}, [b"request"]), raising=False)
 
@@ -145,7 +153,13 @@ def test_answers_of_liars_are_told_apart(key: str) -> None:
         told = summarise(CONFIG, {"a": lie, "b": TRAINED | {"name": "b"}})
         assert told["parties"]["b"]["phase"] == "ended"
         assert "\x1b" not in str(told)
-    for spoilt in ({"hops": [1]}, {"message_counts": 3}, {"message_counts": [1]}, {"hops": -1}, {"more": 1}):
+    for spoilt in (
+        {"hops": [1]},
+        {"message_counts": 3},
+        {"message_counts": [1]},
+        {"hops": -1},
+        {"more": 1},
+    ):
         lie = {**TRAINED, "ledger": {**Ledger().to_dict(), **spoilt}}
         assert summarise(CONFIG, {"a": lie})["parties"]["a"] == {"phase": "not readable"}, spoilt
     for answer in ([], 3, "x", {}, {key: TRAINED[key]}):
@@ -154,7 +168,14 @@ def test_answers_of_liars_are_told_apart(key: str) -> None:
 
 def test_logs_of_liars_cannot_steer_the_terminal() -> None:
     good = {"time": "2026-01-01T10:00:00.000+00:00", "party": "a", "event": "up", "text": "Up."}
-    bad = [{**good, "text": "\x1b[2J\u202egone"}, {**good, "party": 3}, {"text": "x"}, 7, None, {**good, "time": None}]
+    bad = [
+        {**good, "text": "\x1b[2J\u202egone"},
+        {**good, "party": 3},
+        {"text": "x"},
+        7,
+        None,
+        {**good, "time": None},
+    ]
     lines = log_lines({"a": [good, *bad], "b": "nonsense"})
     assert lines[0] == "10:00:00.000 a: Up."
     assert len(lines) == 2
@@ -165,7 +186,9 @@ def test_logs_of_liars_cannot_steer_the_terminal() -> None:
 OPENING = {"name": "a", "phase": "opening", "connected": [], "waiting_for": ["b"]}
 
 
-def test_since_when_a_party_is_not_reached_is_known_from_the_others_and_from_its_last_answer() -> None:
+def test_since_when_a_party_is_not_reached_is_known_from_the_others_and_from_its_last_answer() -> (
+    None
+):
     told = summarise(CONFIG, {"a": OPENING | {"lost": {"b": 1_700_000_000}}})["parties"]["b"]
     assert told == {"phase": "not reached", "since": "2023-11-14T22:13:20+00:00"}
     assert in_words(told) == "not reached since 2023-11-14 22:13:20 UTC"
@@ -189,7 +212,9 @@ def test_a_party_to_which_others_are_connected_is_said_to_be_so() -> None:
 
 @pytest.mark.parametrize("bad", [{"b": -1}, {"b": 10**30}, {"b": "x"}, [], 3])
 def test_a_moment_that_is_none_makes_an_answer_unreadable(bad: Any) -> None:
-    assert summarise(CONFIG, {"a": OPENING | {"lost": bad}})["parties"]["a"] == {"phase": "not readable"}
+    assert summarise(CONFIG, {"a": OPENING | {"lost": bad}})["parties"]["a"] == {
+        "phase": "not readable"
+    }
 
 
 def test_an_operator_that_watches_is_waited_for_and_one_that_asked_once_is_not() -> None:

@@ -54,19 +54,29 @@ def inbox(session: Any, *keys: str) -> list[tuple[str, str]]:
     """What arrives under these keys from now on: under which key, and what it says."""
     heard: list[tuple[str, str]] = []
     for key in keys:
-        session.declare_subscriber(key, lambda told: heard.append((str(told.key_expr), told.payload.to_string())))
+        session.declare_subscriber(
+            key, lambda told: heard.append((str(told.key_expr), told.payload.to_string()))
+        )
     return heard
 
 
 def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Open) -> None:
-    sessions = {name: opened(settings(kits, name)) for name in ("c", "a", "b", "server")}  # any order
-    tokens = [session.liveliness().declare_token(alive_key("clinics", me)) for me, session in sessions.items()]
+    # any order
+    sessions = {name: opened(settings(kits, name)) for name in ("c", "a", "b", "server")}
+    tokens = [
+        session.liveliness().declare_token(alive_key("clinics", me))
+        for me, session in sessions.items()
+    ]
     for me, session in sessions.items():
         for peer in read_kit(kits / me).config.peers:
-            session.declare_queryable(channel("clinics", me, peer), lambda query: query.reply(query.key_expr, b"here"))
+            session.declare_queryable(
+                channel("clinics", me, peer), lambda query: query.reply(query.key_expr, b"here")
+            )
 
     def answers(sender: str, receiver: str) -> int:
-        return len(list(sessions[sender].get(message_key("clinics", receiver, sender, "x"), timeout=2.0)))
+        return len(
+            list(sessions[sender].get(message_key("clinics", receiver, sender, "x"), timeout=2.0))
+        )
 
     linked = [(a, b) for a in sessions for b in read_kit(kits / a).config.peers]
     assert len(linked) == 10
@@ -76,7 +86,9 @@ def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Ope
     assert [len(s.info.peers_zid()) for s in sessions.values()] == [2, 2, 3, 3]
 
     def alive(watcher: str, name: str) -> int:
-        return len(list(sessions[watcher].liveliness().get(alive_key("clinics", name), timeout=2.0)))
+        return len(
+            list(sessions[watcher].liveliness().get(alive_key("clinics", name), timeout=2.0))
+        )
 
     assert until(lambda: alive("b", "a") == 1)
     assert alive("c", "a") == 0  # no neighbours
@@ -117,7 +129,9 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> No
         assert until(lambda: seen_by_a == [("b", True)])
         for number in range(3):
             loops["a"].call(
-                lambda number=number: a.post("b", "x", b"hello", lambda body: seen_by_a.append((number, body)))
+                lambda number=number: a.post(
+                    "b", "x", b"hello", lambda body: seen_by_a.append((number, body))
+                )
             )
         assert until(lambda: len(at_b) == 3)
         loops["b"].call(lambda: at_b[1].answer(b"here"))
@@ -126,8 +140,12 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> No
 
         b.close()
         assert until(lambda: ("b", False) in seen_by_a)
-        assert seen_by_a[2:] == [(0, None), (2, None), ("b", False)], "each once, before the loss is told"
-        loops["a"].call(lambda: a.post("b", "x", b"hello", lambda body: seen_by_a.append((3, body))))
+        assert seen_by_a[2:] == [(0, None), (2, None), ("b", False)], (
+            "each once, before the loss is told"
+        )
+        loops["a"].call(
+            lambda: a.post("b", "x", b"hello", lambda body: seen_by_a.append((3, body)))
+        )
         assert until(lambda: (3, None) in seen_by_a)
     finally:
         for one in (a, b):
@@ -136,15 +154,25 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> No
             loop.stop()
 
 
-def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(kits: Path, opened: Open) -> None:
+def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(
+    kits: Path, opened: Open
+) -> None:
     b, c = opened(settings(kits, "b")), opened(settings(kits, "c"))
-    at_b = inbox(b, *(channel("clinics", "b", peer) for peer in ("a", "c", "server")), "mtcd/other/**")
+    at_b = inbox(
+        b, *(channel("clinics", "b", peer) for peer in ("a", "c", "server")), "mtcd/other/**"
+    )
     at_c = inbox(c, channel("clinics", "c", "b"))
     a = opened(cheating(settings(kits, "a")))
-    at_a = inbox(a, "**", "mtcd/clinics/**", channel("clinics", "c", "b"), channel("clinics", "a", "b"))
+    at_a = inbox(
+        a, "**", "mtcd/clinics/**", channel("clinics", "c", "b"), channel("clinics", "a", "b")
+    )
     honest = message_key("clinics", "b", "a", "x")
     forged = [message_key("clinics", "b", who, "x") for who in ("c", "server", "b")]
-    forged += [message_key("clinics", "c", "b", "x"), alive_key("clinics", "c"), "mtcd/other/to/b/from/a/x"]
+    forged += [
+        message_key("clinics", "c", "b", "x"),
+        alive_key("clinics", "c"),
+        "mtcd/other/to/b/from/a/x",
+    ]
 
     def forbidden_then_allowed() -> bool:
         for key in [*forged, honest]:
@@ -158,7 +186,9 @@ def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(kits: 
     time.sleep(0.2)
     assert set(at_b) == {(honest, "by a")}
     assert set(at_c) == {(message_key("clinics", "c", "b", "x"), "by b")}
-    assert {key for key, sender in at_a if sender == "by b"} == {message_key("clinics", "a", "b", "x")}
+    assert {key for key, sender in at_a if sender == "by b"} == {
+        message_key("clinics", "a", "b", "x")
+    }
 
 
 def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(kits: Path, opened: Open) -> None:
@@ -191,7 +221,10 @@ def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Op
         session.declare_queryable(channel("clinics", me, "operator"), answer)
     at_a = inbox(sessions["a"], channel("clinics", "a", "b"), channel("clinics", "a", "operator"))
     sessions["a"].declare_queryable(channel("clinics", "a", "b"), answer)
-    honest, operator = opened(settings(kits, "operator")), opened(cheating(settings(kits, "operator")))
+    honest, operator = (
+        opened(settings(kits, "operator")),
+        opened(cheating(settings(kits, "operator"))),
+    )
     heard = inbox(operator, "**", channel("clinics", "a", "b"), channel("clinics", "operator", "a"))
 
     def answers(session: Any, key: str) -> int:
@@ -199,9 +232,14 @@ def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Op
 
     for name in sessions:
         for session in (honest, operator):
-            assert until(lambda name=name, s=session: answers(s, control_key("clinics", name, "status")))
+            assert until(
+                lambda name=name, s=session: answers(s, control_key("clinics", name, "status"))
+            )
     asked.clear()
-    forbidden = [message_key("clinics", "a", "operator", "x"), message_key("clinics", "a", "b", "x")]
+    forbidden = [
+        message_key("clinics", "a", "operator", "x"),
+        message_key("clinics", "a", "b", "x"),
+    ]
     forbidden.append(message_key("clinics", "a", "b", "control", "x"))
     assert [answers(operator, key) for key in forbidden] == [0, 0, 0]
     for key in [*forbidden, control_key("clinics", "a", "status")]:
@@ -250,7 +288,9 @@ def without_certificate(kits: Path, _: Path) -> Config:
 
 
 @pytest.mark.parametrize("who", [stranger, expired, without_certificate])
-def test_who_has_no_good_certificate_cannot_connect(who: Any, kits: Path, tmp_path: Path, opened: Open) -> None:
+def test_who_has_no_good_certificate_cannot_connect(
+    who: Any, kits: Path, tmp_path: Path, opened: Open
+) -> None:
     a = opened(settings(kits, "a"))
     intruder = opened(cheating(who(kits, tmp_path)))
     opened(cheating(settings(kits, "c"), f"tls/{read_kit(kits / 'a').config.address}"))
@@ -260,7 +300,9 @@ def test_who_has_no_good_certificate_cannot_connect(who: Any, kits: Path, tmp_pa
     assert intruder.info.peers_zid() == []
 
 
-def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(kits: Path, opened: Open) -> None:
+def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(
+    kits: Path, opened: Open
+) -> None:
     stolen = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
     revoke(kits, "b")
     renew(kits, "b", 90)

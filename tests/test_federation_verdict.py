@@ -1,4 +1,5 @@
-"""After the end: who is told the verdict first, and what a party says of itself while it still waits for it."""
+"""After the end: who is told the verdict first, and what a party says of itself while it still
+waits for it."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +18,19 @@ from mtcd.federation.node.presence import HAS_ENDED
 
 def kit(network: Any, server: str | None, method: dict[str, Any]) -> KitConfig:
     parties = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate("abcde")}
-    told = changed(parties=parties, server=server, labels={"held_by": "b"}, network=network, method=method)
+    told = changed(
+        parties=parties, server=server, labels={"held_by": "b"}, network=network, method=method
+    )
     federation = check_keys(told, "here")
     return kit_config(federation, "b", network_of(federation), dict.fromkeys(federation.places))
 
 
 def test_those_who_pass_the_verdict_on_hear_it_after_those_behind_them() -> None:
-    assert farthest_first(kit({"kind": "path"}, None, {"kind": "dcpa"})) == [["e"], ["d"], ["a", "c"]]
+    assert farthest_first(kit({"kind": "path"}, None, {"kind": "dcpa"})) == [
+        ["e"],
+        ["d"],
+        ["a", "c"],
+    ]
 
 
 def test_the_server_hears_it_last() -> None:
@@ -33,7 +40,9 @@ def test_the_server_hears_it_last() -> None:
 
 
 @pytest.mark.parametrize(("waits", "said"), [(True, b"run-7"), (False, b"run-7" + HAS_ENDED)])
-def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits: bool, said: bytes) -> None:
+def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(
+    waits: bool, said: bytes
+) -> None:
     asked: list[bytes] = []
     link = SimpleNamespace(up={"b"}, peers={"b"})
     mail = SimpleNamespace(link=link, ask=lambda name, kind, body, done: asked.append(body))

@@ -1,4 +1,5 @@
-"""Versions that do not fit: peers that speak another protocol, and folders of a version with another format."""
+"""Versions that do not fit: peers that speak another protocol, and folders of a version with
+another format."""
 
 import json
 from pathlib import Path
@@ -27,11 +28,18 @@ def hub(folder: Path) -> Hub:
 
 
 def hello(protocol: Any, version: Any = "9.9") -> Passing:
-    return Passing("c1", "c0", "hello", json.dumps({"protocol": protocol, "version": version, "new": 1}).encode())
+    return Passing(
+        "c1",
+        "c0",
+        "hello",
+        json.dumps({"protocol": protocol, "version": version, "new": 1}).encode(),
+    )
 
 
 @pytest.mark.parametrize(("protocol", "older"), [(PROTOCOL + 1, "c0"), (PROTOCOL - 1, "c1")])
-def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(protocol: int, older: str, tmp_path: Path) -> None:
+def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(
+    protocol: int, older: str, tmp_path: Path
+) -> None:
     ready = Passing("c1", "c0", "ready", b"run")
     with hub(tmp_path) as parties:
         parties.begin()
@@ -42,7 +50,10 @@ def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(protocol: in
         assert refusal is not None
         assert refusal[:1] == b"\1"
         said = next(line for line in parties.shown if "protocol" in line)
-        assert f"c1 speaks protocol {protocol} (mtcd 9.9), c0 speaks protocol {PROTOCOL} (mtcd {VERSION})" in said
+        assert (
+            f"c1 speaks protocol {protocol} (mtcd 9.9), c0 speaks protocol {PROTOCOL} (mtcd "
+            f"{VERSION})" in said
+        )
         assert f"upgrade mtcd at {older}" in said
         assert said.endswith(refusal[1:].decode())
         assert parties.ask(Passing("c1", "c0", "relay", b"")) == refusal
@@ -80,10 +91,14 @@ def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.Mon
         for name, other in (("c0", "c1"), ("c1", "c0")):
             said = [line for line in parties.shown if f" {name}: {other} speaks protocol" in line]
             assert said
-            assert all(str(one) in said[0] for one in (PROTOCOL, PROTOCOL + 1, "upgrade mtcd at c0"))
+            assert all(
+                str(one) in said[0] for one in (PROTOCOL, PROTOCOL + 1, "upgrade mtcd at c0")
+            )
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"protocol": "6", "version": "1"}', b'{"protocol": 6}', b"[" * 10**5])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"protocol": "6", "version": "1"}', b'{"protocol": 6}', b"[" * 10**5]
+)
 def test_a_hello_that_is_none_is_refused(body: bytes, tmp_path: Path) -> None:
     with hub(tmp_path) as parties:
         answer = parties.ask(Passing("c1", "c0", "hello", body))
@@ -113,16 +128,24 @@ def resume(version_file: Path) -> None:
 
 @pytest.mark.parametrize("key", ["protocol", "journal"])
 def test_the_folder_of_another_version_is_refused(key: str, version_file: Path) -> None:
-    version_file.write_text(json.dumps(json.loads(version_file.read_text()) | {key: 99, "mtcd": "9.9"}))
+    version_file.write_text(
+        json.dumps(json.loads(version_file.read_text()) | {key: 99, "mtcd": "9.9"})
+    )
     ours = rf"mtcd {VERSION} \(protocol {PROTOCOL}, journal format {JOURNAL_FORMAT}\)"
-    with pytest.raises(ConfigError, match=rf"run of mtcd 9\.9 \(.*99.* and this is {ours}.*end it with mtcd 9\.9"):
+    with pytest.raises(
+        ConfigError, match=rf"run of mtcd 9\.9 \(.*99.* and this is {ours}.*end it with mtcd 9\.9"
+    ):
         resume(version_file)
 
 
 def test_the_folder_of_another_version_with_the_same_numbers_is_used(version_file: Path) -> None:
     version_file.write_text(version_file.read_text().replace(VERSION, "0.0.9"))
     resume(version_file)
-    assert json.loads(version_file.read_text()) == {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
+    assert json.loads(version_file.read_text()) == {
+        "mtcd": VERSION,
+        "protocol": PROTOCOL,
+        "journal": JOURNAL_FORMAT,
+    }
     version_file.unlink()  # as of versions from before this file, which had journals of format 8
     with pytest.raises(ConfigError, match="journal format 8"):
         resume(version_file)

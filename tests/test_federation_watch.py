@@ -17,7 +17,8 @@ from mtcd.training.stop import Stop
     ("method", "seen", "iterations"),
     [
         (MTCD(tokens=2, hops=4, stepsize=0.1), [(2, 3), (2, 1)], [11, 11]),
-        (MTCD(tokens=2, hops=4, stepsize=0.1), [(2, 9), (3, 1)], [12, 13]),  # at 9, as the server is gone
+        # at 9, as the server is gone
+        (MTCD(tokens=2, hops=4, stepsize=0.1), [(2, 9), (3, 1)], [12, 13]),
         (STCD(stepsize=0.1), [(0, 8), (0, 9)], [8, 9]),
     ],
 )
@@ -25,7 +26,13 @@ def test_iterations_are_counted_by_syncs_and_hops_between_them(
     method: Method, seen: list[tuple[int, int]], iterations: list[int]
 ) -> None:
     watch = Watch(
-        Stop(iterations=100), method, make_network("cycle", ["a", "b", "c", "d"]), Costs(), 2, 10, Log("a", None)
+        Stop(iterations=100),
+        method,
+        make_network("cycle", ["a", "b", "c", "d"]),
+        Costs(),
+        2,
+        10,
+        Log("a", None),
     )
     told = []
     for t, hop in seen:

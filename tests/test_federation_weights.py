@@ -1,4 +1,5 @@
-"""Weights in federations: parties with the label holder's weights train what one process trains with them."""
+"""Weights in federations: parties with the label holder's weights train what one process trains
+with them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,11 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.block import read_block
 from problems import make_data
 
-ALONE: dict[str, Any] = {"method": {"kind": "stcd", "stepsize": "auto"}, "server": None, "network": {"kind": "path"}}
+ALONE: dict[str, Any] = {
+    "method": {"kind": "stcd", "stepsize": "auto"},
+    "server": None,
+    "network": {"kind": "path"},
+}
 TOKENS: dict[str, Any] = {"method": {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": "auto"}}
 CHOOSING: dict[str, Any] = {
     "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "combine": "optimal"},
@@ -58,25 +63,42 @@ def assert_as_in_one_process(data: VerticalData, found: Federated) -> None:
     assert all(metrics == pytest.approx(counted, rel=1e-6) for metrics in known)
     plain = in_process(replace(data, weights=None), found.kits["c0"])
     if data.weights is not None:
-        assert max(np.abs(plain.parameters[k] - expected.parameters[k]).max() for k in data.clients) > 1e-3
+        assert (
+            max(np.abs(plain.parameters[k] - expected.parameters[k]).max() for k in data.clients)
+            > 1e-3
+        )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_federation_trains_as_one_process_does(kind: str, method: str, scaled: bool, tmp_path: Path) -> None:
-    """With the same step size, too, which depends on the weights; scaled columns have weighted means."""
+def test_a_federation_trains_as_one_process_does(
+    kind: str, method: str, scaled: bool, tmp_path: Path
+) -> None:
+    """With the same step size, too, which depends on the weights; scaled columns have weighted
+    means."""
     data = weighed(kind)
-    changes = {"model": MODELS[kind], "stop": {"iterations": 40}, "standardise": scaled, **METHODS[method]}
+    changes = {
+        "model": MODELS[kind],
+        "stop": {"iterations": 40},
+        "standardise": scaled,
+        **METHODS[method],
+    }
     assert_as_in_one_process(data, federate(tmp_path, data, **changes))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", [ALONE, TOKENS, GIVEN_STEP, DUAL], ids=["stcd", "mtcd", "a given step", "dcpa"])
-@pytest.mark.parametrize("class_weight", ["balanced", {"yes": 9.0}, {"no": 0.25, "yes": 4}], ids=str)
+@pytest.mark.parametrize(
+    "method", [ALONE, TOKENS, GIVEN_STEP, DUAL], ids=["stcd", "mtcd", "a given step", "dcpa"]
+)
+@pytest.mark.parametrize(
+    "class_weight", ["balanced", {"yes": 9.0}, {"no": 0.25, "yes": 4}], ids=str
+)
 @pytest.mark.parametrize("weights", [False, True])
-def test_weights_of_classes(class_weight: Any, method: dict[str, Any], weights: bool, tmp_path: Path) -> None:
+def test_weights_of_classes(
+    class_weight: Any, method: dict[str, Any], weights: bool, tmp_path: Path
+) -> None:
     data = weighed("logistic")
     labels = WORDS[(np.asarray(data.labels) == data.labels[0]).astype(int)]
     labels[5:20] = "no"  # few of one class
@@ -88,7 +110,9 @@ def test_weights_of_classes(class_weight: Any, method: dict[str, Any], weights: 
 
 def test_samples_that_are_aligned_keep_their_weights(tmp_path: Path) -> None:
     data = weighed("ridge", 10)  # so that the ids, sorted, are in the order of the rows
-    found = federate(tmp_path, data, model=MODELS["ridge"], stop={"iterations": 20}, alignment="hashed", **ALONE)
+    found = federate(
+        tmp_path, data, model=MODELS["ridge"], stop={"iterations": 20}, alignment="hashed", **ALONE
+    )
     assert_as_in_one_process(data, found)
 
 
@@ -97,13 +121,20 @@ def test_held_out_samples_have_no_weights(method: str, tmp_path: Path) -> None:
     """Metrics count all of them once, and neither their labels nor their weights are sent."""
     data = weighed("logistic")
     data.weights[drawn_holdout(0.25, data.samples, 0)[1]] = 0.0
-    changes = {"model": MODELS["logistic"], "stop": {"iterations": 40}, "standardise": True, "holdout": 0.25}
+    changes = {
+        "model": MODELS["logistic"],
+        "stop": {"iterations": 40},
+        "standardise": True,
+        "holdout": 0.25,
+    }
     found = federate(tmp_path, data, **changes, **METHODS[method])
     held = data.holdout(0.25, 0)
     expected = in_process(held, found.kits["c0"])
     assert {one.stepsize for one in found.summaries.values()} == {expected.stepsize}
     for client, theta in expected.parameters.items():
-        np.testing.assert_allclose(found.blocks[client].theta, theta[: len(found.blocks[client].theta)], atol=1e-9)
+        np.testing.assert_allclose(
+            found.blocks[client].theta, theta[: len(found.blocks[client].theta)], atol=1e-9
+        )
     metrics = found.summaries["c0"].metrics
     tested = {f"test_{name}": value for name, value in expected.evaluate(held.test).items()}
     assert {name: metrics[name] for name in tested} == pytest.approx(tested, rel=1e-6)
@@ -142,9 +173,14 @@ def test_without_weights_nothing_else_is_sent_than_before_there_were_any(tmp_pat
     assert [unwrap(body, ("agreement",), 1)[1] for body in bodies["prepare"]] == [[b""]] * 2
     head = b'{"kind": "f"}\n'
     assert labels_to_bytes(np.array([0.5, 1.0])) == head + np.array([0.5, 1.0]).tobytes()
-    with_labels = [body for body in bodies["start"] if head + data.labels.astype("<f8").tobytes() in body]
+    with_labels = [
+        body for body in bodies["start"] if head + data.labels.astype("<f8").tobytes() in body
+    ]
     assert len(with_labels) == 2
-    assert all("weights" not in (tmp_path / "kits" / name / "party.yaml").read_text() for name in data.clients)
+    assert all(
+        "weights" not in (tmp_path / "kits" / name / "party.yaml").read_text()
+        for name in data.clients
+    )
 
 
 def test_parties_of_before_refuse_requests_with_weights(tmp_path: Path) -> None:
@@ -171,7 +207,9 @@ def test_labels_and_weights_of_held_out_samples_are_not_sent(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("informed", [False, True])
-def test_the_server_knows_the_weights_only_where_it_may_know_the_labels(informed: bool, tmp_path: Path) -> None:
+def test_the_server_knows_the_weights_only_where_it_may_know_the_labels(
+    informed: bool, tmp_path: Path
+) -> None:
     data = weighed("ridge")
     changes = {"labels__shared_with": ["parties", "server"]} if informed else {}
     hub, bodies = opened(tmp_path, data, **changes)
@@ -188,5 +226,7 @@ def test_who_cheats_with_weights_is_refused(tmp_path: Path) -> None:
         hub.begin()
         hub.run()
     for client, theta in in_process(data, hub.kits["c0"]).parameters.items():
-        np.testing.assert_allclose(read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-9, atol=1e-12
+        )
     assert cheats.sent.total() > 300

@@ -95,16 +95,22 @@ def rows(text: str) -> list[dict[str, str]]:
 @every_shape
 def test_all_files_are_written(shape: Shape, written: Callable[[Shape], list[Path]]) -> None:
     name, files = shape().name, written(shape)
-    assert [file.name for file in files] == [f"{name}{end}" for end in (".png", ".svg", ".pdf", ".csv", "-table.csv")]
+    assert [file.name for file in files] == [
+        f"{name}{end}" for end in (".png", ".svg", ".pdf", ".csv", "-table.csv")
+    ]
     assert sorted(files[0].parent.iterdir()) == sorted(files)
     assert all(file.stat().st_size > 200 for file in files)
     assert [file.read_text() for file in files[3:]] == [lines_csv(shape()), table_csv(shape())]
 
 
 @pytest.mark.long
-def test_the_same_results_give_the_same_bytes(written: Callable[[Shape], list[Path]], tmp_path: Path) -> None:
+def test_the_same_results_give_the_same_bytes(
+    written: Callable[[Shape], list[Path]], tmp_path: Path
+) -> None:
     again = write_figure(three_costs(), tmp_path)
-    assert [file.read_bytes() for file in written(three_costs)] == [file.read_bytes() for file in again]
+    assert [file.read_bytes() for file in written(three_costs)] == [
+        file.read_bytes() for file in again
+    ]
 
 
 @pytest.mark.long
@@ -122,7 +128,13 @@ def test_every_curve_is_in_every_panel_of_its_case(shape: Shape) -> None:
             usual = "log" if result.experiment.measure == "gap" else "linear"
             assert (axes.get_xscale(), axes.get_yscale()) == (panel.scale or usual, usual)
             for line, name in zip(lines, result.experiment.shown(case), strict=True):
-                _check_points(line.get_xydata(), result, panel.x, panel.ratio or 100.0, result.curves[case, name])
+                _check_points(
+                    line.get_xydata(),
+                    result,
+                    panel.x,
+                    panel.ratio or 100.0,
+                    result.curves[case, name],
+                )
                 if panel.x != "ratio":
                     left, _ = axes.get_xlim()
                     assert left <= np.max(line.get_xdata())
@@ -148,8 +160,15 @@ def test_nothing_is_cut_off_and_panels_keep_their_room(shape: Shape) -> None:
         assert inches[0] > 2
         assert inches[1] > 1.6
     parts = _parts(figure)
-    outside = [one for part in parts for one in (part._suptitle, part._supxlabel, *part.legends) if one is not None]
-    boxes = [one.get_window_extent() for one in outside] + [axes.get_tightbbox() for axes in figure.axes]
+    outside = [
+        one
+        for part in parts
+        for one in (part._suptitle, part._supxlabel, *part.legends)
+        if one is not None
+    ]
+    boxes = [one.get_window_extent() for one in outside] + [
+        axes.get_tightbbox() for axes in figure.axes
+    ]
     assert min(box.x0 for box in boxes) >= 0
     assert min(box.y0 for box in boxes) >= 0
     assert max(box.x1 for box in boxes) <= figure.bbox.width
@@ -206,7 +225,9 @@ def test_the_picture_says_what_a_reader_must_know() -> None:
         (("iterations", "diverged"), ["x"]),
     ],
 )
-def test_a_line_that_ends_early_is_marked_and_the_mark_explained(ends: tuple[str, str], marks: list[str]) -> None:
+def test_a_line_that_ends_early_is_marked_and_the_mark_explained(
+    ends: tuple[str, str], marks: list[str]
+) -> None:
     given = experiment({"path": {}}, {"mtcd": {}}, [ITERATIONS])
     ones = tuple(trained(1e-4, seed, end=2000, status=status) for seed, status in enumerate(ends))
     figure = draw(results("ends", given, lambda case, name: CurveResult("mtcd", ones)))
@@ -218,7 +239,9 @@ def test_a_line_that_ends_early_is_marked_and_the_mark_explained(ends: tuple[str
 
 def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
     odd = r"costs $5 and $\bad{$"
-    given = experiment({"path": {"title": odd}}, {"mtcd": {"label": odd}}, [ITERATIONS | {"title": odd}], title=odd)
+    given = experiment(
+        {"path": {"title": odd}}, {"mtcd": {"label": odd}}, [ITERATIONS | {"title": odd}], title=odd
+    )
     made = results("odd", given, lambda case, name: curve(odd, 0.004), notes=(odd,))
     assert len(write_figure(made, tmp_path)) == 5
 
@@ -229,7 +252,9 @@ def test_step_sizes_that_differ_by_case_are_given_as_a_range() -> None:
     def make(case: str, name: str) -> CurveResult:
         one = trained(0.01)
         step = 1e-5 if case == "a" else 4e-5
-        return CurveResult("MTCD", (Trained(0, "converged", step, 1.0, one.columns),), {step: "best"})
+        return CurveResult(
+            "MTCD", (Trained(0, "converged", step, 1.0, one.columns),), {step: "best"}
+        )
 
     text = said(draw(results("range", given, make)))
     assert "MTCD, η=1e-05 to 4e-05" in text
@@ -238,7 +263,9 @@ def test_step_sizes_that_differ_by_case_are_given_as_a_range() -> None:
 
 def test_families_have_a_colour_and_rules_a_dash() -> None:
     result = ten_curves()
-    styles = {name: style for (case, name), style in curve_styles(result.experiment, ["S1"]).items()}
+    styles = {
+        name: style for (case, name), style in curve_styles(result.experiment, ["S1"]).items()
+    }
     for tokens in (1, 2, 4, 8):
         assert styles[f"g{tokens}average"].colour == styles[f"g{tokens}visitors"].colour
         assert styles[f"g{tokens}average"].dash == styles["g1average"].dash
@@ -250,11 +277,22 @@ def test_the_csv_holds_the_lines() -> None:
     points = rows(lines_csv(result))
     assert {row["panel"] for row in points} == {"iterations", "cost R=100", "ratio"}
     line = result.curves["hops", "s64"].line("cost", 100.0, points=POINTS)
-    kept = [row for row in points if (row["case"], row["curve"], row["panel"]) == ("hops", "s64", "cost R=100")]
-    for column, values in (("x", line.x), ("value", line.value), ("low", line.low), ("high", line.high)):
+    kept = [
+        row
+        for row in points
+        if (row["case"], row["curve"], row["panel"]) == ("hops", "s64", "cost R=100")
+    ]
+    for column, values in (
+        ("x", line.x),
+        ("value", line.value),
+        ("low", line.low),
+        ("high", line.high),
+    ):
         np.testing.assert_allclose([float(row[column]) for row in kept], values, rtol=1e-5)
     spread = result.curves["methods", "svfl"].reach(1e-4, "cost", 20)
-    kept = [row for row in points if (row["curve"], row["panel"], row["x"]) == ("svfl", "ratio", "20")]
+    kept = [
+        row for row in points if (row["curve"], row["panel"], row["x"]) == ("svfl", "ratio", "20")
+    ]
     assert spread is not None
     numbers = [float(kept[0][column]) for column in ("value", "low", "high")]
     assert numbers == pytest.approx([spread.mean, spread.least, spread.most], rel=1e-5)
@@ -273,11 +311,18 @@ def test_the_csv_of_the_table() -> None:
         numbers = [float(row[f"{prefix}_{what}"]) for what in ("mean", "least", "most")]
         assert numbers == [spread.mean, spread.least, spread.most]
     assert row["tuned"] == "1e-05: 1e-6 after 812; 1e-04: diverged"
-    assert (row["seeds"], row["reached"], row["status"], row["seconds"]) == ("5", "5", "converged", "7.5")
+    assert (row["seeds"], row["reached"], row["status"], row["seconds"]) == (
+        "5",
+        "5",
+        "converged",
+        "7.5",
+    )
     assert float(row["final_gap"]) == made.final_gap
 
 
-def test_what_was_there_stays_if_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_there_stays_if_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = write_figure(one_panel(), tmp_path)
     before = [file.read_bytes() for file in files]
 
@@ -318,7 +363,10 @@ def test_the_table_fits_and_cuts_no_number(shape: Shape, width: int) -> None:
 
 def test_the_page(tmp_path: Path) -> None:
     made = {result.name: result for result in (own_curves(), ten_curves(), six_cases())}
-    claims = [Claim("own-curves", "a | b", "12 times", "yes"), Claim("gone", "c", "not run", "open")]
+    claims = [
+        Claim("own-curves", "a | b", "12 times", "yes"),
+        Claim("gone", "c", "not run", "open"),
+    ]
     page, figures = tmp_path / "docs" / "reproduction.md", tmp_path / "fi gures"
     figures.mkdir()
     for name in made:
@@ -332,7 +380,10 @@ def test_the_page(tmp_path: Path) -> None:
     assert "- gone: its data is not there" in text
     assert NOTE in text
     seconds = sum(one.seconds for result in made.values() for one in result.curves.values())
-    assert f"Training took {seconds // 60:.0f} min {seconds % 60:.0f} s, all curves and seeds added up." in text
+    assert (
+        f"Training took {seconds // 60:.0f} min {seconds % 60:.0f} s, all curves and seeds added "
+        f"up." in text
+    )
     assert text.count("Quick version") == 2  # at the top and at its figure
     assert "(edge of the grid) | 1e-05: 1e-6 after 812; 1e-04: diverged |" in text
     links = [part.split(")")[0] for part in text.split("](")[1:]]
@@ -359,16 +410,23 @@ def test_a_page_without_anything_is_a_page(tmp_path: Path) -> None:
     ],
 )
 def test_figures_for_papers(tmp_path: Path, shape: Shape, style: str, width: float) -> None:
-    """The width asked for, no title inside, nothing outside the page, and fonts embedded as Type 42."""
+    """The width asked for, no title inside, nothing outside the page, and fonts embedded as Type
+    42."""
     paper = parse_style(style)
     assert paper is not None
     figure = draw(shape(), paper)
     assert figure.get_size_inches()[0] == width
     assert figure.get_suptitle() == ""
-    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    texts = [
+        text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()
+    ]
     figure.draw_without_rendering()
     page = figure.bbox
-    boxes = [text.get_window_extent() for axes in figure.findobj(Axes) for text in (axes.xaxis.label, axes.yaxis.label)]
+    boxes = [
+        text.get_window_extent()
+        for axes in figure.findobj(Axes)
+        for text in (axes.xaxis.label, axes.yaxis.label)
+    ]
     assert all(box.x0 >= page.x0 - 1 and box.x1 <= page.x1 + 1 for box in boxes)
     assert max(text.get_fontsize() for text in texts) <= paper.points * 1.01
     if shape not in (one_panel, own_curves):  # files take a while
@@ -381,7 +439,9 @@ def test_figures_for_papers(tmp_path: Path, shape: Shape, style: str, width: flo
     assert b"/Type3" not in content
 
 
-@pytest.mark.parametrize("style", ["poster", "paper:wide", "paper:3,8,1", "paper:0.1", "paper:3.5,100", "screen:3"])
+@pytest.mark.parametrize(
+    "style", ["poster", "paper:wide", "paper:3,8,1", "paper:0.1", "paper:3.5,100", "screen:3"]
+)
 def test_styles_that_are_refused(style: str) -> None:
     assert (parse_style("paper"), parse_style("screen")) == (Paper(), None)
     with pytest.raises(ConfigError, match="--style"):

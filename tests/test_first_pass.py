@@ -26,7 +26,9 @@ def warm() -> LinearProblem:
     """A problem that starts from random parameters."""
     problem, rng = MODEL.problem(DATA), np.random.default_rng(3)
     assert isinstance(problem, LinearProblem)
-    return replace(problem, start=tuple(rng.standard_normal(block.shape[1]) for block in problem.blocks))
+    return replace(
+        problem, start=tuple(rng.standard_normal(block.shape[1]) for block in problem.blocks)
+    )
 
 
 @pytest.mark.parametrize(("network", "hops"), [("path", 4), ("star", 4), ("cycle", 3)])
@@ -39,7 +41,13 @@ def test_a_first_pass_adds_every_client_once(network: str, hops: int) -> None:
     token = first.payload
     assert isinstance(token, Token)
     assert first.to == first.sender
-    assert (token.index, token.t, token.hop, token.penalty, token.previous) == (0, 0, -hops - 1, 0.0, NOWHERE)
+    assert (token.index, token.t, token.hop, token.penalty, token.previous) == (
+        0,
+        0,
+        -hops - 1,
+        0.0,
+        NOWHERE,
+    )
     assert not token.aggregate.any()
     run = LocalEngine(parties, ledger).run()
     told = next(run)

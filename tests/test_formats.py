@@ -1,4 +1,5 @@
-"""Everyday formats of numbers, dates and categories under ``prepare: auto``: each is read right, or refused."""
+"""Everyday formats of numbers, dates and categories under ``prepare: auto``: each is read right, or
+refused."""
 
 import json
 from datetime import date, datetime, time, timedelta
@@ -74,7 +75,9 @@ NUMBERS = {
     "German prices without cents": lambda v: german(v)[:-3] + ",- €",
     "powers of ten": lambda v: f"{v / 1000:.5f} x 10^3",
     "a unit with a power of ten": lambda v: f"{v:.2f} 10*3/uL",
-    "full-width digits": lambda v: "".join(chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in f"{v:.2f}"),
+    "full-width digits": lambda v: "".join(
+        chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in f"{v:.2f}"
+    ),
     "Indian groups": lambda v: f"{'-' if v < 0 else ''}12,34,{abs(v) % 900 + 100:.2f}",
 }
 
@@ -92,13 +95,19 @@ def test_numbers_in_everyday_formats_are_numbers(form: str, spoilt: str | None) 
         values = np.trunc(VALUES) if form.startswith("German") else np.round(VALUES)
     texts = [NUMBERS[form](value) for value in VALUES]
     if spoilt is not None:
-        texts[7], values = spoilt, np.where(np.arange(60) == 7, np.median(np.delete(values, 7)), values)
+        texts[7], values = (
+            spoilt,
+            np.where(np.arange(60) == 7, np.median(np.delete(values, 7)), values),
+        )
     expected = (values - values.mean()) / values.std()  # what is missing is the median
     preparation, block, notes = prepared(texts)
     assert preparation.outputs == ("x",)
     np.testing.assert_allclose(block[:, 0], expected, atol=1e-9)
     if spoilt is not None:
-        assert f"1 value(s) of column 'x' that are no numbers, such as {spoilt!r}, count as missing" in notes
+        assert (
+            f"1 value(s) of column 'x' that are no numbers, such as {spoilt!r}, count as missing"
+            in notes
+        )
     plain = form in ("spaces around", "scientific", "plus signs")
     assert ("read as numbers" in notes) != plain
     np.testing.assert_allclose(new(preparation, texts[:3]), block[:3], atol=1e-9)
@@ -205,16 +214,22 @@ def test_durations_are_seconds(form: str) -> None:
 
 
 OPEN = {
-    "thousands by points": (["1.234", "12.345", "999"], "'1.234' and '12.345'.*decimal: ','", "decimal", [".", ","]),
+    "thousands by "
+    "points": (["1.234", "12.345", "999"], "'1.234' and '12.345'.*decimal: ','", "decimal", [".", ","]),
     "day or month of digits": (["03042024", "05062024"], "'03042024'.*dates: day-first", "dates",
                                ["day-first", "month-first"]),
-    "thousands or decimals": (["1,234", "12,345", "999"], "'1,234' and '12,345'.*decimal: ','", "decimal", [".", ","]),
-    "points before euros": (["1.234 €", "5.678 €"], "'1.234 €' and '5.678 €'.*decimal", "decimal", [".", ","]),
+    "thousands or "
+    "decimals": (["1,234", "12,345", "999"], "'1,234' and '12,345'.*decimal: ','", "decimal", [".", ","]),
+    "points before "
+    "euros": (["1.234 €", "5.678 €"], "'1.234 €' and '5.678 €'.*decimal", "decimal", [".", ","]),
     "both decimals": (["1.5", "2,5"] * 5, "'1.5' and '2,5'.*decimal", "decimal", [".", ","]),
-    "day or month": (["03/04/2024", "05/06/2024"], "'03/04/2024'.*day-first or month-first.*dates: day-first", "dates",
+    "day or "
+    "month": (["03/04/2024", "05/06/2024"], "'03/04/2024'.*day-first or month-first.*dates: day-first", "dates",
                      ["day-first", "month-first"]),
-    "year or day": (["24-03-14", "23-01-02"], "'23-01-02'.*year-first", "dates", ["day-first", "year-first"]),
-    "both orders": (["14/03/2024", "03/14/2024"] * 5, "values contradict each other.*dates", "dates", ["day-first"]),
+    "year or "
+    "day": (["24-03-14", "23-01-02"], "'23-01-02'.*year-first", "dates", ["day-first", "year-first"]),
+    "both "
+    "orders": (["14/03/2024", "03/14/2024"] * 5, "values contradict each other.*dates", "dates", ["day-first"]),
     "bounds": (["<0.5", "1.2", "3.4"] * 5, "5 of 15 are bounds such as '<0.5'.*missing or value", "limits",
                ["missing", "value"]),
 }  # fmt: skip
@@ -264,7 +279,9 @@ def test_a_row_that_is_not_trained_on_decides_too() -> None:
 
 
 def test_all_open_columns_of_a_client_are_told_at_once_and_their_values_stay_with_it() -> None:
-    frame = pl.DataFrame({"a": ["1,234", "2,345"], "b": ["03/04/2024", "05/06/2024"], "c": [1.0, 2.0]})
+    frame = pl.DataFrame(
+        {"a": ["1,234", "2,345"], "b": ["03/04/2024", "05/06/2024"], "c": [1.0, 2.0]}
+    )
     with pytest.raises(DataError, match=r"Column 'a' .*Column 'b' ") as told:
         fit_columns("k", frame, read_recipe("auto"))
     assert told.value.shared is not None
@@ -274,7 +291,10 @@ def test_all_open_columns_of_a_client_are_told_at_once_and_their_values_stay_wit
 
 
 UNITS = {
-    "kilograms and pounds": (["70 kg", "154 lb", "80 kg", "176 lbs"], "'70 kg' and 6 such as '154 lb'"),
+    "kilograms and pounds": (
+        ["70 kg", "154 lb", "80 kg", "176 lbs"],
+        "'70 kg' and 6 such as '154 lb'",
+    ),
     "currencies": (["$5", "€6", "$7", "€8"], "of different units"),
     "degrees": (["36.6 °C", "98.6 F", "37 C", "99 °F"], "of different units"),
     "magnitudes": (["1.5K", "2M", "3.5K", "4M"], "of different units"),
@@ -297,10 +317,16 @@ def test_different_units_are_never_merged(case: str) -> None:
 
 def test_a_few_values_of_another_unit_count_as_missing() -> None:
     preparation, _, notes = prepared([*(f"{60 + i} kg" for i in range(30)), "154 lb"])
-    assert "1 value(s) of column 'x' that are no numbers, such as '154 lb', count as missing" in notes
+    assert (
+        "1 value(s) of column 'x' that are no numbers, such as '154 lb', count as missing" in notes
+    )
     frame = pl.DataFrame({"x": ["70 lb", "80", "0", "62 KG"]})
-    assert "2 value(s) of column 'x' that are no numbers, such as '70 lb'" in preparation.notes(frame)[0]
-    assert "such as 70.0" in preparation.notes(pl.DataFrame({"x": [70.0]}))[0]  # a number of no unit
+    assert (
+        "2 value(s) of column 'x' that are no numbers, such as '70 lb'"
+        in preparation.notes(frame)[0]
+    )
+    # a number of no unit
+    assert "such as 70.0" in preparation.notes(pl.DataFrame({"x": [70.0]}))[0]
 
 
 TEXTS = {
@@ -318,10 +344,15 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_texts_that_look_like_numbers_are_no_numbers_and_hashed_columns_are_named(case: str) -> None:
+def test_texts_that_look_like_numbers_are_no_numbers_and_hashed_columns_are_named(
+    case: str,
+) -> None:
     preparation, _, notes = prepared(TEXTS[case])
     assert len(preparation.outputs) == 32
-    assert f"hashed into 32 columns each, which categories share: x (60 values, such as {TEXTS[case][0]!r})" in notes
+    assert (
+        f"hashed into 32 columns each, which categories share: x (60 values, such as "
+        f"{TEXTS[case][0]!r})" in notes
+    )
     assert ("leading zeros are taken as codes" in notes) == (case == "postal codes")
     trees, _, told = prepared(TEXTS[case], "trees")
     assert trees.categorical == (0,)
@@ -352,12 +383,15 @@ def test_leading_zeros_of_a_file_stay(tmp_path: Path) -> None:
     codes = [f"{i * 3571 % 30:05}" for i in range(60)]
     rows = [f"{code},{i},{i % 2},0{i % 2}" for i, code in enumerate(codes)]
     (tmp_path / "t.csv").write_text("zip,n,y,z\n" + "\n".join(rows) + "\n")
-    with pytest.warns(mtcd.DataWarning, match=r"leading zeros are taken as codes.*zip \(such as '00000'\)"):
+    with pytest.warns(
+        mtcd.DataWarning, match=r"leading zeros are taken as codes.*zip \(such as '00000'\)"
+    ):
         data = mtcd.read_tables(tmp_path / "t.csv", "y", {"a": ["zip", "n"]}, prepare="auto")
     assert "zip=00001" in data.columns[0]
     assert data.columns[0][-1] == "n"
     assert data.labels.dtype.kind == "i"
-    plain = mtcd.read_tables(tmp_path / "t.csv", "z", {"a": ["zip", "n"]})  # without preparation, numbers
+    # without preparation, numbers
+    plain = mtcd.read_tables(tmp_path / "t.csv", "z", {"a": ["zip", "n"]})
     assert plain.columns == (("zip", "n"),)
     with pytest.warns(mtcd.DataWarning):
         labelled = mtcd.read_tables(tmp_path / "t.csv", "z", {"a": ["zip"]}, prepare="auto")
@@ -365,7 +399,9 @@ def test_leading_zeros_of_a_file_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
-def test_thousands_with_points_in_a_file_are_not_read_as_decimals_in_silence(tmp_path: Path, decimal: str) -> None:
+def test_thousands_with_points_in_a_file_are_not_read_as_decimals_in_silence(
+    tmp_path: Path, decimal: str
+) -> None:
     counts = [750 + 40 * i for i in range(30)]
     rows = [f"{count:,};{i % 2}".replace(",", ".") for i, count in enumerate(counts)]
     (tmp_path / "t.csv").write_text("n;y\n" + "\n".join(rows) + "\n")
@@ -377,7 +413,9 @@ def test_thousands_with_points_in_a_file_are_not_read_as_decimals_in_silence(tmp
     else:
         with pytest.warns(mtcd.DataWarning, match="read as numbers"):
             data = mtcd.read_tables(tmp_path / "t.csv", "y", 1, prepare=recipe)
-    expected = counts if decimal == "," else [count if count < 1000 else count / 1000 for count in counts]
+    expected = (
+        counts if decimal == "," else [count if count < 1000 else count / 1000 for count in counts]
+    )
     np.testing.assert_allclose(data.blocks[0][:, 0], expected)
 
 
@@ -404,7 +442,9 @@ def as_categories(form: str, values: list[Any]) -> Any:
     if form == "pandas texts":
         return pd.DataFrame({"c": pd.Categorical(texts)})
     if form == "enum":
-        return pl.DataFrame({"c": pl.Series(texts).cast(pl.Enum(sorted({t for t in texts if t is not None})))})
+        return pl.DataFrame(
+            {"c": pl.Series(texts).cast(pl.Enum(sorted({t for t in texts if t is not None})))}
+        )
     return pl.DataFrame({"c": pl.Series(texts).cast(pl.Categorical)})
 
 
@@ -427,15 +467,24 @@ def test_a_categorical_is_a_category_whatever_its_values_are(form: str, lost: li
 
 @pytest.mark.parametrize("form", ["pandas", "polars", "enum"])
 def test_trees_split_categories_into_any_two_sets(form: str) -> None:
-    """Every other of 24 codes: trees of one split per visit learn it only if the codes have no order."""
+    """Every other of 24 codes: trees of one split per visit learn it only if the codes have no
+    order."""
     codes = np.random.default_rng(0).integers(1, 25, 400)
     frame, y = as_categories(form, codes.tolist()), codes % 2
-    few: dict[str, Any] = {"max_iter": 3, "leaves": 2, "depth": 1, "adaptive": False, "learning_rate": 0.5}
+    few: dict[str, Any] = {
+        "max_iter": 3,
+        "leaves": 2,
+        "depth": 1,
+        "adaptive": False,
+        "learning_rate": 0.5,
+    }
     found = mtcd.TreesClassifier(blocks=1, **few).fit(frame, y)
     assert found.score(frame, y) == 1.0
     numbers = mtcd.TreesClassifier(blocks=1, **few).fit(codes[:, None], y)
     assert numbers.score(codes[:, None], y) < 0.7
-    with pytest.warns(mtcd.DataWarning, match=r"in no training row count as missing: c \(1, such as '77'\)"):
+    with pytest.warns(
+        mtcd.DataWarning, match=r"in no training row count as missing: c \(1, such as '77'\)"
+    ):
         found.predict(as_categories(form, [1, 77]))
     with pytest.raises(ValueError, match="give a data frame"):
         found.predict(codes[:, None])
@@ -465,24 +514,53 @@ def test_settings_that_cannot_work_are_refused(given_: Any, words: str) -> None:
 
 def test_states_of_older_versions_are_read() -> None:
     """As runs of earlier versions have them: a hash without categories, dates without an order."""
-    dates = {"kind": "dates", "parts": ["year"], "origin": "2024-01-01T00:00:00", "zone": None, "format": None}
+    dates = {
+        "kind": "dates",
+        "parts": ["year"],
+        "origin": "2024-01-01T00:00:00",
+        "zone": None,
+        "format": None,
+    }
     hashed = {"kind": "hash", "columns": 2}
     columns = [
-        {"name": "d", "steps": [[dates]], "outputs": ["d.year"], "means": [2024.0], "had_missing": False},
-        {"name": "h", "steps": [[hashed]], "outputs": ["h#0", "h#1"], "means": [0.5, 0.5], "had_missing": False},
+        {
+            "name": "d",
+            "steps": [[dates]],
+            "outputs": ["d.year"],
+            "means": [2024.0],
+            "had_missing": False,
+        },
+        {
+            "name": "h",
+            "steps": [[hashed]],
+            "outputs": ["h#0", "h#1"],
+            "means": [0.5, 0.5],
+            "had_missing": False,
+        },
     ]
     stored = {"format": 1, "kind": "columns", "columns": columns, "on_unseen": "ignore"}
     old = ColumnPreparation.from_json(stored)
     frame = pl.DataFrame({"d": ["2023-05-05", "05.05.2022"], "h": ["a", "b"]})
     assert old.apply(frame)[:, 0].tolist() == [2023, 2024]
     assert old.apply(frame)[:, 1:].sum() == 2
-    assert old.notes(frame) == ["1 value(s) of column 'd' that are no dates, such as '05.05.2022', count as missing."]
+    assert old.notes(frame) == [
+        "1 value(s) of column 'd' that are no dates, such as '05.05.2022', count as missing."
+    ]
 
 
-STAMPS = ["%d.%m.%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%d %B %Y %H:%M", "%b %d, %Y %H:%M:%S.%f", "%y-%m-%d"]
+STAMPS = [
+    "%d.%m.%Y %H:%M:%S",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d %B %Y %H:%M",
+    "%b %d, %Y %H:%M:%S.%f",
+    "%y-%m-%d",
+]
 
 
-@given(st.sampled_from(STAMPS), st.lists(st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)), max_size=20))
+@given(
+    st.sampled_from(STAMPS),
+    st.lists(st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)), max_size=20),
+)
 def test_dates_are_read_as_they_were_written(form: str, values: list[datetime]) -> None:
     order = {"%m": "month-first", "%y": "year-first"}.get(form[:2], "day-first")
     texts = pl.Series([value.strftime(form) for value in values], dtype=pl.String)
@@ -493,10 +571,14 @@ def test_dates_are_read_as_they_were_written(form: str, values: list[datetime]) 
 @pytest.mark.parametrize(
     "text",
     ["31.02.2024", "29.02.2023", "00.01.2024", "01.13.2024", "01.01.2024 24:00", "01.01.2024 10:60", "01.01-2024",
-     "1.1.2024 13:00 PM", "01.01.2024 10:00 XYZ", "01.01.2024 10:00 +25:00", "0000-01-01", "2024-02-30", "14 Foo 2024"],
+     "1.1.2024 13:00 "
+     "PM", "01.01.2024 10:00 XYZ", "01.01.2024 10:00 +25:00", "0000-01-01", "2024-02-30", "14 Foo 2024"],
 )  # fmt: skip
 def test_days_and_times_that_do_not_exist_are_not_read(text: str) -> None:
-    assert times(pl.Series([text, "05.06.2024"]), None, None, "day-first").to_list() == [None, datetime(2024, 6, 5)]
+    assert times(pl.Series([text, "05.06.2024"]), None, None, "day-first").to_list() == [
+        None,
+        datetime(2024, 6, 5),
+    ]
 
 
 FORMS = st.sampled_from(sorted(NUMBERS))
@@ -504,12 +586,15 @@ FORMS = st.sampled_from(sorted(NUMBERS))
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=30), FORMS)
 def test_numbers_are_never_read_as_others(values: list[float], form: str) -> None:
-    """Whatever the numbers are: what is read is what was written, or the column is refused or no number."""
+    """Whatever the numbers are: what is read is what was written, or the column is refused or no
+    number."""
     if form == "Indian groups" or form in WHOLE:  # of other numbers
         return
     written = np.round(np.asarray(values), 2)
     try:
-        preparation, _, _ = prepared([NUMBERS[form](value) for value in written], {"missing": "keep"})
+        preparation, _, _ = prepared(
+            [NUMBERS[form](value) for value in written], {"missing": "keep"}
+        )
     except DataError:
         return
     if preparation.outputs == ("x",) and not preparation.categorical:

@@ -1,4 +1,5 @@
-"""Data frames keep the names of their columns: in a split, in the coefficients and in predictions."""
+"""Data frames keep the names of their columns: in a split, in the coefficients and in
+predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def make(request: pytest.FixtureRequest) -> MakeFrame:
 
 def trained(data: mtcd.VerticalData, **how: Any) -> mtcd.Run:
     stop = mtcd.Stop(iterations=3000)
-    return mtcd.train(data, mtcd.Glm("ridge", alpha=0.5), "path", mtcd.STCD(local_updates=5), stop, **how)
+    return mtcd.train(
+        data, mtcd.Glm("ridge", alpha=0.5), "path", mtcd.STCD(local_updates=5), stop, **how
+    )
 
 
 # --- splitting -----------------------------------------------------------------------------------
@@ -52,7 +55,9 @@ HELD = {"h": ["stay", "age"], "b": ["weight"]}
         ({"h": [2, "age"], "b": [4]}, ("h", "b"), (("stay", "age"), ("weight",))),
     ],
 )
-def test_names_are_kept_however_clients_are_given(make: MakeFrame, clients: Any, names: Any, columns: Any) -> None:
+def test_names_are_kept_however_clients_are_given(
+    make: MakeFrame, clients: Any, names: Any, columns: Any
+) -> None:
     data = mtcd.split(make(TABLE), Y, clients)
     assert data.clients == names
     assert data.columns == columns
@@ -60,7 +65,11 @@ def test_names_are_kept_however_clients_are_given(make: MakeFrame, clients: Any,
         np.testing.assert_array_equal(block, np.column_stack([TABLE[name] for name in held]))
         assert block.flags.f_contiguous
     same = mtcd.split(X, Y, clients, columns=NAMES)
-    assert (same.columns, same.positions, same.fingerprint) == (data.columns, data.positions, data.fingerprint)
+    assert (same.columns, same.positions, same.fingerprint) == (
+        data.columns,
+        data.positions,
+        data.fingerprint,
+    )
 
 
 def test_whole_numbers_and_truths_are_numbers(make: MakeFrame) -> None:
@@ -97,7 +106,9 @@ def test_labels_are_taken_from_a_series(make: MakeFrame) -> None:
         assert data.labels.dtype.kind == ("U" if name == "text" else "i")
 
 
-@pytest.mark.parametrize("values", [[1, None, 2], ["u", None, "v"], [True, None, False], [1.5, float("nan"), 2.0]])
+@pytest.mark.parametrize(
+    "values", [[1, None, 2], ["u", None, "v"], [True, None, False], [1.5, float("nan"), 2.0]]
+)
 def test_a_missing_label_of_a_series_is_named(make: MakeFrame, values: list[Any]) -> None:
     frame = make({"a": [1, 2, 4], "y": values})
     with pytest.raises(DataError, match="label of row 2 is missing"):
@@ -106,7 +117,9 @@ def test_a_missing_label_of_a_series_is_named(make: MakeFrame, values: list[Any]
 
 def test_of_pandas_nullable_columns_and_labels_are_numbers() -> None:
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"a": pd.array([1, 2, 4], "Int64"), "b": pd.array([True, False, True], "boolean")})
+    frame = pd.DataFrame(
+        {"a": pd.array([1, 2, 4], "Int64"), "b": pd.array([True, False, True], "boolean")}
+    )
     classes = pd.Series(["u", "v", "u"], dtype="category")
     assert mtcd.split(frame, classes, 2).labels.tolist() == ["u", "v", "u"]
     data = mtcd.split(frame, pd.Series([1, 0, 1], dtype="Int64"), 2)
@@ -120,24 +133,55 @@ def test_of_pandas_nullable_columns_and_labels_are_numbers() -> None:
 def test_of_pandas_rows_in_another_order_are_refused() -> None:
     pd = pytest.importorskip("pandas")
     frame, y = pd.DataFrame(TABLE, index=range(100, 130)), pd.Series(Y, index=range(100, 130))
-    with pytest.raises(DataError, match=r"index of the features in another order.*y\.loc\[X\.index\]"):
+    with pytest.raises(
+        DataError, match=r"index of the features in another order.*y\.loc\[X\.index\]"
+    ):
         mtcd.split(frame, y[::-1], 2)
     np.testing.assert_array_equal(mtcd.split(frame, y[::-1].loc[frame.index], 2).labels, Y)
-    np.testing.assert_array_equal(mtcd.split(frame, pd.Series(Y), 2).labels, Y)  # another index: by position
+    # another index: by position
+    np.testing.assert_array_equal(mtcd.split(frame, pd.Series(Y), 2).labels, Y)
 
 
 TEXT = ["u", "v", "w"]
 BAD = {
-    "texts": ({"a": TEXT, "b": [1, 2, 3], "c": ["1", "2", "3"]}, 1, r"Columns 'a' \(text\), 'c' \(text\) do not hold"),
-    "one text": ({"a": TEXT, "b": [1, 2, 3]}, 2, r"Column 'a' \(text\) does not hold numbers: turn"),
-    "dates": ({"a": [datetime.date(2020, 1, day) for day in (1, 2, 3)]}, 1, r"Column 'a' \(dates?\)"),
-    "missing": ({"a": [1, 2, 3], "b": [1, None, 3]}, 2, "Column 'b' of client 'client_1' is missing in row 2"),
-    "unknown": ({"age": [1, 2, 3]}, {"k": ["agee"]}, "'k' asks for column 'agee'.*did you mean 'age'"),
+    "texts": (
+        {"a": TEXT, "b": [1, 2, 3], "c": ["1", "2", "3"]},
+        1,
+        r"Columns 'a' \(text\), 'c' \(text\) do not hold",
+    ),
+    "one text": (
+        {"a": TEXT, "b": [1, 2, 3]},
+        2,
+        r"Column 'a' \(text\) does not hold numbers: turn",
+    ),
+    "dates": (
+        {"a": [datetime.date(2020, 1, day) for day in (1, 2, 3)]},
+        1,
+        r"Column 'a' \(dates?\)",
+    ),
+    "missing": (
+        {"a": [1, 2, 3], "b": [1, None, 3]},
+        2,
+        "Column 'b' of client 'client_1' is missing in row 2",
+    ),
+    "unknown": (
+        {"age": [1, 2, 3]},
+        {"k": ["agee"]},
+        "'k' asks for column 'agee'.*did you mean 'age'",
+    ),
     "truth": ({"age": [1, 2, 3]}, {"k": [True]}, "'k' asks for column True"),
     "a list inside": ({"age": [1, 2, 3]}, {"k": [["age"]]}, r"'k' asks for column \['age'\]"),
-    "no list": ({"age": [1, 2, 3]}, {"k": "age"}, "'k' must be given a list of columns, but got 'age'"),
+    "no list": (
+        {"age": [1, 2, 3]},
+        {"k": "age"},
+        "'k' must be given a list of columns, but got 'age'",
+    ),
     "a number": ({"age": [1, 2, 3]}, {"k": 0}, "'k' must be given a list of columns, but got 0"),
-    "columns": ({"a": [1, 2, 3], "b": [1, 2, 4]}, ["a", "b"], "lists names of columns.*one list of columns per client"),
+    "columns": (
+        {"a": [1, 2, 3], "b": [1, 2, 4]},
+        ["a", "b"],
+        "lists names of columns.*one list of columns per client",
+    ),
     "same clients": ({"a": [1, 2, 3], "b": [1, 2, 4]}, ["k", "k"], "Client names must differ"),
     "many clients": ({"a": [1, 2, 3]}, ["k", "h"], "2 clients cannot share 1 columns"),
     "no client": ({"a": [1, 2, 3]}, [], "There is no client"),
@@ -187,11 +231,14 @@ def test_predictions_go_by_name(make: MakeFrame, standardise: bool) -> None:
 def test_bad_frames_to_predict_are_refused(make: MakeFrame) -> None:
     run = trained(mtcd.split(make(TABLE), Y, 2))
     fewer = {name: TABLE[name] for name in NAMES[1:4]}
-    with pytest.raises(DataError, match="no column 'age', 'weight', which this model was trained on"):
+    with pytest.raises(
+        DataError, match="no column 'age', 'weight', which this model was trained on"
+    ):
         run.predict(make(fewer))
     with pytest.raises(DataError, match="no column 'age'.*did you mean 'Age'"):
         run.predict(make({"Age": TABLE["age"], **fewer, "weight": TABLE["weight"]}))
-    with pytest.raises(DataError, match="no column 'age', 'weight'.*did you mean 'Age'"):  # of the first, if of several
+    # of the first, if of several
+    with pytest.raises(DataError, match="no column 'age', 'weight'.*did you mean 'Age'"):
         run.predict(make({"Age": TABLE["age"], **fewer}))
     with pytest.raises(DataError, match="no column 'age'.*; they also have: zzzz$"):
         run.predict(make({"zzzz": TABLE["age"], **fewer}))

@@ -26,7 +26,9 @@ def names(K: int) -> list[str]:
 
 @given(st.integers(1, 40), st.integers(0, 5))
 @settings(deadline=None, max_examples=40)
-def test_the_links_are_the_pairs_within_the_radius_and_the_named_radius_connects(K: int, seed: int) -> None:
+def test_the_links_are_the_pairs_within_the_radius_and_the_named_radius_connects(
+    K: int, seed: int
+) -> None:
     places = stream(seed, "network").random((K, 2))
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     full = nx.from_numpy_array(far)
@@ -38,18 +40,27 @@ def test_the_links_are_the_pairs_within_the_radius_and_the_named_radius_connects
         assert least <= named <= 1.002 * least
         assert make_network("random-geometric", names(K), radius=named, seed=seed).connected
     network = make_network("random-geometric", names(K), radius=1.2 * least, seed=seed)
-    wanted = [tuple(np.flatnonzero((far[k] <= 1.2 * least) & (np.arange(K) != k)).tolist()) for k in range(K)]
+    wanted = [
+        tuple(np.flatnonzero((far[k] <= 1.2 * least) & (np.arange(K) != k)).tolist())
+        for k in range(K)
+    ]
     assert list(network.neighbours) == wanted
 
 
 @pytest.mark.parametrize("radius", [None, 0.0, -1.0, float("nan"), float("inf")])
 def test_a_radius_that_makes_no_sense_is_refused(radius: float | None) -> None:
-    with pytest.raises(NetworkError, match="needs radius" if radius is None else "a distance above 0"):
+    with pytest.raises(
+        NetworkError, match="needs radius" if radius is None else "a distance above 0"
+    ):
         random_geometric(20, radius, 0)
 
 
-@pytest.mark.parametrize("least", [0.25, np.nextafter(0.25, 1), 0.123412, np.nextafter(0.1, 1), 0.0099991, 1.0001])
-def test_the_named_radius_is_rounded_up_to_four_digits(least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "least", [0.25, np.nextafter(0.25, 1), 0.123412, np.nextafter(0.1, 1), 0.0099991, 1.0001]
+)
+def test_the_named_radius_is_rounded_up_to_four_digits(
+    least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It must not be too short by a rounding error; one that just connects is enough."""
     monkeypatch.setattr(geometric, "_connecting", lambda places: least)
     with pytest.raises(NetworkError, match="not connected") as told:
@@ -61,7 +72,10 @@ def test_the_named_radius_is_rounded_up_to_four_digits(least: float, monkeypatch
 
 
 def test_the_config_takes_radius_and_seed_for_this_kind_alone() -> None:
-    base = {"data": {"synthetic": "ridge", "samples": 9, "features": 4, "clients": 2}, "model": {"kind": "ridge"}}
+    base = {
+        "data": {"synthetic": "ridge", "samples": 9, "features": 4, "clients": 2},
+        "model": {"kind": "ridge"},
+    }
     assert check_config({**base, "network": {"kind": "random-geometric", "radius": 0.5, "seed": 3}})
     with pytest.raises(ConfigError, match="seed"):
         check_config({**base, "network": {"kind": "path", "seed": 3}})
@@ -92,5 +106,7 @@ def test_the_tour_of_a_ring_is_the_ring_however_its_clients_are_numbered(K: int)
     walk = ring(nx.Graph(edges))
     assert walk is not None
     assert sorted(walk) == list(range(K))
-    assert {frozenset(pair) for pair in zip(walk, [*walk[1:], walk[0]], strict=True)} == set(map(frozenset, edges))
+    assert {frozenset(pair) for pair in zip(walk, [*walk[1:], walk[0]], strict=True)} == set(
+        map(frozenset, edges)
+    )
     assert ring(nx.path_graph(K)) is None

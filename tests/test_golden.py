@@ -1,4 +1,5 @@
-"""Bytes on the wire and in journals change only together with a version number: see ``golden.py``."""
+"""Bytes on the wire and in journals change only together with a version number: see
+``golden.py``."""
 
 import json
 from dataclasses import fields
@@ -16,7 +17,9 @@ COUNT_UP = "count up PROTOCOL, FORMAT or MAGIC, then run python tests/golden.py"
 
 
 def test_the_versions_are_those_of_the_recorded_bytes() -> None:
-    assert versions() == RECORDED["versions"], "run python tests/golden.py after counting up a version"
+    assert versions() == RECORDED["versions"], (
+        "run python tests/golden.py after counting up a version"
+    )
 
 
 @pytest.mark.parametrize("name", current())

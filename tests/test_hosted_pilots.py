@@ -1,4 +1,5 @@
-"""Pilots on workers: as far as in this process, on the same worker every time, and again after its death."""
+"""Pilots on workers: as far as in this process, on the same worker every time, and again after its
+death."""
 
 from __future__ import annotations
 
@@ -21,11 +22,18 @@ from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.planning import plan
 
 COST = 8.0
-METHODS = [mtcd.STCD(5, walk="tour"), mtcd.MTCD(2, 8, 5), mtcd.MTCD(3, 4, 2), mtcd.SVFL(), mtcd.STCD(2)]
+METHODS = [
+    mtcd.STCD(5, walk="tour"),
+    mtcd.MTCD(2, 8, 5),
+    mtcd.MTCD(3, 4, 2),
+    mtcd.SVFL(),
+    mtcd.STCD(2),
+]
 
 
 class Jobs(Workers[int]):
-    """Two workers in this process, each with a memory of its own; those in ``dying`` die at their next job."""
+    """Two workers in this process, each with a memory of its own; those in ``dying`` die at their
+    next job."""
 
     def __init__(self) -> None:
         self.jobs, self.given, self.dying = 2, [], set[int]()
@@ -61,7 +69,13 @@ def setup() -> Setup:
     return build(
         check_config(
             {
-                "data": {"synthetic": "ridge", "samples": 40, "features": 24, "clients": 6, "seed": 5},
+                "data": {
+                    "synthetic": "ridge",
+                    "samples": 40,
+                    "features": 24,
+                    "clients": 6,
+                    "seed": 5,
+                },
                 "network": {"kind": "cycle"},
                 "method": {"kind": "stcd"},
             }
@@ -100,7 +114,10 @@ def test_pilots_get_as_far_as_in_this_process(
             alone.advance(math.inf, share * COST)
         assert track(pilot)[-1] == track(alone)[-1]
         assert killed or track(pilot) == track(alone)
-    homes = {number: {worker for name, worker in workers.given if name == number} for number, _ in workers.given}
+    homes = {
+        number: {worker for name, worker in workers.given if name == number}
+        for number, _ in workers.given
+    }
     assert all(len(home) == 1 for home in homes.values())
     assert {worker for _, worker in workers.given} == {0, 1}
     assert any(pilot.here for pilot in pilots) == killed
@@ -109,7 +126,11 @@ def test_pilots_get_as_far_as_in_this_process(
 def test_a_race_on_workers_dismisses_what_is_behind(setup, task, monkeypatch, counted_time) -> None:
     monkeypatch.setattr(hosted_pilots, "_KEPT", {})
     hosts = hosts_of(setup, task, Jobs())
-    pilots = [hosts.pilot(task, method.with_stepsize(step), False) for method in METHODS for step in (1e-3, 10.0)]
+    pilots = [
+        hosts.pilot(task, method.with_stepsize(step), False)
+        for method in METHODS
+        for step in (1e-3, 10.0)
+    ]
     race(pilots, counted_time() + 1.0, advance=hosts.advance)
     assert {pilot.status for pilot in pilots[1::2]} <= {"diverged", "dismissed"}
     assert "diverged" in {pilot.status for pilot in pilots[1::2]}
@@ -118,7 +139,9 @@ def test_a_race_on_workers_dismisses_what_is_behind(setup, task, monkeypatch, co
 
 
 @pytest.mark.usefixtures("counted_time")
-def test_a_plan_on_workers_reaches_the_target(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_on_workers_reaches_the_target(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hosted_pilots, "_KEPT", {})
     monkeypatch.setattr(hosted_pilots, "open_workers", lambda backend: Jobs())
     found = plan(setup, target=1e-3, budget=1.0, backend=Backend(2))

@@ -1,7 +1,8 @@
-"""A federation over real links, and cheats who call its parties: one with a good certificate, others without.
+"""A federation over real links, and cheats who call its parties: one with a good certificate,
+others without.
 
-The cheat has the kit of a party that also runs honestly, so it can record all that this one sends. It has taken the
-rules out of its own session, and calls whom it likes.
+The cheat has the kit of a party that also runs honestly, so it can record all that this one sends.
+It has taken the rules out of its own session, and calls whom it likes.
 """
 
 import json
@@ -57,24 +58,34 @@ SETTINGS: dict[str, Any] = {
 
 
 class Caller:
-    """A session without rules, with the certificate in a folder, that calls these parties in the name of the cheat."""
+    """A session without rules, with the certificate in a folder, that calls these parties in the
+    name of the cheat."""
 
     def __init__(self, config: dict[str, Any], addresses: list[str]) -> None:
         connect = {**config["connect"], "endpoints": [f"tls/{address}" for address in addresses]}
-        config = {**config, "access_control": {"enabled": False}, "connect": connect, "listen": {"endpoints": []}}
+        config = {
+            **config,
+            "access_control": {"enabled": False},
+            "connect": connect,
+            "listen": {"endpoints": []},
+        }
         self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
         self.good: list[tuple[str, bytes]] = []
         """Answers other than refusals."""
         self.refusals = 0
         self._asked: dict[int, str] = {}
-        self._inboxes = [self.session.declare_subscriber(channel(NAME, CHEAT, peer), self.heard) for peer in NEAR]
+        self._inboxes = [
+            self.session.declare_subscriber(channel(NAME, CHEAT, peer), self.heard) for peer in NEAR
+        ]
 
     def send(self, key: str, body: bytes, query: bool = False) -> None:
         """Without waiting for the answer."""
         number = FIRST + len(self._asked)
         self._asked[number] = key
         if query:
-            answered = zenoh.handlers.Callback(lambda reply: self.good.append((key, b"")), None, indirect=False)
+            answered = zenoh.handlers.Callback(
+                lambda reply: self.good.append((key, b"")), None, indirect=False
+            )
             self.session.get(key, answered, payload=body, timeout=PATIENCE)
         else:
             self.session.put(key, body, attachment=NUMBER.pack(number))
@@ -99,8 +110,11 @@ def callers() -> Iterator[list[Caller]]:
         caller.session.close()
 
 
-def kits_and_thieves(folder: Path, data: VerticalData) -> tuple[dict[str, Kit], dict[str, dict[str, Any]]]:
-    """Kits; and sessions of strangers, with an expired certificate of the cheat, and with a revoked one."""
+def kits_and_thieves(
+    folder: Path, data: VerticalData
+) -> tuple[dict[str, Kit], dict[str, dict[str, Any]]]:
+    """Kits; and sessions of strangers, with an expired certificate of the cheat, and with a revoked
+    one."""
     kits = make_kits(folder, data.clients, **SETTINGS)
     root = folder / "kits"
     config = kits[CHEAT].config
@@ -146,13 +160,19 @@ class Cheat:
                 cheat.send(control_key(self.federation, name, "stop"), b"", query=True)
                 cheat.send(self.key(name, CHEAT, "control/stop"), b"")
                 cheat.send(self.key(name, "server", "envelope"), body)
-        for wild in (self.key(to, "*", "envelope"), self.key("*", CHEAT, "envelope"), f"mtcd/{self.federation}/**"):
+        for wild in (
+            self.key(to, "*", "envelope"),
+            self.key("*", CHEAT, "envelope"),
+            f"mtcd/{self.federation}/**",
+        ):
             cheat.send(wild, b"", query=True)
         for wild in ("**", "*", "envelope/**", "l$*", "x" * 5000):
             cheat.send(self.key(to, CHEAT, wild), body, query=True)
         for strange in ("x" * 5000, "envelope/x", "nothing"):
             cheat.send(self.key(to, CHEAT, strange), body)
-        cheat.session.put(self.key(to, CHEAT, ANSWER), body, attachment=NUMBER.pack(self.some.randrange(100)))
+        cheat.session.put(
+            self.key(to, CHEAT, ANSWER), body, attachment=NUMBER.pack(self.some.randrange(100))
+        )
         cheat.session.put(self.key(to, CHEAT, ANSWER), body, attachment=b"x")
         cheat.session.put(self.key(to, CHEAT, "envelope"), body)
         cheat.session.delete(alive_key(self.federation, "c0"))
@@ -177,7 +197,9 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     kits, thieves = kits_and_thieves(tmp_path, data)
     addresses = [kit.config.address for name, kit in kits.items() if name != CHEAT]
     nodes = {
-        name: Node(kit, tmp_path / "runs" / name, LinearParticipant(kit, own_table_of(data, kit)), None)
+        name: Node(
+            kit, tmp_path / "runs" / name, LinearParticipant(kit, own_table_of(data, kit)), None
+        )
         for name, kit in kits.items()
     }
     for config in (kits[CHEAT].zenoh(), *thieves.values()):
@@ -194,7 +216,9 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     assert [caller.good for caller in callers] == [[]] * 4
     assert callers[0].refusals > 100
     assert [caller.refusals for caller in callers[1:]] == [0, 0, 0]  # they are not even heard
-    blamed = {name: {e["sender"] for e in node.log.tail if is_blame(e)} for name, node in nodes.items()}
+    blamed = {
+        name: {e["sender"] for e in node.log.tail if is_blame(e)} for name, node in nodes.items()
+    }
     assert blamed == {name: {CHEAT} if name in cheat.peers else set() for name in nodes}
 
 

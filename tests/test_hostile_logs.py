@@ -26,7 +26,9 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path) -> None:
     data = make_data(MULTINOMIAL, 10, [2, 1, 3], seed=3)
     texts = np.array(["unwell", "cheerful", "beyond_help"])
     weights = np.random.default_rng(5).exponential(size=10)
-    data = replace(data, labels=texts[np.unique(data.labels, return_inverse=True)[1]], weights=weights)
+    data = replace(
+        data, labels=texts[np.unique(data.labels, return_inverse=True)[1]], weights=weights
+    )
     method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": 0.07}
     settings = {
         "model": model_section(MULTINOMIAL),
@@ -56,12 +58,16 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path) -> None:
             for kind in ("status", "logs")
         ]
         assert all(answer is not None and answer[:1] == OK for answer in answers)
-        told = b"".join([*(answer or b"" for answer in answers), "\n".join(hub.shown).encode()]).decode()
+        told = b"".join(
+            [*(answer or b"" for answer in answers), "\n".join(hub.shown).encode()]
+        ).decode()
     told += "".join((tmp_path / "runs" / name / "log.jsonl").read_text() for name in hub.nodes)
     assert told.count("refused") > 100
     parameters = [read_block(tmp_path / "runs" / name).theta for name in data.clients]
     private = [f"id{i}" for i in range(data.samples)] + texts.tolist()
-    private += [digits(x) for block in (*data.blocks, *parameters, weights) for x in np.ravel(block)]
+    private += [
+        digits(x) for block in (*data.blocks, *parameters, weights) for x in np.ravel(block)
+    ]
     private += [line for name in hub.nodes for line in secrets_of(tmp_path / "kits" / name)]
     assert len(private) > 60
     assert [one for one in private if one in told] == []

@@ -1,4 +1,5 @@
-"""Parties that answer nonsense before training: the holder of the labels says who did, and nothing has begun."""
+"""Parties that answer nonsense before training: the holder of the labels says who did, and nothing
+has begun."""
 
 import json
 from pathlib import Path
@@ -16,7 +17,19 @@ from problems import MODELS, make_data
 
 RIDGE = MODELS[0]
 HUGE = json.dumps({"block": 1e308, "longest": 1e308}).encode()
-WRONG = [b"", b"\0" * 40, b"x", b"[]", b"11", b"-1", b"NaN", b"9" * 5000, b"[" * 5000, b"\xff" * 64, HUGE]
+WRONG = [
+    b"",
+    b"\0" * 40,
+    b"x",
+    b"[]",
+    b"11",
+    b"-1",
+    b"NaN",
+    b"9" * 5000,
+    b"[" * 5000,
+    b"\xff" * 64,
+    HUGE,
+]
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed", "psi"])
@@ -26,14 +39,22 @@ def test_who_answers_nonsense_is_named(
 ) -> None:
     data = make_data(RIDGE, 10, [2, 1, 2], seed=3)
     method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": "auto"}
-    changes = {"model": model_section(RIDGE), "method": method, "stop": {"iterations": 9}, "alignment": alignment}
+    changes = {
+        "model": model_section(RIDGE),
+        "method": method,
+        "stop": {"iterations": 9},
+        "alignment": alignment,
+    }
     lies, honestly = 0, Questions.ask
 
-    def ask(self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, *more: Any) -> None:
+    def ask(
+        self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, *more: Any
+    ) -> None:
         def answered(answers: dict[str, bytes]) -> None:
             nonlocal lies
             for wrong in WRONG if asked == kind else ():
-                if (kind, alignment, wrong) != ("align", "hashed", b""):  # who shares no sample, says so in this way
+                # who shares no sample, says so in this way
+                if (kind, alignment, wrong) != ("align", "hashed", b""):
                     with pytest.raises(DataError, match="c1"):
                         then({**answers, "c1": wrong})
                     assert not (tmp_path / "runs" / "c0" / "agreed.bin").exists()

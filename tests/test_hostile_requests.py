@@ -1,4 +1,5 @@
-"""Requests before and after training are taken from the party whose they are, and with what that party may say."""
+"""Requests before and after training are taken from the party whose they are, and with what that
+party may say."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ OF_THE_LEADER = {"check", "align", "prepare", "start", "judge", "verdict"}
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed"])
-def test_requests_of_the_label_holder_are_refused_from_all_others(alignment: str, tmp_path: Path) -> None:
+def test_requests_of_the_label_holder_are_refused_from_all_others(
+    alignment: str, tmp_path: Path
+) -> None:
     seen = set()
     with Hub(tmp_path, DATA.clients, linear(DATA), alignment=alignment, **SETTINGS) as hub:
 
@@ -78,7 +81,9 @@ def test_what_is_said_at_the_end_of_another_run_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed"])
-def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(alignment: str, tmp_path: Path) -> None:
+def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(
+    alignment: str, tmp_path: Path
+) -> None:
     """A server must get neither labels that it may not have, nor ids; a party needs both."""
     seen, known = set(), set[bytes]()
     with Hub(tmp_path, DATA.clients, linear(DATA), alignment=alignment, **SETTINGS) as hub:
@@ -92,7 +97,10 @@ def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(alignmen
             known.update({honest.labels} - {b""})
             other_labels = b"" if honest.labels else max(known)
             other_announcement = b"" if honest.announcement else json.dumps(["id1", "id2"]).encode()
-            for wrong in (replace(honest, labels=other_labels), replace(honest, announcement=other_announcement)):
+            for wrong in (
+                replace(honest, labels=other_labels),
+                replace(honest, announcement=other_announcement),
+            ):
                 answer = hub.ask(passing._replace(body=wrap(head, wrong.packed())))
                 assert answer is not None
                 assert answer[:1] == NO
@@ -144,7 +152,9 @@ class StubMail:
         self.asked.append(asked)
 
 
-def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(tmp_path: Path) -> None:
+def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
+    tmp_path: Path,
+) -> None:
     """Whoever relays requests could send that of an earlier run again."""
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
         kit = hub.kits["c1"]
@@ -159,8 +169,16 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
             lambda agreed, started=started: started.append(agreed.run),  # type: ignore[arg-type]
         )
 
-        def start(run: str, follower: OpeningFollower = follower, mail: StubMail = mail, direct: bool = direct) -> str:
-            body = wrap({"agreement": follower.alignment.agreement}, Agreed(run, {}, b"labels", b"").packed())
+        def start(
+            run: str,
+            follower: OpeningFollower = follower,
+            mail: StubMail = mail,
+            direct: bool = direct,
+        ) -> str:
+            body = wrap(
+                {"agreement": follower.alignment.agreement},
+                Agreed(run, {}, b"labels", b"").packed(),
+            )
             told = Told("c0", body, direct)
             mail.handlers["start"](told)
             return told.outcome
@@ -202,7 +220,9 @@ def test_a_refusal_that_was_relayed_is_refused() -> None:
     """Whoever relays it could have made it up: its sender is known over a link alone."""
     members = SimpleNamespace(kit=SimpleNamespace(config=SimpleNamespace(parties=["c0", "c1"])))
     mail, ended = StubMail(), list[Any]()
-    station: Any = SimpleNamespace(mail=mail, loop=SimpleNamespace(call=ended.append), **vars(members))
+    station: Any = SimpleNamespace(
+        mail=mail, loop=SimpleNamespace(call=ended.append), **vars(members)
+    )
     Refusal(station, lambda: False)
     body = json.dumps({"party": "c1", "reason": "no table"}).encode()
     with pytest.raises(WireError, match="never relayed"):

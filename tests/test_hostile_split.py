@@ -1,4 +1,5 @@
-"""Cheats among those who train split networks: as in ``test_hostile_messages.py``, and what is told after the end."""
+"""Cheats among those who train split networks: as in ``test_hostile_messages.py``, and what is told
+after the end."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ def brings(kit: Kit) -> SplitParticipant:
     values = np.asarray(list(made.features.values())[CLIENTS.index(name)], dtype=float)
     columns = tuple(f"x{j}" for j in range(values.shape[1]))
     return SplitParticipant(
-        kit, PartyTable(Path(f"{name}.csv"), None, columns, values, made.labels if name == "a" else None)
+        kit,
+        PartyTable(
+            Path(f"{name}.csv"), None, columns, values, made.labels if name == "a" else None
+        ),
     )
 
 
@@ -49,7 +53,14 @@ class Gossips(Cheats):
             super().before(passing)
             return
         has_ended = self.hub.nodes[passing.to].status is not None
-        for wrong in (b"", passing.body[:-1], passing.body + b"0", bytes(len(passing.body)), b"{}", bytes(10**6)):
+        for wrong in (
+            b"",
+            passing.body[:-1],
+            passing.body + b"0",
+            bytes(len(passing.body)),
+            b"{}",
+            bytes(10**6),
+        ):
             if has_ended:
                 self.refused(passing._replace(body=wrong))
         others = [name for name in self.hub.clients if name not in (passing.sender, passing.to)]
@@ -84,7 +95,8 @@ def trained(folder: Path, case: str, cheating: bool) -> tuple[Any, Cheats | None
         hub.begin()
         hub.run()
     blocks = [
-        read_network_block(hub.kits[name].config, hub.kits[name].code, folder / "runs" / name) for name in CLIENTS
+        read_network_block(hub.kits[name].config, hub.kits[name].code, folder / "runs" / name)
+        for name in CLIENTS
     ]
     assert all(block.knows_fusion for block in blocks)
     return [block.trained.weights() for block in blocks], cheats
@@ -106,9 +118,21 @@ def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Pa
 
 def test_weights_of_samples_are_refused(tmp_path: Path) -> None:
     labels = {"held_by": "a", "shared_with": ["parties", "server"]}
-    kits = make_kits(tmp_path, CLIENTS, labels=labels, model={"kind": "split", "client": "mlp"}, method=CASES["mtcd"])
+    kits = make_kits(
+        tmp_path,
+        CLIENTS,
+        labels=labels,
+        model={"kind": "split", "client": "mlp"},
+        method=CASES["mtcd"],
+    )
     told = labels_to_bytes(np.arange(10) % 2, np.ones(10))
-    settings = {"samples": 10, "widths": [1, 1, 1], "stepsize": 0.05, "notes": [], "fusion_code": None}
+    settings = {
+        "samples": 10,
+        "widths": [1, 1, 1],
+        "stepsize": 0.05,
+        "notes": [],
+        "fusion_code": None,
+    }
     log: Any = None
     with pytest.raises(WireError, match="weights"):
         brings(kits["b"]).facts(range(10), told)

@@ -39,16 +39,22 @@ def test_missing_ids_of_parquet(put: Any, values: list[object]) -> None:
 def test_ids_that_cannot_be_compared(put: Any) -> None:
     for ids in ([[1], [2]], [{"a": 1}, {"a": 2}], [b"1", b"\xff"]):
         put("t.parquet", {"pid": ids, "x": [1, 2], "y": [0, 1]})
-        refused("'pid' of t.parquet holds", "use numbers or text", table=Path("t.parquet"), id="pid")
+        refused(
+            "'pid' of t.parquet holds", "use numbers or text", table=Path("t.parquet"), id="pid"
+        )
 
 
 @pytest.mark.parametrize("end", ["csv", "parquet"])
-def test_join_keeps_the_order_of_the_main_table_and_reports_what_does_not_match(put: Any, end: str) -> None:
+def test_join_keeps_the_order_of_the_main_table_and_reports_what_does_not_match(
+    put: Any, end: str
+) -> None:
     put("own.csv", "income,pid,debt\n40,d,4\n10,a,1\n90,z,9\n30,c,3\n")
     if end == "parquet":
         pl.read_csv("own.csv").write_parquet("own.parquet")
     own = TableShare(Path(f"own.{end}"))
-    data = read_tables(Path("main.csv"), "y", {"bank": own, "clinic": ["age", "bp", "bmi"]}, id="pid")
+    data = read_tables(
+        Path("main.csv"), "y", {"bank": own, "clinic": ["age", "bp", "bmi"]}, id="pid"
+    )
     assert data.columns == (("income", "debt"), ("age", "bp", "bmi"))
     assert data.blocks[0].tolist() == [[10, 1], [30, 3], [40, 4]]
     assert data.blocks[1][:, 0].tolist() == [31, 53, 64]
@@ -64,7 +70,9 @@ def test_a_large_join_in_a_random_order(put: Any) -> None:
     ids, others = rng.permutation(5000), rng.permutation(6000)[:4000]
     put("m.parquet", {"i": ids, "x": ids * 2.0, "y": ids * 3.0})
     put("o.parquet", {"i": others, "x": others * 5.0})
-    data = read_tables(Path("m.parquet"), "y", {"a": ["x"], "b": TableShare(Path("o.parquet"), ["x"])}, id="i")
+    data = read_tables(
+        Path("m.parquet"), "y", {"a": ["x"], "b": TableShare(Path("o.parquet"), ["x"])}, id="i"
+    )
     kept = ids[np.isin(ids, others)].astype(float)
     assert data.columns == (("x",), ("x",))
     np.testing.assert_array_equal(np.hstack(data.blocks), np.column_stack([kept * 2, kept * 5]))
@@ -94,7 +102,9 @@ def test_leading_zeros_of_ids_count(put: Any, mark: str) -> None:
 
 def test_ids_that_never_match(put: Any) -> None:
     put("own.csv", "pid,x\nA,1\nB,2\n")
-    text = refused("No id of main.csv is in own.csv", clients={"a": TableShare(Path("own.csv"))}, id="pid")
+    text = refused(
+        "No id of main.csv is in own.csv", clients={"a": TableShare(Path("own.csv"))}, id="pid"
+    )
     assert "'a', 'b', 'c', 'd' with 'A', 'B'" in text
     put("one.csv", "pid,x\na,1\nb,2\n")
     put("two.csv", "pid,x\nc,1\nd,2\n")
@@ -104,7 +114,9 @@ def test_ids_that_never_match(put: Any) -> None:
 
 def test_the_label_in_a_clients_own_table_is_left_out_and_noted(put: Any) -> None:
     put("own.csv", "pid,x,y\na,1,0\nb,2,1\nc,3,1\nd,4,0\n")
-    data = read_tables(Path("main.csv"), "y", {"bank": TableShare(Path("own.csv"))}, id="pid", ignore=["bp"])
+    data = read_tables(
+        Path("main.csv"), "y", {"bank": TableShare(Path("own.csv"))}, id="pid", ignore=["bp"]
+    )
     assert data.columns == (("x",),)
     assert data.notes == (
         "Column 'y' of own.csv is named like the label: 'bank' leaves it out.",
@@ -115,9 +127,15 @@ def test_the_label_in_a_clients_own_table_is_left_out_and_noted(put: Any) -> Non
 def test_two_clients_of_one_table_hold_different_columns(put: Any) -> None:
     put("own.csv", "pid,u,v\na,1,5\nb,2,6\nc,3,7\nd,4,8\n")
     own, same = Path("own.csv"), Path("own.csv").absolute()
-    data = read_tables(Path("main.csv"), "y", {"p": TableShare(own, ["v"]), "q": TableShare(same, ["u"])}, id="pid")
+    data = read_tables(
+        Path("main.csv"), "y", {"p": TableShare(own, ["v"]), "q": TableShare(same, ["u"])}, id="pid"
+    )
     assert [block[:, 0].tolist() for block in data.blocks] == [[5, 6, 7, 8], [1, 2, 3, 4]]
-    refused("'u' is given to both", clients={"p": TableShare(own), "q": TableShare(same, ["u"])}, id="pid")
+    refused(
+        "'u' is given to both",
+        clients={"p": TableShare(own), "q": TableShare(same, ["u"])},
+        id="pid",
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +148,9 @@ def test_two_clients_of_one_table_hold_different_columns(put: Any) -> None:
         ("", ["own.csv is empty"]),
     ],
 )
-def test_bad_own_tables_are_told_by_their_own_rows(put: Any, content: str, words: list[str]) -> None:
+def test_bad_own_tables_are_told_by_their_own_rows(
+    put: Any, content: str, words: list[str]
+) -> None:
     put("own.csv", content)
     refused(*words, clients={"bank": TableShare(Path("own.csv"))}, id="pid")
 
@@ -138,7 +158,13 @@ def test_bad_own_tables_are_told_by_their_own_rows(put: Any, content: str, words
 def test_a_column_that_an_own_table_lacks(put: Any) -> None:
     put("own.csv", "pid,income\na,1\nb,2\n")
     own = {"bank": TableShare(Path("own.csv"), ["incme"])}
-    refused("'bank' lists column 'incme'", "own.csv lacks", "did you mean 'income'?", clients=own, id="pid")
+    refused(
+        "'bank' lists column 'incme'",
+        "own.csv lacks",
+        "did you mean 'income'?",
+        clients=own,
+        id="pid",
+    )
 
 
 def test_labels_that_become_constant_by_the_join(put: Any) -> None:

@@ -17,7 +17,15 @@ from mtcd.federation.administrator import revoke
 from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import refusal
-from mtcd.federation.node.exit_status import FILE, FINISHED, RUNNING, LastWord, LastWords, Signed, Signer
+from mtcd.federation.node.exit_status import (
+    FILE,
+    FINISHED,
+    RUNNING,
+    LastWord,
+    LastWords,
+    Signed,
+    Signer,
+)
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.operator import ask_everybody, operator_kit
 from mtcd.federation.node.overview import learn_words, summarise
@@ -36,7 +44,14 @@ def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def word(party: str = "a", **changes: Any) -> LastWord:
-    facts = {"run": "r1", "outcome": FINISHED, "time": 1000, "status": "iterations", "iteration": 7, "objective": 0.5}
+    facts = {
+        "run": "r1",
+        "outcome": FINISHED,
+        "time": 1000,
+        "status": "iterations",
+        "iteration": 7,
+        "objective": 0.5,
+    }
     return LastWord.model_validate({"party": party, **facts, **changes})
 
 
@@ -55,7 +70,10 @@ def test_a_word_is_read_by_everybody_and_kept_over_restarts(kits: Path, tmp_path
         for party in ("a", "server"):
             one = signed(kits, party)
             assert words.add(words.read(one), one)
-        assert known(kits, tmp_path / reader, reader).words == {"a": word(), "server": word("server")}
+        assert known(kits, tmp_path / reader, reader).words == {
+            "a": word(),
+            "server": word("server"),
+        }
 
 
 def test_a_forged_word_is_refused(kits: Path, tmp_path: Path) -> None:
@@ -90,11 +108,22 @@ def test_a_revoked_party_has_no_word(tmp_path: Path) -> None:
 
 def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path) -> None:
     words = known(kits, tmp_path)
-    learn_words(words, {"b": {"run": "r1", "last_words": [signed(kits, time=2000, outcome=RUNNING), signed(kits)]}})
+    learn_words(
+        words,
+        {
+            "b": {
+                "run": "r1",
+                "last_words": [signed(kits, time=2000, outcome=RUNNING), signed(kits)],
+            }
+        },
+    )
     assert words.words["a"].outcome == RUNNING
     learn_words(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
     assert not words.words
-    learn_words(words, {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}})
+    learn_words(
+        words,
+        {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}},
+    )
     assert words.words["a"].run == "r2"
     learn_words(words, {})  # nobody answers
     assert words.words["a"].run == "r2"
@@ -103,13 +132,20 @@ def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path
 @pytest.mark.parametrize("bad", [None, 3, "x", [None], [{}], [["x"]], [{"word": 3}], {"a": 1}])
 def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> None:
     words = known(kits, tmp_path)
-    learn_words(words, {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}})
+    learn_words(
+        words,
+        {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}},
+    )
     assert words.words == {"a": word()}
 
 
 def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
     config = operator_kit(kits, read_credentials).config
-    left = {"a": word(), "b": word("b", outcome=RUNNING), "c": word("c", outcome="failed", status="DataError")}
+    left = {
+        "a": word(),
+        "b": word("b", outcome=RUNNING),
+        "c": word("c", outcome="failed", status="DataError"),
+    }
     parties = summarise(config, {}, {}, left)["parties"]
     phases = {name: one["phase"] for name, one in parties.items()}
     assert phases == {"a": "finished", "b": "not reached", "c": "failed", "server": "not reached"}
@@ -118,10 +154,17 @@ def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
 
 def nodes_of(folder: Path, **changes: Any) -> dict[str, Node]:
     method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": 0.01}
-    settings = {"model": model_section(MODELS[0]), "method": method, "network": {"kind": "path"}, **changes}
+    settings = {
+        "model": model_section(MODELS[0]),
+        "method": method,
+        "network": {"kind": "path"},
+        **changes,
+    }
     kits = make_kits(folder, DATA.clients, stop={"iterations": 30}, **settings)
     return {
-        name: Node(kit, folder / "runs" / name, LinearParticipant(kit, own_table_of(DATA, kit)), None)
+        name: Node(
+            kit, folder / "runs" / name, LinearParticipant(kit, own_table_of(DATA, kit)), None
+        )
         for name, kit in kits.items()
     }
 
@@ -145,11 +188,12 @@ def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path)
                 node.loop.stop()
     again = LastWords(kit, kit.folder / FILE).words  # when nobody answers any more
     parties = summarise(kit.config, {}, {}, again)["parties"]
-    assert {name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()} == dict.fromkeys(
-        NAMES, ("finished", "iterations", 30)
-    )
+    assert {
+        name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()
+    } == dict.fromkeys(NAMES, ("finished", "iterations", 30))
     at_server = json.loads((tmp_path / "runs" / "server" / FILE).read_text())
-    assert all(LastWord.model_validate_json(one["word"]).objective is None for one in at_server)  # it has no labels
+    # it has no labels
+    assert all(LastWord.model_validate_json(one["word"]).objective is None for one in at_server)
     at_neighbour = LastWords(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words
     assert at_neighbour["c0"].objective == pytest.approx(at_neighbour["c2"].objective)
 
@@ -201,7 +245,8 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
 def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusal, "OWN_SECONDS", 2.0)  # c0, without which no run begins, is never told
+    # c0, without which no run begins, is never told
+    monkeypatch.setattr(refusal, "OWN_SECONDS", 2.0)
     nodes = nodes_of(tmp_path)
     nodes.pop("c0").close()
 

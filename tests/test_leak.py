@@ -1,11 +1,19 @@
-"""The attacks of ``benchmarks.leak`` find what is there, and on sealed tours nothing beyond the promise."""
+"""The attacks of ``benchmarks.leak`` find what is there, and on sealed tours nothing beyond the
+promise."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from benchmarks import leak
-from benchmarks.leak_attacks import auc, gram, gram_found, labels_from_gradient, overlap, squared_correlation
+from benchmarks.leak_attacks import (
+    auc,
+    gram,
+    gram_found,
+    labels_from_gradient,
+    overlap,
+    squared_correlation,
+)
 from sklearn.metrics import roc_auc_score
 
 RNG = np.random.default_rng(5)
@@ -46,7 +54,10 @@ def test_masks_hide_the_parts_of_a_sum() -> None:
         seen, (problem, run, own) = leak.server_of_rounds(3, 60, masked)
         row = leak.measured("", "server", 3, seen, problem, run)
         assert (row.scores > 0.99) == (not masked)
-        assert squared_correlation(own[-1], problem.blocks[0] @ run.by_number[0].parameters()) < 0.1 or not masked
+        assert (
+            squared_correlation(own[-1], problem.blocks[0] @ run.by_number[0].parameters()) < 0.1
+            or not masked
+        )
 
 
 def test_a_party_of_sealed_tours_learns_its_own_gradients_only() -> None:

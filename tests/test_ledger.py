@@ -25,7 +25,9 @@ from problems import MODELS, make_data
 N, K, R = 20, 8, 50.0
 
 
-def after(method: Method, iterations: int, model: Glm = MODELS[0], network: str = "cycle") -> Ledger:
+def after(
+    method: Method, iterations: int, model: Glm = MODELS[0], network: str = "cycle"
+) -> Ledger:
     """The ledger when the parties first hold the model of this iteration."""
     data = make_data(model, N, [2] * K, seed=2)
     ledger = Ledger()
@@ -39,7 +41,11 @@ def after(method: Method, iterations: int, model: Glm = MODELS[0], network: str 
 @pytest.mark.parametrize("combine", ["average", "cluster"])
 def test_mtcd_full_batch_is_charged_two_gamma_and_a_hop_per_visit(T, tokens, S, combine) -> None:
     ledger = after(MTCD(tokens=tokens, hops=S, stepsize=1e-4, combine=combine), T)
-    assert ledger.messages() == {"client_client": T * S * tokens, "uplink": T * tokens, "downlink": T * tokens}
+    assert ledger.messages() == {
+        "client_client": T * S * tokens,
+        "uplink": T * tokens,
+        "downlink": T * tokens,
+    }
     assert ledger.floats() == {link: N * count for link, count in ledger.messages().items()}
     assert Costs(R).total(ledger) == pytest.approx(T * (2 * tokens + S * tokens / R))
     assert ledger.hops == T * S * tokens
@@ -49,7 +55,11 @@ def test_mtcd_full_batch_is_charged_two_gamma_and_a_hop_per_visit(T, tokens, S, 
 @pytest.mark.parametrize(("tokens", "S", "B"), [(1, 5, 4), (3, 2, 20)])
 def test_mtcd_mini_batch_is_charged_an_uplink_from_everybody(T, tokens, S, B) -> None:
     ledger = after(MTCD(tokens=tokens, hops=S, stepsize=1e-4, batch=B), T)
-    assert ledger.messages() == {"client_client": T * S * tokens, "uplink": T * K, "downlink": T * tokens}
+    assert ledger.messages() == {
+        "client_client": T * S * tokens,
+        "uplink": T * K,
+        "downlink": T * tokens,
+    }
     assert ledger.floats() == {link: B * count for link, count in ledger.messages().items()}
     assert Costs(R).total(ledger) == pytest.approx(T * (K + tokens + S * tokens / R))
 
@@ -88,11 +98,21 @@ def test_the_last_hop_before_a_sync_is_charged_but_not_sent() -> None:
 
 def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_per_class() -> None:
     visitors = after(MTCD(tokens=2, hops=3, stepsize=1e-4, combine="visitors"), 1)
-    assert visitors.floats() == {"client_client": 2 * 3 * 2 * N, "uplink": 2 * 2 * N, "downlink": 2 * N}
+    assert visitors.floats() == {
+        "client_client": 2 * 3 * 2 * N,
+        "uplink": 2 * 2 * N,
+        "downlink": 2 * N,
+    }
     batch = after(MTCD(tokens=2, hops=3, stepsize=1e-4, combine="visitors", batch=5), 1)
-    assert batch.floats() == {"client_client": 2 * 3 * 5, "uplink": K * 5, "downlink": 2 * 5}, "there it need not be"
+    assert batch.floats() == {"client_client": 2 * 3 * 5, "uplink": K * 5, "downlink": 2 * 5}, (
+        "there it need not be"
+    )
     classes = after(MTCD(tokens=2, hops=3, stepsize=1e-4), 1, model=Glm("multinomial", l2=0.1))
-    assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
+    assert classes.floats() == {
+        "client_client": 2 * 3 * 3 * N,
+        "uplink": 2 * 3 * N,
+        "downlink": 2 * 3 * N,
+    }
 
 
 def test_signals_without_numbers_are_not_counted() -> None:
@@ -113,7 +133,10 @@ def test_hops_cost_a_hundredth_unless_said_otherwise() -> None:
 def test_a_message_or_a_number_in_it_is_priced_by_its_link() -> None:
     costs = Costs(ratio=0.5)
     assert (costs.with_server(7.0), costs.between_clients(7.0)) == (1.0, 2.0)
-    assert (costs.by("float").with_server(7.0), costs.by("float").between_clients(7.0)) == (7.0, 14.0)
+    assert (costs.by("float").with_server(7.0), costs.by("float").between_clients(7.0)) == (
+        7.0,
+        14.0,
+    )
 
 
 def test_a_new_ledger_has_nothing_on_it() -> None:
@@ -127,7 +150,11 @@ def test_several_messages_are_recorded_at_once_and_some_numbers_are_wide() -> No
     ledger = Ledger(float_bytes=4)
     ledger.record(DOWNLINK, 5)
     ledger.record(UPLINK, 7, messages=3, wide=2)
-    assert (ledger.message_counts, ledger.float_counts, ledger.wide_counts) == ([0, 3, 1], [0, 21, 5], [0, 6, 0])
+    assert (ledger.message_counts, ledger.float_counts, ledger.wide_counts) == (
+        [0, 3, 1],
+        [0, 21, 5],
+        [0, 6, 0],
+    )
     assert ledger.bytes("sent") == {"client_client": 0, "uplink": 15 * 4 + 6 * 8, "downlink": 5 * 4}
 
 
@@ -186,20 +213,31 @@ def test_costs_that_make_no_sense_are_refused(settings, says: str) -> None:
 )
 @pytest.mark.parametrize("model", [MODELS[0], Glm("multinomial")], ids=lambda model: model.kind)
 @pytest.mark.parametrize("per", ["message", "float"])
-def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method, model: Glm, per: str) -> None:
-    tokens, costs, ledger = 3 if method.kind == "mtcd" else 0, Costs(R, per=per), after(method, 5, model)
+def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(
+    method: Method, model: Glm, per: str
+) -> None:
+    tokens, costs, ledger = (
+        3 if method.kind == "mtcd" else 0,
+        Costs(R, per=per),
+        after(method, 5, model),
+    )
     network = make_network("cycle", [f"c{k}" for k in range(K)])
     outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
     sizes = method.sizes(N, outputs, network, 3)
-    assert costs.total(ledger) == pytest.approx(5 * method.iteration_cost(network, tokens, costs, sizes))
+    assert costs.total(ledger) == pytest.approx(
+        5 * method.iteration_cost(network, tokens, costs, sizes)
+    )
 
 
 @pytest.mark.parametrize("hops", [3, None])
 def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None) -> None:
-    """Trees that are grown where they gain most: with a server, the change of the combined model comes on top."""
+    """Trees that are grown where they gain most: with a server, the change of the combined model
+    comes on top."""
     network = make_network("cycle", [f"c{k}" for k in range(K)])
     gains = (ComparedGains(K),)
-    method = MTCD(1 if hops is None else 2, hops, stepsize=1e-4, combine=hops and "visitors", features=gains)
+    method = MTCD(
+        1 if hops is None else 2, hops, stepsize=1e-4, combine=hops and "visitors", features=gains
+    )
     aggregate = 2 * N
     uplink = aggregate if hops is None else 2 * aggregate
     assert method.sizes(N, 2, network, 3) == Sizes(uplink + K, aggregate + K, uplink + K)
@@ -212,17 +250,28 @@ def token(extra: int = 0) -> Token:
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (Message(0, 1, token(extra=3), 5, 5), Ledger([1, 0, 0], [5, 0, 0], hops=1, wide_counts=[3, 0, 0])),
+        (
+            Message(0, 1, token(extra=3), 5, 5),
+            Ledger([1, 0, 0], [5, 0, 0], hops=1, wide_counts=[3, 0, 0]),
+        ),
         (Message(0, 1, token(extra=3), 5), Ledger([1, 0, 0], [5, 0, 0], wide_counts=[3, 0, 0])),
         (Message(0, 0, token(extra=3), 5, 5), Ledger(hops=1, unsent_hops=1, unsent_floats=5)),
         (Message(0, 0, token(extra=3), 5), Ledger()),
-        (Message(0, SERVER, token(), 2, 3, unchanged=True), Ledger([0, 1, 0], [0, 2, 0], 1, 1, 3, unchanged=1)),
+        (
+            Message(0, SERVER, token(), 2, 3, unchanged=True),
+            Ledger([0, 1, 0], [0, 2, 0], 1, 1, 3, unchanged=1),
+        ),
         (Message(0, SERVER, Done(0), 0, 3), Ledger(hops=1, unsent_hops=1, unsent_floats=3)),
-        (Message(SERVER, 2, token(extra=1), 3), Ledger([0, 0, 1], [0, 0, 3], wide_counts=[0, 0, 1])),
+        (
+            Message(SERVER, 2, token(extra=1), 3),
+            Ledger([0, 0, 1], [0, 0, 3], wide_counts=[0, 0, 1]),
+        ),
         (Message(0, SERVER, Begin()), Ledger()),
     ],
 )
-def test_a_message_is_recorded_by_its_link_its_numbers_and_its_hop(message: Message, expected: Ledger) -> None:
+def test_a_message_is_recorded_by_its_link_its_numbers_and_its_hop(
+    message: Message, expected: Ledger
+) -> None:
     single = Ledger(float_bytes=4)
     record(message, single)
     assert single == replace(expected, float_bytes=4)

@@ -25,7 +25,15 @@ from mtcd.models.losses.shifted import Shifted
 from mtcd.models.losses.squared import Squared
 from mtcd.models.losses.squared_hinge import SquaredHinge
 
-LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial(), Quantile(0.3), Poisson()]
+LOSSES: list[Loss] = [
+    Squared(),
+    Huber(0.7),
+    Logistic(),
+    SquaredHinge(),
+    Multinomial(),
+    Quantile(0.3),
+    Poisson(),
+]
 STEP = 1e-5
 
 
@@ -69,7 +77,9 @@ def test_gradient_is_the_derivative_of_the_value(point: tuple[Loss, Any, Any, An
 
 @given(points())
 @settings(deadline=None)
-def test_hessian_product_is_the_derivative_of_the_gradient(point: tuple[Loss, Any, Any, Any]) -> None:
+def test_hessian_product_is_the_derivative_of_the_gradient(
+    point: tuple[Loss, Any, Any, Any],
+) -> None:
     loss, z, y, v = point
     if not away_from_kinks(loss, z, y):
         return
@@ -83,7 +93,11 @@ def test_curvature_bounds_the_second_derivative(point: tuple[Loss, Any, Any, Any
     loss, z, y, v = point
     if loss.not_linear:  # its curvature is no bound
         return
-    assert 0.0 <= np.vdot(v, loss.hessian_product(z, y, v)) <= loss.curvature * np.vdot(v, v) * (1 + 1e-12)
+    assert (
+        0.0
+        <= np.vdot(v, loss.hessian_product(z, y, v))
+        <= loss.curvature * np.vdot(v, v) * (1 + 1e-12)
+    )
 
 
 def test_curvature_is_reached() -> None:
@@ -96,7 +110,9 @@ def test_curvature_is_reached() -> None:
         Multinomial(): (np.array([[0.0, 0.0, -50.0]]), np.eye(3)[:1], np.array([[1.0, -1.0, 0.0]])),
     }
     for loss, (z, y, v) in reached.items():
-        assert np.vdot(v, loss.hessian_product(z, y, v)) / np.vdot(v, v) == pytest.approx(loss.curvature)
+        assert np.vdot(v, loss.hessian_product(z, y, v)) / np.vdot(v, v) == pytest.approx(
+            loss.curvature
+        )
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Multinomial()])
@@ -121,7 +137,9 @@ def test_extreme_predictions_neither_overflow_nor_lose_the_loss(loss: Loss) -> N
         (Multinomial(), [7, 5], [[0, 1], [1, 0]], (5, 7)),
     ],
 )
-def test_encode(loss: Loss, labels: list[Any], encoded: list[Any], classes: tuple[Any, ...]) -> None:
+def test_encode(
+    loss: Loss, labels: list[Any], encoded: list[Any], classes: tuple[Any, ...]
+) -> None:
     y, found = loss.encode(np.array(labels))
     assert y.dtype == float
     assert y.tolist() == encoded
@@ -148,23 +166,37 @@ CONTINUOUS = {
 
 
 @pytest.mark.parametrize("kind", CONTINUOUS)
-@pytest.mark.parametrize("model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"])
+@pytest.mark.parametrize(
+    "model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"]
+)
 def test_multinomial_refuses_labels_that_are_no_classes(model: Any, kind: str) -> None:
     labels = CONTINUOUS[kind]
-    with pytest.raises(DataError, match=rf"{len(np.unique(labels))} different .* in {len(labels)} samples .* ridge"):
+    with pytest.raises(
+        DataError, match=rf"{len(np.unique(labels))} different .* in {len(labels)} samples .* ridge"
+    ):
         model.weighted(labels)
 
 
 @pytest.mark.parametrize(
     ("classes", "samples", "noted"),
-    [(np.arange(26), 2000, False), (np.arange(70), 500, True), (np.array([1.0, 1.5, 2.0, 2.5]), 6, False)],
+    [
+        (np.arange(26), 2000, False),
+        (np.arange(70), 500, True),
+        (np.array([1.0, 1.5, 2.0, 2.5]), 6, False),
+    ],
 )
-@pytest.mark.parametrize("model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"])
-def test_many_classes_with_few_samples_are_noted(model: Any, classes: Any, samples: int, noted: bool) -> None:
+@pytest.mark.parametrize(
+    "model", [Glm("multinomial"), mtcd.Trees(loss="multinomial")], ids=["linear", "trees"]
+)
+def test_many_classes_with_few_samples_are_noted(
+    model: Any, classes: Any, samples: int, noted: bool
+) -> None:
     labels = np.resize(classes, samples)
     data = mtcd.split(RNG.standard_normal((samples, 2)), labels, 2)
     run = mtcd.train(data, model, "path", mtcd.STCD(), mtcd.Stop(iterations=1), metrics=())
-    assert any(f"{len(classes)} classes in {samples} samples" in note for note in run.notes) == noted
+    assert (
+        any(f"{len(classes)} classes in {samples} samples" in note for note in run.notes) == noted
+    )
 
 
 @pytest.mark.parametrize("loss", [Squared(), Huber()])
@@ -175,7 +207,9 @@ def test_regression_refuses_words(loss: Loss) -> None:
 
 @given(points(), st.booleans())
 @settings(deadline=None)
-def test_the_best_shift_minimises_the_loss_among_constants(point: tuple[Loss, Any, Any, Any], weighted: bool) -> None:
+def test_the_best_shift_minimises_the_loss_among_constants(
+    point: tuple[Loss, Any, Any, Any], weighted: bool
+) -> None:
     loss, z, y, _ = point
     if isinstance(loss, Multinomial):  # there it is for z = 0
         z = np.zeros_like(z)
@@ -193,7 +227,9 @@ def test_the_best_shift_minimises_the_loss_among_constants(point: tuple[Loss, An
 @settings(deadline=None)
 def test_curvatures_are_the_diagonal_or_above(point: tuple[Loss, Any, Any, Any]) -> None:
     loss, z, y, _ = point
-    diagonal = np.stack([loss.hessian_product(z, y, unit.reshape(z.shape)).ravel() for unit in np.eye(z.size)])
+    diagonal = np.stack(
+        [loss.hessian_product(z, y, unit.reshape(z.shape)).ravel() for unit in np.eye(z.size)]
+    )
     assert (loss.curvatures(z, y).ravel() >= np.diag(diagonal) - 1e-12).all()
 
 
@@ -202,7 +238,9 @@ def test_a_shifted_loss_is_the_loss_at_z_plus_the_shift() -> None:
     base, shifted = Logistic(), Shifted(Logistic(), np.asarray(0.7))
     assert shifted.value(z, y) == base.value(z + 0.7, y)
     np.testing.assert_array_equal(shifted.gradient(z, y), base.gradient(z + 0.7, y))
-    np.testing.assert_array_equal(shifted.hessian_product(z, y, z), base.hessian_product(z + 0.7, y, z))
+    np.testing.assert_array_equal(
+        shifted.hessian_product(z, y, z), base.hessian_product(z + 0.7, y, z)
+    )
     np.testing.assert_array_equal(shifted.probabilities(z), base.probabilities(z + 0.7))
     assert shifted.at(np.array([1])).value(z[:1], y[1:2]) == base.value(z[:1] + 0.7, y[1:2])
 
@@ -216,7 +254,8 @@ def test_a_quantile_outside_0_and_1_is_refused(level: float) -> None:
 @pytest.mark.parametrize("count", [0.0, 1.0, 3.0, 1e-9, 1e6])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_start_of_constant_counts_predicts_them(count: float, weighted: bool) -> None:
-    """Of counts that are all 0 the mean is 0, whose logarithm is none: the start is finite, and predicts almost 0."""
+    """Of counts that are all 0 the mean is 0, whose logarithm is none: the start is finite, and
+    predicts almost 0."""
     y, weights = np.full(40, count), np.linspace(0.5, 2, 40) if weighted else None
     shift = Poisson().best_shift(np.zeros(40), y, weights)
     assert np.isfinite(shift)
@@ -229,7 +268,14 @@ def test_trees_predict_the_count_of_all_samples_with_weight() -> None:
     for count in (0.0, 3.0):
         y = np.array([7.0] + [count] * 39)
         data = mtcd.split(X, y, 2, weights=weights)
-        run = mtcd.train(data, mtcd.Trees(loss="poisson"), "path", mtcd.STCD(), mtcd.Stop(iterations=4), metrics=())
+        run = mtcd.train(
+            data,
+            mtcd.Trees(loss="poisson"),
+            "path",
+            mtcd.STCD(),
+            mtcd.Stop(iterations=4),
+            metrics=(),
+        )
         np.testing.assert_allclose(run.predict(X), count, rtol=1e-9, atol=1e-9)
 
 
@@ -256,7 +302,9 @@ def test_prox_minimises_its_definition(theta: float, l1: float, stepsize: float)
     found = np.array([theta])
     Penalty(l1=l1).prox(found, stepsize)
     brute = minimize_scalar(
-        lambda u: 0.5 * (u - theta) ** 2 + stepsize * l1 * abs(u), bounds=(-6, 6), options={"xatol": 1e-9}
+        lambda u: 0.5 * (u - theta) ** 2 + stepsize * l1 * abs(u),
+        bounds=(-6, 6),
+        options={"xatol": 1e-9},
     )
     assert found[0] == pytest.approx(brute.x, abs=1e-5)
 
@@ -283,7 +331,8 @@ def test_free_columns_are_left_alone(shape: tuple[int, ...]) -> None:
     st.sampled_from([0.01, 1.0, 50.0]),
 )
 def test_the_dual_prox_solves_its_equation(loss: Loss, c: float, seed: int, size: float) -> None:
-    """y = prox of c g* at v means y = l'(t) and y + c*t = v for one t: that is, y = l'((v - y)/c)."""
+    """y = prox of c g* at v means y = l'(t) and y + c*t = v for one t: that is, y = l'((v -
+    y)/c)."""
     rng = np.random.default_rng(seed)
     v, labels = size * rng.standard_normal(50), (rng.random(50) < 0.5).astype(float)
     if isinstance(loss, SquaredHinge):
@@ -291,7 +340,9 @@ def test_the_dual_prox_solves_its_equation(loss: Loss, c: float, seed: int, size
     # forwards: any t gives a v whose solution is known
     t = size * rng.standard_normal(50) / c
     slope = loss.gradient(t, labels)
-    np.testing.assert_allclose(loss.dual_prox(slope + c * t, labels, c), slope, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        loss.dual_prox(slope + c * t, labels, c), slope, rtol=1e-6, atol=1e-9
+    )
     # and for any v, y is a subgradient's value: prox is firmly nonexpansive
     y, other = loss.dual_prox(v, labels, c), loss.dual_prox(v + 0.1, labels, c)
     assert ((other - y >= -1e-12) & (other - y <= 0.1 + 1e-12)).all()

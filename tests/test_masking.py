@@ -1,4 +1,5 @@
-"""Masked aggregation: the same training as plain, and a server that sees uniform words and their sums only."""
+"""Masked aggregation: the same training as plain, and a server that sees uniform words and their
+sums only."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def delivered(method: Method, count: int, data: Any = DATA) -> tuple[list[Messag
 
 
 def masked_words(messages: Sequence[Message]) -> list[np.ndarray]:
-    return [one.payload.words for one in messages if isinstance(one.payload, MaskedUpload | MaskedToken)]
+    return [
+        one.payload.words for one in messages if isinstance(one.payload, MaskedUpload | MaskedToken)
+    ]
 
 
 def p_value(words: np.ndarray) -> float:
@@ -66,7 +69,8 @@ def p_value(words: np.ndarray) -> float:
 def test_the_training_is_the_plain_one(name: str) -> None:
     method = METHODS[name]
     plain, masked = (
-        mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=80)) for one in (method, method.masked())
+        mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=80))
+        for one in (method, method.masked())
     )
     np.testing.assert_allclose(masked.coefficients, plain.coefficients, atol=1e-8)
     assert np.abs(plain.coefficients).max() > 0.01
@@ -89,7 +93,12 @@ def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
     for name in ("mini-batches", "average"):
         whole, half = (
             mtcd.train(
-                DATA, MODEL, "cycle", METHODS[name].masked(), mtcd.Stop(iterations=n), checkpoint=tmp_path / name / case
+                DATA,
+                MODEL,
+                "cycle",
+                METHODS[name].masked(),
+                mtcd.Stop(iterations=n),
+                checkpoint=tmp_path / name / case,
             )
             for case, n in (("whole", 80), ("half", 40))
         )
@@ -108,7 +117,8 @@ def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_server_receives_uniform_words_and_nothing_else(name: str) -> None:
-    """Every byte of what it receives is as likely as any other, though the plain numbers are small."""
+    """Every byte of what it receives is as likely as any other, though the plain numbers are
+    small."""
     messages, _ = delivered(METHODS[name].masked(), 250)
     words = masked_words(messages)
     others = {type(one.payload) for one in messages} - {MaskedUpload, MaskedToken}
@@ -116,7 +126,11 @@ def test_the_server_receives_uniform_words_and_nothing_else(name: str) -> None:
     assert p_value(np.concatenate(words)) > 1e-6
     assert p_value(np.array([one[-1] for one in words])) > 1e-6  # the penalties
     plain = [one.payload for one in delivered(METHODS[name], 100)[0]]
-    numbers = [getattr(one, "representation", getattr(one, "aggregate", None)) for one in plain if one.floats]
+    numbers = [
+        getattr(one, "representation", getattr(one, "aggregate", None))
+        for one in plain
+        if one.floats
+    ]
     assert p_value(WIDE.encode(np.concatenate(numbers), 5)) < 1e-100
 
 
@@ -130,8 +144,11 @@ def test_sums_of_all_but_one_upload_are_uniform_and_of_all_are_small() -> None:
 
 
 def test_masks_of_two_syncs_differ_and_words_do_not_depend_on_the_table() -> None:
-    """What two tables send under one mask would differ by a small number; new keys are made for each training."""
-    one, two = (np.concatenate(masked_words(delivered(METHODS["svfl"].masked(), 100)[0])) for _ in range(2))
+    """What two tables send under one mask would differ by a small number; new keys are made for
+    each training."""
+    one, two = (
+        np.concatenate(masked_words(delivered(METHODS["svfl"].masked(), 100)[0])) for _ in range(2)
+    )
     assert p_value(one - two) > 1e-6
     words = masked_words(delivered(METHODS["svfl"].masked(), 400)[0])
     of_client = np.stack(words[::5])
@@ -153,7 +170,9 @@ def test_a_warm_start_does_not_use_a_mask_twice() -> None:
         words += masked_words([message])
         if message.to != MONITOR:
             waiting.extend(by_number[message.to].receive(message))
-    assert p_value(np.concatenate([a - b for a, b in zip(words[:5], words[5:], strict=True)])) > 1e-6
+    assert (
+        p_value(np.concatenate([a - b for a, b in zip(words[:5], words[5:], strict=True)])) > 1e-6
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -162,7 +181,10 @@ def test_messages_are_larger_than_plain_ones_by_two_numbers_at_most(name: str) -
         messages = [one for one in delivered(method, 40)[0] if isinstance(one.payload, kinds)]
         return [len(encode(one, Header("run", one.sender, SERVER, 0, 0))) for one in messages[:10]]
 
-    plain, masked = sizes(METHODS[name], (Fresh, Token)), sizes(METHODS[name].masked(), (MaskedUpload, MaskedToken))
+    plain, masked = (
+        sizes(METHODS[name], (Fresh, Token)),
+        sizes(METHODS[name].masked(), (MaskedUpload, MaskedToken)),
+    )
     assert all(b <= a + 16 for a, b in zip(plain, masked, strict=True))
 
 
@@ -180,12 +202,18 @@ def test_no_message_holds_a_private_key() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 9), st.sampled_from([WIDE, NARROW]), st.integers(0, 2**32))
-def test_sums_of_fixed_point_are_exact_up_to_one_rounding_each(summands: int, numbers: Any, seed: int) -> None:
+def test_sums_of_fixed_point_are_exact_up_to_one_rounding_each(
+    summands: int, numbers: Any, seed: int
+) -> None:
     draw = np.random.default_rng(seed)
     limit = numbers.largest / summands
-    values = draw.uniform(-limit, limit, (summands, 20)) * draw.choice([1.0, 1e-3, 1e-6], (summands, 20))
+    values = draw.uniform(-limit, limit, (summands, 20)) * draw.choice(
+        [1.0, 1e-3, 1e-6], (summands, 20)
+    )
     total = sum(numbers.encode(one, summands) for one in values)
-    np.testing.assert_allclose(numbers.decode(total), values.sum(axis=0), atol=summands / numbers.steps_per_unit)
+    np.testing.assert_allclose(
+        numbers.decode(total), values.sum(axis=0), atol=summands / numbers.steps_per_unit
+    )
 
 
 @pytest.mark.parametrize("numbers", [WIDE, NARROW])
@@ -197,10 +225,14 @@ def test_what_could_overflow_is_refused(numbers: Any) -> None:
             numbers.encode(np.array([0.0, value]), 4)
 
 
-@pytest.mark.parametrize("method", [SVFL(stepsize=50.0, batch=20), MTCD(tokens=2, hops=3, stepsize=50.0)])
+@pytest.mark.parametrize(
+    "method", [SVFL(stepsize=50.0, batch=20), MTCD(tokens=2, hops=3, stepsize=50.0)]
+)
 def test_a_training_that_leaves_the_range_has_diverged(method: Method) -> None:
     data = mtcd.synthetic("ridge", samples=60, features=15, clients=5)
-    run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "cycle", method.masked(), mtcd.Stop(iterations=500))
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", alpha=1.0), "cycle", method.masked(), mtcd.Stop(iterations=500)
+    )
     assert run.status == "diverged"
     assert any("2.1e+08 per client" in note for note in run.notes)
     words = np.zeros(0, "<i8")
@@ -231,7 +263,9 @@ def test_masks_cancel_for_any_holders_of_the_places() -> None:
 
 
 def test_an_invalid_key_is_refused_with_its_owner() -> None:
-    public = np.stack([public_key(new_private_key()), np.zeros(4, "<i8"), public_key(new_private_key())])
+    public = np.stack(
+        [public_key(new_private_key()), np.zeros(4, "<i8"), public_key(new_private_key())]
+    )
     with pytest.raises(WireError, match="client 1"):
         PairMasks(0, new_private_key(), public)
 
@@ -239,7 +273,9 @@ def test_an_invalid_key_is_refused_with_its_owner() -> None:
 def test_what_arrives_before_the_keys_waits_for_them() -> None:
     method = METHODS["mini-batches"].masked()
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
-    keys = [out for message in parties.opening for out in parties.clients[message.to].receive(message)]
+    keys = [
+        out for message in parties.opening for out in parties.clients[message.to].receive(message)
+    ]
     answers = [out for message in keys for out in parties.server.receive(message)]
     told = [one for one in answers if isinstance(one.payload, PublicKeys)]
     token = next(one for one in answers if isinstance(one.payload, Token))
@@ -274,7 +310,10 @@ def test_privacy_in_train_and_in_configs() -> None:
         (lambda: mtcd.DCPA().masked(), "dcpa has no sums"),
         (lambda: MTCD(tokens=2, combine="visitors").masked(), "average or cluster"),
         (lambda: MTCD(tokens=2, combine="optimal").masked(), "average or cluster"),
-        (lambda: MTCD(clusters="auto", walk="tour", acceleration="momentum").masked(), "without acceleration"),
+        (
+            lambda: MTCD(clusters="auto", walk="tour", acceleration="momentum").masked(),
+            "without acceleration",
+        ),
         (lambda: SVFL(transport="float32").masked(), "leave method.transport"),
         (lambda: train_with(MTCD(tokens=1, stepsize=0.1).masked()), "two tokens"),
         (lambda: train_with(SVFL(stepsize=0.1).masked(), clients=2), "at least 3 clients"),

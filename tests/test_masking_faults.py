@@ -30,7 +30,10 @@ METHODS: dict[str, Method] = {
 
 def world_of(method: Method, faults: Faults) -> World:
     return World(
-        lambda: method.parties(MODEL.problem(DATA), NETWORK, 7), 1, make_with(make_reliable_party, NETWORK), faults
+        lambda: method.parties(MODEL.problem(DATA), NETWORK, 7),
+        1,
+        make_with(make_reliable_party, NETWORK),
+        faults,
     )
 
 
@@ -39,7 +42,9 @@ def reported(world: World, count: int) -> dict[int, tuple[float, Any]]:
     found: dict[int, tuple[float, Any]] = {}
     while len(found) < count:
         world.step()
-        found |= {one.payload.hop: (one.payload.penalty, one.payload.aggregate) for one in world.reports}
+        found |= {
+            one.payload.hop: (one.payload.penalty, one.payload.aggregate) for one in world.reports
+        }
         world.reports.clear()
         assert world.time < 30_000, world.happened
     return found

@@ -1,4 +1,5 @@
-"""A client that is restarted, perhaps from an older journal, uses no mask again, and the sums are still right."""
+"""A client that is restarted, perhaps from an older journal, uses no mask again, and the sums are
+still right."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ class Training:
         self.send(party.receive(message))
 
     def send(self, messages: Any) -> None:
-        self.uploads += [(one.sender, one.payload) for one in messages if isinstance(one.payload, UPLOADS)]
+        self.uploads += [
+            (one.sender, one.payload) for one in messages if isinstance(one.payload, UPLOADS)
+        ]
         self.waiting += messages
 
     def run(self, reports: int) -> None:
@@ -81,7 +84,8 @@ class Training:
             self.step()
 
     def upload_of(self, client: int) -> Any:
-        """Step until the client uploads again. Returns the message that caused it, the state before, and the upload."""
+        """Step until the client uploads again. Returns the message that caused it, the state
+        before, and the upload."""
         while True:
             cause, before = pack(self.waiting[0]), pack(self.clients[client].state())
             count = len(self.uploads)
@@ -91,7 +95,8 @@ class Training:
                 return unpack(cause), before, made[0]
 
     def restart(self, client: int, journal: bytes) -> None:
-        """Another process of a client begins with this journal, and its key is the next message that arrives."""
+        """Another process of a client begins with this journal, and its key is the next message
+        that arrives."""
         again = self.fresh().clients[client]
         again.restore(unpack(journal))
         self.clients[client] = again
@@ -112,7 +117,9 @@ def sync_of(upload: Any) -> int:
     return int(upload.sync if isinstance(upload, MaskedUpload) else upload.t)
 
 
-@pytest.mark.parametrize("older", [True, False], ids=["journal before the upload", "journal after it"])
+@pytest.mark.parametrize(
+    "older", [True, False], ids=["journal before the upload", "journal after it"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_masks_differ_after_a_restart_and_the_sums_are_right(name: str, older: bool) -> None:
     training = Training(CASES[name])
@@ -132,7 +139,9 @@ def test_masks_differ_after_a_restart_and_the_sums_are_right(name: str, older: b
     for hop, aggregate in training.aggregates.items():
         if aggregate is not None:
             np.testing.assert_allclose(aggregate, expected[hop], atol=1e-8)
-    again = [one for sender, one in training.uploads[count:] if sender == WHO and same_sync(one, first)]
+    again = [
+        one for sender, one in training.uploads[count:] if sender == WHO and same_sync(one, first)
+    ]
     assert again, "the upload was not sent again"
     for one in again:  # of the same numbers, so that they differ by their masks
         assert p_value(one.words - first.words) > 1e-6
@@ -140,7 +149,8 @@ def test_masks_differ_after_a_restart_and_the_sums_are_right(name: str, older: b
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_two_uploads_of_anybody_have_the_same_masks(name: str) -> None:
-    """Those of other clients, too: a mask that both of a pair have is new if one of all clients has a new key."""
+    """Those of other clients, too: a mask that both of a pair have is new if one of all clients has
+    a new key."""
     training = Training(CASES[name])
     training.run(3)
     for who in (1, 3, 1):
@@ -162,13 +172,16 @@ def test_no_two_uploads_of_anybody_have_the_same_masks(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["svfl", "mini-batches", "double, svfl", "double, mini-batches"])
 def test_the_others_refuse_the_key_of_a_client_whose_journal_lacks_uploads(name: str) -> None:
-    """Also where the server says nothing. It would learn what one client has changed from two different sums."""
+    """Also where the server says nothing. It would learn what one client has changed from two
+    different sums."""
     training = Training(CASES[name])
     training.run(4)
     _, journal, _ = training.upload_of(WHO)
     training.run(8)
     training.restart(WHO, journal)
-    with pytest.raises(WireError, match=f"one of client {WHO} with [0-9]+ uploads, but.*from an earlier moment"):
+    with pytest.raises(
+        WireError, match=f"one of client {WHO} with [0-9]+ uploads, but.*from an earlier moment"
+    ):
         training.run(12)
 
 
@@ -179,7 +192,9 @@ def test_the_uploads_that_a_key_is_given_with_are_signed() -> None:
     keys: Any = None
     while keys is None:
         training.step()
-        sent = [one for one in training.waiting if one.to == 0 and hasattr(one.payload, "signatures")]
+        sent = [
+            one for one in training.waiting if one.to == 0 and hasattr(one.payload, "signatures")
+        ]
         keys = sent[0].payload if sent else None
     uploads = keys.uploads.copy()
     uploads[WHO] += 1
@@ -192,7 +207,9 @@ def test_keys_of_an_earlier_generation_or_process_are_not_used_again() -> None:
     first: Any = None
     while first is None:
         training.step()
-        first = next((one.payload for one in training.waiting if hasattr(one.payload, "signatures")), None)
+        first = next(
+            (one.payload for one in training.waiting if hasattr(one.payload, "signatures")), None
+        )
     training.run(4)
     client = training.clients[WHO]
     assert client.receive(Message(SERVER, WHO, first)) == []
@@ -235,13 +252,18 @@ def until(training: Training, ready: Callable[[Any], bool]) -> Any:
 
 def lose_answers(training: Training, *clients: int) -> None:
     """What these clients have opened does not reach the server."""
-    kept = [one for one in training.waiting if not (isinstance(one.payload, OpenedMasks) and one.sender in clients)]
+    kept = [
+        one
+        for one in training.waiting
+        if not (isinstance(one.payload, OpenedMasks) and one.sender in clients)
+    ]
     training.waiting = deque(kept)
 
 
 @pytest.mark.parametrize("who", [(2,), (2, 4)], ids=["one", "two"])
 def test_a_restart_after_the_request_to_open_masks(who: tuple[int, ...]) -> None:
-    """The others open the masks of one; with two, the same uploads are sent again, for a sum over the same clients."""
+    """The others open the masks of one; with two, the same uploads are sent again, for a sum over
+    the same clients."""
     name = "double, svfl"
     training = Training(CASES[name])
     training.run(5)
@@ -268,10 +290,14 @@ def test_after_a_restart_no_masks_of_the_earlier_key_are_opened() -> None:
     training = Training(CASES["double, svfl"])
     training.run(5)
     server = until(training, lambda server: server.asked)
-    request = next(one for one in training.waiting if isinstance(one.payload, OpenMasks) and one.to == WHO)
+    request = next(
+        one for one in training.waiting if isinstance(one.payload, OpenMasks) and one.to == WHO
+    )
     training.restart(WHO, pack(training.clients[WHO].state()))
     assert training.clients[WHO].is_early(request.payload)  # without keys
-    until(training, lambda server: server.generation == 1 and bool(len(training.clients[WHO].public)))
+    until(
+        training, lambda server: server.generation == 1 and bool(len(training.clients[WHO].public))
+    )
     assert server.generation > request.payload.generation
     assert training.clients[WHO].receive(request) == []
 
@@ -282,7 +308,10 @@ def test_where_uploads_are_repeated_masks_are_opened_for_the_same_clients_only()
     request: Any = None
     while request is None:
         training.step()
-        request = next((one for one in training.waiting if isinstance(one.payload, OpenMasks) and one.to == 0), None)
+        request = next(
+            (one for one in training.waiting if isinstance(one.payload, OpenMasks) and one.to == 0),
+            None,
+        )
     client = training.clients[0]
     assert client.receive(request)
     keys = client.public.copy()

@@ -1,4 +1,5 @@
-"""Public keys of masks are signed by their owners: a server that forwards keys of its own is refused."""
+"""Public keys of masks are signed by their owners: a server that forwards keys of its own is
+refused."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -106,7 +107,9 @@ def exchanged(keys: SignedKeys) -> Any:
 
 def swapped(keys: SignedKeys) -> Any:
     parts = [np.frombuffer(one, np.uint8) for one in separated(keys.signatures, 3)]
-    return replace(keys, keys=keys.keys[[1, 0, 2]], signatures=joined([parts[1], parts[0], parts[2]]))
+    return replace(
+        keys, keys=keys.keys[[1, 0, 2]], signatures=joined([parts[1], parts[0], parts[2]])
+    )
 
 
 def cut(keys: SignedKeys) -> Any:

@@ -30,7 +30,9 @@ def trained(method: Method, aggregation: str, **where: object) -> mtcd.Run:
 @pytest.mark.parametrize("aggregation", ["sum", "mean"])
 @pytest.mark.parametrize("name", METHODS)
 def test_networks_are_those_of_plain_aggregation(name: str, aggregation: str) -> None:
-    plain, masked = (trained(method, aggregation) for method in (METHODS[name], METHODS[name].masked()))
+    plain, masked = (
+        trained(method, aggregation) for method in (METHODS[name], METHODS[name].masked())
+    )
     assert masked.ledger == plain.ledger
     assert masked.final.objective == pytest.approx(plain.final.objective, abs=1e-3)
     apart = [
@@ -46,7 +48,16 @@ def test_a_resumed_training_exchanges_new_keys(tmp_path: Path) -> None:
     whole = trained(method, "sum")
     split, folder = model(DATA, "sum"), tmp_path / "kept"
     mtcd.train(DATA, split, "cycle", method, mtcd.Stop(iterations=8), seed=3, checkpoint=folder)
-    resumed = mtcd.train(DATA, split, "cycle", method, mtcd.Stop(iterations=24), seed=3, checkpoint=folder, resume=True)
+    resumed = mtcd.train(
+        DATA,
+        split,
+        "cycle",
+        method,
+        mtcd.Stop(iterations=24),
+        seed=3,
+        checkpoint=folder,
+        resume=True,
+    )
     assert resumed.final.objective == pytest.approx(whole.final.objective, abs=1e-6)
     assert resumed.ledger == whole.ledger
 

@@ -1,4 +1,5 @@
-"""Schedules of who leaves and joins: what comes of a training, what it costs, and what is refused."""
+"""Schedules of who leaves and joins: what comes of a training, what it costs, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -64,17 +65,24 @@ def test_a_token_in_one_piece_goes_to_the_other_when_it_can() -> None:
     network = with_changes(make_network("path", data.clients), changes)
     for walk in WALKS:
         case = Case(data, MODELS[0], network, 3)
-        seen = np.array([[theta[0] for theta in one] for one in iterates(case, STCD(1, 1e-3, walk=walk), 1000)])
+        seen = np.array(
+            [[theta[0] for theta in one] for one in iterates(case, STCD(1, 1e-3, walk=walk), 1000)]
+        )
         moved = np.diff(seen, axis=0) != 0
         assert moved[:200].any(axis=0).all()
         between = moved[200:600].any(axis=0)
-        assert list(between) in ([True, True, False, False, False], [False, False, False, True, True])
+        assert list(between) in (
+            [True, True, False, False, False],
+            [False, False, False, True, True],
+        )
         assert moved[600:].any(axis=0).all()
 
 
 def test_a_token_whose_neighbours_all_leave_is_passed_on_to_the_nearest() -> None:
     data = make_data(MODELS[0], 20, [1] * 6, seed=1)
-    network = with_changes(make_network("path", data.clients), [Change(1, leave=["c0", "c1", "c2", "c3"])])
+    network = with_changes(
+        make_network("path", data.clients), [Change(1, leave=["c0", "c1", "c2", "c3"])]
+    )
     parties = STCD(1, 1e-3, start="c1").parties(MODELS[0].problem(data), network, 0)
     message = parties.opening[-1]
     sent: list[Message] = []
@@ -128,9 +136,18 @@ def test_an_empty_schedule_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ([Change(5, leave=["c11"])], "leave at iteration 5: no client is called 'c11'; did you mean 'c1'"),
-        ([Change(5, leave=["c1"]), Change(9, leave=["c1"])], "at iteration 9 client 'c1' leaves, but is absent"),
-        ([Change(9, join=["c1"]), Change(5, leave=["c1"]), Change(11, join=["c1"])], "joins, but is present already"),
+        (
+            [Change(5, leave=["c11"])],
+            "leave at iteration 5: no client is called 'c11'; did you mean 'c1'",
+        ),
+        (
+            [Change(5, leave=["c1"]), Change(9, leave=["c1"])],
+            "at iteration 9 client 'c1' leaves, but is absent",
+        ),
+        (
+            [Change(9, join=["c1"]), Change(5, leave=["c1"]), Change(11, join=["c1"])],
+            "joins, but is present already",
+        ),
         ([Change(5, leave=["c0", "c1", "c2"])], "from iteration 5 on all clients are absent"),
         ([Change(5, join=["c0", "c1", "c2"])], "from iteration 0 on all clients are absent"),
         ([Change(5, leave=["c1"], join=["c1"])], "named twice"),
@@ -175,7 +192,12 @@ def trail_of(roaming: Roaming, token: int, t: int, visits: int) -> list[int]:
 
 def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() -> None:
     names = [f"c{k}" for k in range(5)]
-    changes = [Change(10, leave=["c4"]), Change(20, leave=["c0"]), Change(22, join=["c4"]), Change(23, join=["c0"])]
+    changes = [
+        Change(10, leave=["c4"]),
+        Change(20, leave=["c0"]),
+        Change(22, join=["c4"]),
+        Change(23, join=["c0"]),
+    ]
     path = with_changes(make_network("path", names), changes)
     roaming = STCD(1, 1e-3, "tour", "c0", "anderson").plan(10, 1, path, 0).roaming
     # tours of 8, 6 and 6 hops; from 22 on, c4 is back before any tour without it has begun
@@ -190,15 +212,23 @@ def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() 
     trail = trail_of(roaming, 0, 0, 40)
     for begins, ends in itertools.pairwise([0, 8, 16, 22, 28, 36]):
         for hop in range(begins, ends):
-            rest, visited = trail[hop + 1 : ends], {*trail[begins:hop]}  # that at trail[hop] is still to come
-            assert roaming.has_visited_all(hop) == (hop == begins or visited == {*trail[begins:ends]})
-            last = trail[hop] not in (trail[begins], *rest)  # the last of the home client is the end of the tour
+            # that at trail[hop] is still to come
+            rest, visited = trail[hop + 1 : ends], {*trail[begins:hop]}
+            assert roaming.has_visited_all(hop) == (
+                hop == begins or visited == {*trail[begins:ends]}
+            )
+            # the last of the home client is the end of the tour
+            last = trail[hop] not in (trail[begins], *rest)
             assert roaming.is_last_visit(0, 0, hop, trail[hop]) == last
 
 
 def test_the_last_visits_before_a_sync_are_those_of_the_view_at_that_time() -> None:
-    path = with_changes(make_network("path", [f"c{k}" for k in range(5)]), [Change(14, leave=["c4"])])
-    method = MTCD(None, 7, 1, 1e-3, clusters=[[0, 1], [2, 3, 4]], walk="tour", acceleration="momentum")
+    path = with_changes(
+        make_network("path", [f"c{k}" for k in range(5)]), [Change(14, leave=["c4"])]
+    )
+    method = MTCD(
+        None, 7, 1, 1e-3, clusters=[[0, 1], [2, 3, 4]], walk="tour", acceleration="momentum"
+    )
     roaming = method.plan(10, 1, path, 0).roaming
     for token, t in itertools.product((0, 1), (1, 2)):
         trail = trail_of(roaming, token, t, 7)
@@ -209,16 +239,25 @@ def test_the_last_visits_before_a_sync_are_those_of_the_view_at_that_time() -> N
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.integers(4, 8), st.integers(0, 7), st.integers(1, 12), st.integers(1, 12), st.sampled_from([None, "anderson"])
+    st.integers(4, 8),
+    st.integers(0, 7),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from([None, "anderson"]),
 )
 def test_a_lone_tour_goes_along_links_from_where_it_was_through_all_who_are_there(
     K: int, gone: int, leaves: int, later: int, acceleration: str | None
 ) -> None:
-    """Whenever somebody leaves and joins again: a cycle without one client is a path, so there is always a way on."""
+    """Whenever somebody leaves and joins again: a cycle without one client is a path, so there is
+    always a way on."""
     cycle = make_network("cycle", [f"c{k}" for k in range(K)])
     name, hops = f"c{gone % K}", 60
     changes = [Change(leaves, leave=[name]), Change(leaves + later, join=[name])]
-    roaming = STCD(1, 1e-3, "tour", None, acceleration).plan(10, 1, with_changes(cycle, changes), later).roaming
+    roaming = (
+        STCD(1, 1e-3, "tour", None, acceleration)
+        .plan(10, 1, with_changes(cycle, changes), later)
+        .roaming
+    )
     trail, previous = [roaming.first(0, 0)], -1
     for hop in range(1, hops):
         trail.append(roaming.next(0, 0, hop, trail[-1], previous))
@@ -232,9 +271,15 @@ def test_a_lone_tour_goes_along_links_from_where_it_was_through_all_who_are_ther
 
 
 @pytest.mark.parametrize("acceleration", [None, "anderson"])
-def test_tokens_of_a_cluster_start_anywhere_but_always_at_the_same_client_where_accelerated(acceleration) -> None:
-    network = with_changes(make_network("path", [f"c{k}" for k in range(5)]), [Change(10, leave=["c0"])])
-    method = MTCD(None, 9, 1, 1e-3, clusters=[[0, 1, 2], [3, 4]], walk="tour", acceleration=acceleration)
+def test_tokens_of_a_cluster_start_anywhere_but_always_at_the_same_client_where_accelerated(
+    acceleration,
+) -> None:
+    network = with_changes(
+        make_network("path", [f"c{k}" for k in range(5)]), [Change(10, leave=["c0"])]
+    )
+    method = MTCD(
+        None, 9, 1, 1e-3, clusters=[[0, 1, 2], [3, 4]], walk="tour", acceleration=acceleration
+    )
     roaming = method.plan(10, 1, network, 0).roaming
     starts = [{roaming.first(token, t) for t in range(2, 40)} for token in (0, 1)]
     assert starts == ([{1, 2}, {3, 4}] if acceleration is None else [{1}, {3}])

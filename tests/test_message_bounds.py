@@ -1,4 +1,5 @@
-"""The bounds of messages, which parties compute beforehand, against the messages of whole trainings."""
+"""The bounds of messages, which parties compute beforehand, against the messages of whole
+trainings."""
 
 from __future__ import annotations
 
@@ -75,10 +76,12 @@ def test_of_linear_models(name: str) -> None:
     seen = check(ours, bounds, 20, exactly)
     assert bounds.server == (ours.server is not None)
     if bounds.snapshots:
-        assert bounds.products == 2 * bounds.snapshots + 1 + 5  # with every snapshot, twice, and a survey
+        # with every snapshot, twice, and a survey
+        assert bounds.products == 2 * bounds.snapshots + 1 + 5
     elif seen.tokens:
         assert bounds.products == seen.most("products")
-    assert bounds.past == (6 if "optimal" in name or name == "gains" else 0)  # the number of clients
+    # the number of clients
+    assert bounds.past == (6 if "optimal" in name or name == "gains" else 0)
     assert bounds.limits.get("gains", 0) == (6 if name == "gains" else 0)
     if seen.tokens:
         assert bounds.hops == (3 if name.endswith("batches") else MOST - 1)
@@ -113,7 +116,11 @@ CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
         (MTCD(2).masked(), {Token, Progress, MaskedToken} | KEYS, 0),
         (MTCD(2, batch=4), {Token, Done, Share, Fresh, Progress}, 0),
         (MTCD(2, batch=4).masked(), {Token, Done, Share, MaskedUpload, Progress} | KEYS, 0),
-        (MTCD(2, batch=4).masked("double-masked"), {Token, Done, Share, Progress} | DOUBLE_MASKS | KEYS, 5),
+        (
+            MTCD(2, batch=4).masked("double-masked"),
+            {Token, Done, Share, Progress} | DOUBLE_MASKS | KEYS,
+            5,
+        ),
         (SVFL(), {Shared, Fresh, Progress}, 0),
         (SVFL().masked(), {Shared, MaskedUpload, Progress} | KEYS, 0),
         (SVFL().masked("double-masked"), {Shared, Progress} | DOUBLE_MASKS | KEYS, 5),
@@ -134,15 +141,28 @@ def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> Non
         (STCD(), {SplitToken, Progress}, 1, MOST - 1, 4),
         (STCD(first_pass=False), {SplitToken, Progress}, 1, MOST - 1, 0),
         (MTCD(2, 7), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 2, 7, 0),
-        (MTCD(2, 7, combine="cluster"), {SplitToken, Share, Fresh, UpdateFusion, Progress}, 2, MOST - 1, 0),
+        (
+            MTCD(2, 7, combine="cluster"),
+            {SplitToken, Share, Fresh, UpdateFusion, Progress},
+            2,
+            MOST - 1,
+            0,
+        ),
         (SVFL(), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 5, 1, 0),
     ],
     ids=["stcd", "stcd, empty", "overlapping", "clusters", "svfl"],
 )
-def test_the_payloads_of_split_networks(method: Any, kinds: set[type], tokens: int, hops: int, first_pass: int) -> None:
+def test_the_payloads_of_split_networks(
+    method: Any, kinds: set[type], tokens: int, hops: int, first_pass: int
+) -> None:
     split_shapes = SplitShapes((1,) * 5, ((2, 3), (3,)))
     bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1, split_shapes)
-    assert (bounds.kinds, bounds.tokens, bounds.hops, bounds.first_pass) == (kinds, tokens, hops, first_pass)
+    assert (bounds.kinds, bounds.tokens, bounds.hops, bounds.first_pass) == (
+        kinds,
+        tokens,
+        hops,
+        first_pass,
+    )
     assert (bounds.shape, bounds.split) == ((12, 1), split_shapes)
     token = SplitToken(0, 0, 0, np.zeros((12, 1)), 0.0, extra=9)
     assert (token.expected_extra(bounds), token.floats, token.wide_floats) == (9, 21, 0)
@@ -150,12 +170,18 @@ def test_the_payloads_of_split_networks(method: Any, kinds: set[type], tokens: i
 
 def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
     for hops, kinds in ((None, {GainToken}), (3, {GainToken, Progress})):
-        bounds = MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),)).bounds("a run", CYCLE, 0, 12, 1)
+        bounds = MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),)).bounds(
+            "a run", CYCLE, 0, 12, 1
+        )
         assert (bounds.kinds, bounds.limits) == (kinds, {"gains": 5})
 
 
-@pytest.mark.parametrize(("method", "outputs", "shape"), [(SVFL(), 1, (12,)), (SVFL(batch=5), 3, (5, 3))])
-def test_the_shape_and_the_numbers_of_aggregates(method: SVFL, outputs: int, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("method", "outputs", "shape"), [(SVFL(), 1, (12,)), (SVFL(batch=5), 3, (5, 3))]
+)
+def test_the_shape_and_the_numbers_of_aggregates(
+    method: SVFL, outputs: int, shape: tuple[int, ...]
+) -> None:
     bounds = method.bounds("a run", CYCLE, 0, 12, outputs)
     assert (bounds.shape, bounds.numbers) == (shape, None)
     single = SVFL(transport="float32").bounds("a run", CYCLE, 0, 12, outputs)

@@ -1,4 +1,5 @@
-"""What follows from the settings of a method alone: costs, epochs, step sizes, and the plan of its parties."""
+"""What follows from the settings of a method alone: costs, epochs, step sizes, and the plan of its
+parties."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (STCD(), 6 / 10),
         (MTCD(2, 4), 2 * 4 * 6 / 10 + 2 * (3 + 4)),
         (MTCD(2, 4, batch=3), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4),
-        (MTCD(2, 4, batch=3).masked("double-masked"), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4 + 5 * (2 * 5 + 2 * 2 * 5)),
+        (
+            MTCD(2, 4, batch=3).masked("double-masked"),
+            2 * 4 * 6 / 10 + 5 * 3 + 2 * 4 + 5 * (2 * 5 + 2 * 2 * 5),
+        ),
         (SVFL(), 5 * (3 + 4)),
         (
             SVFL().masked("double-masked"),
@@ -46,13 +50,19 @@ def test_an_iteration_costs_its_uplinks_downlinks_and_hops(method: Method, cost:
 
 
 def test_only_double_masks_are_opened() -> None:
-    assert SVFL().opening_cost(CYCLE, Costs()) == MTCD().masked().opening_cost(CYCLE, Costs()) == 0.0
+    assert (
+        SVFL().opening_cost(CYCLE, Costs()) == MTCD().masked().opening_cost(CYCLE, Costs()) == 0.0
+    )
     assert SVFL().masked("double-masked").opening_cost(CYCLE, Costs()) == 5 * 2
 
 
 def test_an_epoch_is_a_pass_over_all_samples() -> None:
     assert [STCD().hops_per_sync, MTCD(hops=7).hops_per_sync, SVFL().hops_per_sync] == [1, 7, 1]
-    assert [SVFL().epoch(20), SVFL(batch=6).epoch(20), MTCD(hops=7, batch=6).epoch(20)] == [1, 3, 21]
+    assert [SVFL().epoch(20), SVFL(batch=6).epoch(20), MTCD(hops=7, batch=6).epoch(20)] == [
+        1,
+        3,
+        21,
+    ]
     assert [STCD().epoch(20), MTCD(hops=7).epoch(20)] == [1, 7]
 
 
@@ -93,8 +103,12 @@ def test_limits_of_step_sizes() -> None:
         method = MTCD(tokens, 4, combine="visitors")
         assert method.stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 1, beyond=beyond)
     touring = MTCD(hops=9, acceleration="momentum", **TOUR)
-    assert touring.stepsize_limit(smoothness) == theorem_limit(smoothness, 9, 1, beyond=["acceleration"])
-    assert MTCD(2, 4, combine="cluster").auto_stepsize(smoothness) == theorem_limit(smoothness, 4, 1)
+    assert touring.stepsize_limit(smoothness) == theorem_limit(
+        smoothness, 9, 1, beyond=["acceleration"]
+    )
+    assert MTCD(2, 4, combine="cluster").auto_stepsize(smoothness) == theorem_limit(
+        smoothness, 4, 1
+    )
     for tokens in (None, 1):
         assert MTCD(tokens, 4).auto_stepsize(smoothness) == descent
     assert MTCD(2, 4).auto_stepsize(smoothness) == descent_limit(smoothness, averaged=True)
@@ -112,7 +126,10 @@ def test_what_methods_have_in_common() -> None:
     assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
     assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
     (note,) = svfl.masked().notes(CYCLE)
-    assert "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)" in note
+    assert (
+        "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)"
+        in note
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,11 +159,22 @@ def test_a_plan_has_the_settings_of_its_method() -> None:
     def plan(*settings: Any, **others: Any) -> Any:
         return MTCD(*settings, stepsize=0.1, **others).plan(20, 1, CYCLE, 0)
 
-    assert [type(plan(tokens, 3).combine).__name__ for tokens in (None, 1, 2)] == ["Cluster", "Cluster", "Average"]
+    assert [type(plan(tokens, 3).combine).__name__ for tokens in (None, 1, 2)] == [
+        "Cluster",
+        "Cluster",
+        "Average",
+    ]
     assert plan(1, 3, combine="optimal").combine.server_chooses
-    assert [plan(2, 3).tokens, plan(None, 3).tokens, plan(None, 3, clusters=[[0, 1], [2, 3, 4]]).tokens] == [2, 1, 2]
+    assert [
+        plan(2, 3).tokens,
+        plan(None, 3).tokens,
+        plan(None, 3, clusters=[[0, 1], [2, 3, 4]]).tokens,
+    ] == [2, 1, 2]
     assert [plan(2, 3).majorises, plan(2, 3, local_solver="majorise").majorises] == [False, True]
-    assert [plan(2, 3).feature_floats, plan(2, 3, features=(ComparedGains(5),)).feature_floats] == [0, 5]
+    assert [plan(2, 3).feature_floats, plan(2, 3, features=(ComparedGains(5),)).feature_floats] == [
+        0,
+        5,
+    ]
     assert plan(1, None, walk="tour", acceleration="conjugate", start="c3").roaming.first(0, 0) == 3
 
 
@@ -158,17 +186,34 @@ def test_clusters_are_those_given_or_found() -> None:
         assert len(found) == 2
         assert sorted(k for cluster in found for k in cluster) == [0, 1, 2, 3, 4]
     assert MTCD(2).token_clusters(CYCLE, 0) is None
-    assert MTCD(clusters=[[0, 4], [1, 2, 3]], combine="average").token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
+    assert MTCD(clusters=[[0, 4], [1, 2, 3]], combine="average").token_clusters(CYCLE, 0) == (
+        (0, 4),
+        (1, 2, 3),
+    )
 
 
 def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_otherwise() -> None:
-    for acceleration, start, homes in (("anderson", None, [{0}, {3}]), ("anderson", [2, 4], [{2}, {4}])):
+    for acceleration, start, homes in (
+        ("anderson", None, [{0}, {3}]),
+        ("anderson", [2, 4], [{2}, {4}]),
+    ):
         method = MTCD(
-            None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour", acceleration=acceleration, start=start
+            None,
+            9,
+            1,
+            0.1,
+            clusters=[[1, 2, 0], [4, 3]],
+            walk="tour",
+            acceleration=acceleration,
+            start=start,
         )
         roaming = method.plan(20, 1, CYCLE, 0).roaming
         assert [{roaming.first(token, t) for t in range(6)} for token in range(2)] == homes
-    plain = MTCD(None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour").plan(20, 1, CYCLE, 0).roaming
+    plain = (
+        MTCD(None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour")
+        .plan(20, 1, CYCLE, 0)
+        .roaming
+    )
     assert [{plain.first(token, t) for t in range(20)} for token in range(2)] == [{0, 1, 2}, {3, 4}]
 
 

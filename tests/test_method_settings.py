@@ -40,19 +40,37 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (lambda: STCD(first_pass=1), "first_pass is true or false, but is 1"),
         (lambda: MTCD(combine="optimal", batch=3), "optimal needs mtcd and the full batch"),
         (lambda: MTCD(hops=None, combine="optimal"), "optimal needs mtcd and the full batch"),
-        (lambda: MTCD(local_solver="majorize"), "unknown solver 'majorize': did you mean 'majorise'"),
+        (
+            lambda: MTCD(local_solver="majorize"),
+            "unknown solver 'majorize': did you mean 'majorise'",
+        ),
         (lambda: MTCD(local_solver="majorise", batch=3), "majorise needs the full batch"),
         (lambda: MTCD(hops=None, clusters="auto"), "stcd has one token"),
         (lambda: MTCD(hops=None, batch=3), "stcd has one token"),
         (lambda: MTCD(hops=None, schedule=mtcd.Schedule()), "stcd has none"),
         (lambda: MTCD(depth=0, acceleration="anderson", **TOUR), "depth must be 1 or more"),
         (lambda: MTCD(adaptive=True, **TOUR), "for acceleration: conjugate"),
-        (lambda: MTCD(adaptive=True, acceleration="anderson", **TOUR), "for acceleration: conjugate"),
+        (
+            lambda: MTCD(adaptive=True, acceleration="anderson", **TOUR),
+            "for acceleration: conjugate",
+        ),
         (lambda: MTCD(acceleration="anderson", combine="cluster"), "set walk: tour"),
-        (lambda: MTCD(acceleration="anderson", walk="tour"), "a token per cluster and the full batch"),
-        (lambda: MTCD(acceleration="anderson", batch=3, **TOUR), "a token per cluster and the full batch"),
-        (lambda: MTCD(acceleration="anderson", transport="float32", **TOUR), "float32 changes tokens on their way"),
-        (lambda: MTCD(combine="optimal", transport="float32"), "float32 changes tokens on their way"),
+        (
+            lambda: MTCD(acceleration="anderson", walk="tour"),
+            "a token per cluster and the full batch",
+        ),
+        (
+            lambda: MTCD(acceleration="anderson", batch=3, **TOUR),
+            "a token per cluster and the full batch",
+        ),
+        (
+            lambda: MTCD(acceleration="anderson", transport="float32", **TOUR),
+            "float32 changes tokens on their way",
+        ),
+        (
+            lambda: MTCD(combine="optimal", transport="float32"),
+            "float32 changes tokens on their way",
+        ),
         (lambda: SVFL(transport="float32").masked(), "masked sends integers"),
         (lambda: STCD().masked(), "stcd has no sums at a server"),
         (lambda: MTCD(2).masked("double-masked"), "use svfl, or mtcd with batch"),
@@ -61,7 +79,9 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (lambda: MTCD(2, acceleration="anderson", **TOUR).masked(), "syncs that need the sum"),
     ],
 )
-def test_settings_that_exclude_each_other_are_refused(make: Callable[[], Method], says: str) -> None:
+def test_settings_that_exclude_each_other_are_refused(
+    make: Callable[[], Method], says: str
+) -> None:
     with pytest.raises(ConfigError, match=says):
         make()
 
@@ -93,7 +113,10 @@ def test_settings_that_go_together(make: Callable[[], Method]) -> None:
 def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("method", "mtcd.mtcd"):
         monkeypatch.setattr(f"mtcd.methods.{module}.MOST_PLACES", 4)
-    problem, path = MODELS[0].problem(make_data(MODELS[0], 8, [1] * 3, seed=0)), make_network("path", CLIENTS[:3])
+    problem, path = (
+        MODELS[0].problem(make_data(MODELS[0], 8, [1] * 3, seed=0)),
+        make_network("path", CLIENTS[:3]),
+    )
     MTCD(4, 3, stepsize=0.1).masked().parties(problem, path, 0)
     with pytest.raises(ConfigError, match="at most 4 tokens, but there are 5"):
         MTCD(5, 3, stepsize=0.1).masked().parties(problem, path, 0)
@@ -101,16 +124,24 @@ def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.M
         MTCD(1, 3, stepsize=0.1).masked().parties(problem, path, 0)
     MTCD(1, 3, stepsize=0.1, batch=2).masked().parties(problem, path, 0)
     SVFL().masked().check_network(make_network("path", CLIENTS[:4]))
-    with pytest.raises(ConfigError, match="at least 3 clients and at most 4, but there are 5: in a sum of two"):
+    with pytest.raises(
+        ConfigError, match="at least 3 clients and at most 4, but there are 5: in a sum of two"
+    ):
         SVFL().masked().check_network(CYCLE)
-    with pytest.raises(ConfigError, match="at least 4 .*, but there are 3: also without one client, in a sum of two"):
+    with pytest.raises(
+        ConfigError,
+        match="at least 4 .*, but there are 3: also without one client, in a sum of two",
+    ):
         SVFL().masked("double-masked").check_network(path)
 
 
 def test_changes_are_for_plain_sums_of_all_samples() -> None:
     changing = with_changes(CYCLE, [Change(3, leave=["c1"])])
     SVFL().check_network(changing)
-    for method, says in ((SVFL(batch=3), "leave batch out"), (SVFL().masked(), "leave network.changes out")):
+    for method, says in (
+        (SVFL(batch=3), "leave batch out"),
+        (SVFL().masked(), "leave network.changes out"),
+    ):
         with pytest.raises(ConfigError, match=f"(?i){says}"):
             method.check_network(changing)
         method.check_network(CYCLE)
@@ -118,29 +149,48 @@ def test_changes_are_for_plain_sums_of_all_samples() -> None:
 
 def test_a_network_in_pieces_is_told_by_the_first_clients_of_the_first_two() -> None:
     pieces = Network(("a", "b", "c", "d", "e"), ((1,), (0,), (3,), (2,), ()))
-    with pytest.raises(NetworkError, match="stcd needs .* in 3 pieces .client 'c' cannot be reached from 'a'"):
+    with pytest.raises(
+        NetworkError, match="stcd needs .* in 3 pieces .client 'c' cannot be reached from 'a'"
+    ):
         STCD().check_network(pieces)
 
 
-@pytest.mark.parametrize(("combine", "clusters"), [("cluster", None), (None, [["c0", "c1"], ["c2", "c3", "c4"]])])
-def test_accelerated_tours_need_hops_for_the_longest_of_them(combine: str | None, clusters: Any) -> None:
+@pytest.mark.parametrize(
+    ("combine", "clusters"), [("cluster", None), (None, [["c0", "c1"], ["c2", "c3", "c4"]])]
+)
+def test_accelerated_tours_need_hops_for_the_longest_of_them(
+    combine: str | None, clusters: Any
+) -> None:
     path, longest = make_network("path", CLIENTS), 8 if clusters is None else 4
 
     def plan(hops: int) -> None:
         method = MTCD(
-            1 if clusters is None else 2, hops, 1, 0.1, None, combine, "tour", clusters, acceleration="anderson"
+            1 if clusters is None else 2,
+            hops,
+            1,
+            0.1,
+            None,
+            combine,
+            "tour",
+            clusters,
+            acceleration="anderson",
         )
         method.plan(10, 1, path, 0)
 
     plan(longest)
-    with pytest.raises(ConfigError, match=f"hops is {longest - 1}, but the longest tour of a cluster has {longest}"):
+    with pytest.raises(
+        ConfigError, match=f"hops is {longest - 1}, but the longest tour of a cluster has {longest}"
+    ):
         plan(longest - 1)
 
 
 def test_sealed_tours_keep_walk_depth_and_the_place_of_the_key() -> None:
     sealed = MTCD(walk="tour").sealed()
     assert (sealed.server, sealed.walk, sealed.depth) == (True, "tour", SealedTours().depth)
-    assert (STCD(walk="random-tour", depth=3).sealed().server, STCD(walk="tour", depth=3).sealed().depth) == (False, 3)
+    assert (
+        STCD(walk="random-tour", depth=3).sealed().server,
+        STCD(walk="tour", depth=3).sealed().depth,
+    ) == (False, 3)
     private = MTCD(walk="tour").sealed(DP(epsilon=2.0))
     assert isinstance(private, PrivateTours)
     assert (private.server, private.dp.epsilon) == (True, 2.0)
@@ -175,19 +225,31 @@ def test_sealed_tours_are_for_linear_models() -> None:
     assert with_privacy(method, mtcd.Privacy(mode="sealed"), split=False) == method.sealed()
     with pytest.raises(ConfigError, match="^privacy.mode: sealed is for ridge and logistic models"):
         with_privacy(method, mtcd.Privacy(mode="sealed"), split=True)
-    with pytest.raises(ConfigError, match="^privacy.dp, which needs privacy.mode: sealed, is for ridge"):
+    with pytest.raises(
+        ConfigError, match="^privacy.dp, which needs privacy.mode: sealed, is for ridge"
+    ):
         with_privacy(method, mtcd.Privacy(mode="sealed", dp=DP(epsilon=1.0)), split=True)
     assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=True) == SVFL().masked()
 
 
-@pytest.mark.parametrize("method", [SVFL(stepsize=0.1), MTCD(2, 3, stepsize=0.1), STCD(stepsize=0.1)])
-def test_every_party_has_a_transport_of_its_own_unless_numbers_travel_as_they_are(method: Method) -> None:
+@pytest.mark.parametrize(
+    "method", [SVFL(stepsize=0.1), MTCD(2, 3, stepsize=0.1), STCD(stepsize=0.1)]
+)
+def test_every_party_has_a_transport_of_its_own_unless_numbers_travel_as_they_are(
+    method: Method,
+) -> None:
     data = make_data(MODELS[0], 8, [1] * 3, seed=0)
     problem, path = MODELS[0].problem(data), make_network("path", data.clients)
-    plain, single = (one.parties(problem, path, 0) for one in (method, replace(method, transport="float32")))
+    plain, single = (
+        one.parties(problem, path, 0) for one in (method, replace(method, transport="float32"))
+    )
     everybody = [[*parties.clients, *filter(None, [parties.server])] for parties in (plain, single)]
     assert [party.transport for party in everybody[0]] == [None] * len(everybody[0])
-    assert len({id(party.transport) for party in everybody[1]}) == len(everybody[1]) == 3 + method.has_server
+    assert (
+        len({id(party.transport) for party in everybody[1]})
+        == len(everybody[1])
+        == 3 + method.has_server
+    )
     assert single.clients[1] is single.clients[1]
 
 
@@ -204,7 +266,10 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
 
 @pytest.mark.parametrize(
     ("method", "named"),
-    [(MTCD, ["features", "transport", "local_solver", "aggregation"]), (SVFL, ["transport", "aggregation"])],
+    [
+        (MTCD, ["features", "transport", "local_solver", "aggregation"]),
+        (SVFL, ["transport", "aggregation"]),
+    ],
 )
 def test_settings_that_came_later_are_given_by_name(method: type[Method], named: list[str]) -> None:
     parameters = signature(method).parameters.values()
@@ -213,7 +278,9 @@ def test_settings_that_came_later_are_given_by_name(method: type[Method], named:
 
 def test_settings_that_no_config_has_are_not_shown_at_their_defaults() -> None:
     shown = repr(MTCD())
-    assert "fusion_client=None, adaptive=False, transport='float64', local_solver='gradient'" in shown
+    assert (
+        "fusion_client=None, adaptive=False, transport='float64', local_solver='gradient'" in shown
+    )
     assert "first_pass" not in shown
     assert "features" not in shown
 

@@ -28,7 +28,9 @@ def iterates(case: Case, method: Method, count: int) -> list[list[np.ndarray]]:
     return [[theta.copy() for theta in parties.parameters()] for _ in moments]
 
 
-def assert_same(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]], tolerance: float = 1e-10) -> None:
+def assert_same(
+    ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]], tolerance: float = 1e-10
+) -> None:
     assert len(ours) == len(theirs)
     for here, there in zip(ours, theirs, strict=True):
         for a, b in zip(here, there, strict=True):
@@ -48,7 +50,9 @@ def test_mtcd_follows_the_reference(data: st.DataObject) -> None:
 @settings(max_examples=60)
 def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int, walk: str) -> None:
     method = STCD(local_updates, 3e-3, walk=walk)
-    expected = reference.stcd(case.model.problem(case.data), case.network, method, case.seed, S=hops)
+    expected = reference.stcd(
+        case.model.problem(case.data), case.network, method, case.seed, S=hops
+    )
     assert_same(iterates(case, method, hops + 1)[-1:], [expected])
 
 
@@ -62,23 +66,37 @@ def test_svfl_follows_the_reference(case: Case, local_updates: int, batch: int |
 
 @given(cases(), st.integers(1, 4), st.sampled_from([None, 4]))
 @settings(max_examples=40)
-def test_mtcd_without_edges_and_a_token_each_is_svfl(case: Case, local_updates: int, batch: int | None) -> None:
+def test_mtcd_without_edges_and_a_token_each_is_svfl(
+    case: Case, local_updates: int, batch: int | None
+) -> None:
     alone = Case(case.data, case.model, make_network("empty", case.network.clients), case.seed)
     tokens = MTCD(
-        tokens=case.network.size, hops=1, local_updates=local_updates, stepsize=2e-3, batch=batch, combine="cluster"
+        tokens=case.network.size,
+        hops=1,
+        local_updates=local_updates,
+        stepsize=2e-3,
+        batch=batch,
+        combine="cluster",
     )
     server = SVFL(local_updates, 2e-3, batch)
     assert_same(iterates(alone, tokens, 8), iterates(alone, server, 8), tolerance=1e-12)
 
 
 @given(
-    cases(connected=True), st.integers(1, 4), st.integers(1, 40), st.sampled_from(["average", "cluster", "visitors"])
+    cases(connected=True),
+    st.integers(1, 4),
+    st.integers(1, 40),
+    st.sampled_from(["average", "cluster", "visitors"]),
 )
 @settings(max_examples=40)
-def test_one_token_with_one_long_roam_is_stcd(case: Case, local_updates: int, hops: int, combine: str) -> None:
+def test_one_token_with_one_long_roam_is_stcd(
+    case: Case, local_updates: int, hops: int, combine: str
+) -> None:
     one = MTCD(tokens=1, hops=hops, local_updates=local_updates, stepsize=2e-3, combine=combine)
     after_one_sync = iterates(case, one, 2)[-1:]
-    assert_same(after_one_sync, iterates(case, STCD(local_updates, 2e-3), hops + 1)[-1:], tolerance=0)
+    assert_same(
+        after_one_sync, iterates(case, STCD(local_updates, 2e-3), hops + 1)[-1:], tolerance=0
+    )
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{m.kind}-{m.l1}-{m.l2}-{m.intercept}")
@@ -104,7 +122,9 @@ print(hashlib.sha256(run.coefficients.tobytes()).hexdigest(), run.ledger)
 
 def test_same_seed_same_run_across_processes() -> None:
     printed = [
-        subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+        ).stdout
         for _ in range(2)
     ]
     assert printed[0] == printed[1] != ""
@@ -114,7 +134,9 @@ def test_tokens_start_where_they_are_told_and_only_there() -> None:
     model = MODELS[0]
     data = make_data(model, 10, [1, 1, 1, 1], seed=0)
     network = make_network("path", data.clients)
-    method = MTCD(tokens=2, hops=3, stepsize=1e-3, start=["c0", {"c2": 1.0, "c3": 3.0}], combine="average")
+    method = MTCD(
+        tokens=2, hops=3, stepsize=1e-3, start=["c0", {"c2": 1.0, "c3": 3.0}], combine="average"
+    )
     starts = [method.parties(model.problem(data), network, seed).opening[1:] for seed in range(400)]
     first = {messages[0].to for messages in starts}
     second = np.bincount([messages[1].to for messages in starts], minlength=4) / 400
@@ -140,7 +162,9 @@ def networks_in_two() -> Network:
 def test_stcd_refuses_a_network_in_pieces_and_names_a_client_it_cannot_reach() -> None:
     model = MODELS[0]
     data = make_data(model, 10, [1, 1, 1], seed=0)
-    with pytest.raises(NetworkError, match="connected.*2 pieces .client 'c2' cannot be reached from 'c0'"):
+    with pytest.raises(
+        NetworkError, match="connected.*2 pieces .client 'c2' cannot be reached from 'c0'"
+    ):
         STCD(1, 1e-3).parties(model.problem(data), networks_in_two(), 0)
     MTCD(hops=2, stepsize=1e-3, clusters="auto").parties(model.problem(data), networks_in_two(), 0)
 
@@ -204,7 +228,9 @@ def test_methods_say_what_they_are(method: Method, said: str) -> None:
     assert method.describe() == said
 
 
-@pytest.mark.parametrize("clusters", [["c0", "c1"], [["c0"], "c1"], [0, 1], "none", 3, {"c0": ["c1"]}])
+@pytest.mark.parametrize(
+    "clusters", [["c0", "c1"], [["c0"], "c1"], [0, 1], "none", 3, {"c0": ["c1"]}]
+)
 def test_clusters_are_lists_of_lists_or_chosen_here(clusters: object) -> None:
     with pytest.raises(ConfigError, match="'auto' or a list of lists of clients"):
         MTCD(hops=3, clusters=clusters)

@@ -11,9 +11,26 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from mtcd.core.errors import ConfigError, DataError
-from mtcd.models.metrics import METRICS, Metric, Outputs, all_metrics, chosen_metrics, class_numbers, find_metrics
+from mtcd.models.metrics import (
+    METRICS,
+    Metric,
+    Outputs,
+    all_metrics,
+    chosen_metrics,
+    class_numbers,
+    find_metrics,
+)
 
-NAMES = ["accuracy", "auc", "average_precision", "balanced_accuracy", "brier", "f1", "ks", "log_loss"]
+NAMES = [
+    "accuracy",
+    "auc",
+    "average_precision",
+    "balanced_accuracy",
+    "brier",
+    "f1",
+    "ks",
+    "log_loss",
+]
 NAMES += ["mae", "r2", "rmse"]
 Z = st.lists(st.integers(-6, 6).map(lambda z: z / 2), min_size=2, max_size=40)  # with ties
 
@@ -67,7 +84,9 @@ def test_several_classes_against_scikit_learn(seed: int, classes: int, samples: 
     z = rng.integers(-2, 3, (samples, classes)).astype(float)
     y = np.append(np.arange(classes), rng.integers(0, classes, samples - classes))
     y, predicted, p = y.astype(int), z.argmax(axis=1), softmax(z)
-    got = all_metrics(classes, True).of(Outputs(y, predicted, z, tuple("abcdef"[:classes]), softmax))
+    got = all_metrics(classes, True).of(
+        Outputs(y, predicted, z, tuple("abcdef"[:classes]), softmax)
+    )
     hot = np.eye(classes)[y]
     assert got == pytest.approx(
         {
@@ -108,7 +127,11 @@ def test_one_class_only_is_nan_where_nothing_is_defined(labels: list[int]) -> No
     z = np.array([-1.0, 0.5, 2.0])
     outputs = Outputs(np.array(labels), (z > 0).astype(float), z, (0.0, 1.0), sigmoid)
     got = all_metrics(2, True).of(outputs)
-    assert {name for name, value in got.items() if math.isnan(value)} == {"auc", "average_precision", "ks"}
+    assert {name for name, value in got.items() if math.isnan(value)} == {
+        "auc",
+        "average_precision",
+        "ks",
+    }
     assert got["accuracy"] == got["balanced_accuracy"] == np.mean(np.array(labels) == (z > 0))
     assert got["log_loss"] == pytest.approx(sk.log_loss(labels, sigmoid(z)[:, 1], labels=[0, 1]))
     assert set(find_metrics(["auc", "f1"], 2, True).measured("test", outputs)) == {"test_f1"}
@@ -156,7 +179,9 @@ def test_defaults_by_model() -> None:
 
 def test_class_numbers_name_a_label_that_was_never_trained_on() -> None:
     assert class_numbers(np.array(["b", "a", "b"]), ("a", "b", "c")).tolist() == [1, 0, 1]
-    with pytest.raises(DataError, match="label 'd' is of a class that no training sample has: the classes are a, b"):
+    with pytest.raises(
+        DataError, match="label 'd' is of a class that no training sample has: the classes are a, b"
+    ):
         class_numbers(np.array(["b", "d"]), ("a", "b"))
 
 
@@ -170,6 +195,8 @@ def test_a_metric_of_ones_own_by_name() -> None:
     METRICS.register("errors", Errors)
     try:
         outputs = Outputs(np.array([0, 1, 1]), np.array([0, 0, 0]), np.zeros(3), (0.0, 1.0))
-        assert find_metrics(["errors"], 2, False).measured("train", outputs) == {"train_errors": 2.0}
+        assert find_metrics(["errors"], 2, False).measured("train", outputs) == {
+            "train_errors": 2.0
+        }
     finally:
         METRICS._classes.pop("errors")

@@ -15,7 +15,11 @@ from mtcd.models.trees.problem import AdditiveProblem
 
 pytest.importorskip("torch")
 
-FAMILIES = {"bank": {"kind": "trees", **SETTINGS}, "insurer": "linear", "lab": {"kind": "net", "hidden": [4]}}
+FAMILIES = {
+    "bank": {"kind": "trees", **SETTINGS},
+    "insurer": "linear",
+    "lab": {"kind": "net", "hidden": [4]},
+}
 
 
 def three(kind: str = "values", n: int = 120) -> tuple[Any, mtcd.VerticalData]:
@@ -37,7 +41,9 @@ def test_the_token_is_the_sum_of_what_all_families_say(method: Any, loss: str, k
             seen.append((moment.measurement.objective, moment.parameters, moment.model))
 
     model = mtcd.Mixed(loss, FAMILIES)
-    run = mtcd.train(data, model, "complete", method, mtcd.Stop(iterations=9), metrics=(), callbacks=[Seen()])
+    run = mtcd.train(
+        data, model, "complete", method, mtcd.Stop(iterations=9), metrics=(), callbacks=[Seen()]
+    )
     problem = AdditiveProblem.of(model, data, 0)
     for objective, parameters, model_so_far in seen:
         assert problem.evaluate(parameters) == pytest.approx(objective, rel=1e-9)
@@ -71,7 +77,12 @@ def test_a_saved_mixed_run_predicts_the_same_and_resumes(tmp_path: Path) -> None
 
     def train(hops: int, **more: Any) -> mtcd.Run:
         return mtcd.train(
-            data, mtcd.Mixed("logistic", FAMILIES), "path", mtcd.STCD(), mtcd.Stop(iterations=hops), **more
+            data,
+            mtcd.Mixed("logistic", FAMILIES),
+            "path",
+            mtcd.STCD(),
+            mtcd.Stop(iterations=hops),
+            **more,
         )
 
     train(4, checkpoint=tmp_path / "run")
@@ -86,12 +97,24 @@ def test_a_saved_mixed_run_predicts_the_same_and_resumes(tmp_path: Path) -> None
     ("given", "said"),
     [
         ({"loss": "poisson", "parties": FAMILIES}, "poisson is for trees alone.*insurer"),
-        ({"loss": "squared", "parties": {**FAMILIES, "lab": "forest"}}, "no family is called 'forest'"),
-        ({"loss": "squared", "parties": {"bank": {"kind": "trees", "dept": 3}}}, "no setting 'dept'.*'depth'"),
+        (
+            {"loss": "squared", "parties": {**FAMILIES, "lab": "forest"}},
+            "no family is called 'forest'",
+        ),
+        (
+            {"loss": "squared", "parties": {"bank": {"kind": "trees", "dept": 3}}},
+            "no setting 'dept'.*'depth'",
+        ),
         ({"loss": "squared", "parties": {"bank": 3}}, "the family of 'bank' must be a name"),
         ({"loss": "squared", "parties": {}}, "name at least one party"),
-        ({"loss": "squared", "parties": {"lab": {"kind": "net", "hidden": 3}}}, "hidden must be a list"),
-        ({"loss": "squared", "parties": {"lab": {"kind": "net", "hidden": [0]}}}, "hidden must be 1 or more"),
+        (
+            {"loss": "squared", "parties": {"lab": {"kind": "net", "hidden": 3}}},
+            "hidden must be a list",
+        ),
+        (
+            {"loss": "squared", "parties": {"lab": {"kind": "net", "hidden": [0]}}},
+            "hidden must be 1 or more",
+        ),
     ],
 )
 def test_families_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
@@ -103,9 +126,16 @@ def test_parties_and_methods_that_do_not_fit_are_refused() -> None:
     _, data = three()
     stop = mtcd.Stop(iterations=3)
     with pytest.raises(ConfigError, match="no family for 'lab'"):
-        mtcd.train(data, mtcd.Mixed("squared", {"bank": "trees", "insurer": "linear"}), method=mtcd.STCD(), stop=stop)
+        mtcd.train(
+            data,
+            mtcd.Mixed("squared", {"bank": "trees", "insurer": "linear"}),
+            method=mtcd.STCD(),
+            stop=stop,
+        )
     with pytest.raises(ConfigError, match="names 'bnak', which is no party; did you mean 'bank'"):
-        mtcd.train(data, mtcd.Mixed("squared", {"bnak": "trees"}, "linear"), method=mtcd.STCD(), stop=stop)
+        mtcd.train(
+            data, mtcd.Mixed("squared", {"bnak": "trees"}, "linear"), method=mtcd.STCD(), stop=stop
+        )
     with pytest.raises(ConfigError, match="copies cannot be averaged"):
         mtcd.train(data, mtcd.Mixed("squared", FAMILIES), method=mtcd.MTCD(tokens=2), stop=stop)
     X, y = samples("values", 40)
@@ -122,5 +152,7 @@ def test_a_sample_of_weight_two_is_two_samples_also_when_columns_are_scaled(fami
     model = mtcd.Mixed("squared", {"client_0": family}, default="linear")
     weighted = trained(mtcd.split(X, y, 2, weights=weights.astype(float)), model, 8)
     copied = trained(mtcd.split(np.repeat(X, weights, axis=0), np.repeat(y, weights), 2), model, 8)
-    np.testing.assert_allclose(weighted.parts["client_1"].scale.means, np.repeat(X, weights, axis=0).mean(axis=0)[3:])
+    np.testing.assert_allclose(
+        weighted.parts["client_1"].scale.means, np.repeat(X, weights, axis=0).mean(axis=0)[3:]
+    )
     np.testing.assert_allclose(weighted.decision(X), copied.decision(X), rtol=1e-6, atol=1e-8)

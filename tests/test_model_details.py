@@ -13,12 +13,15 @@ LABELS = np.arange(15) % 2
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(("kind", "weighted"), [("ridge", False), ("logistic", False), ("logistic", True)])
+@pytest.mark.parametrize(
+    ("kind", "weighted"), [("ridge", False), ("logistic", False), ("logistic", True)]
+)
 def test_the_survey_of_a_block(kind: str, weighted: bool, sparse: bool) -> None:
     weights = np.linspace(0.5, 2.0, 15) if weighted else None
     data = mtcd.split(sp.csr_array(X) if sparse else X, LABELS, {"a": range(4)}, weights=weights)
     problem = mtcd.Glm(kind, l2=0.7).problem(data)
-    relative = np.ones(15) if weights is None else weights / weights.max()  # the largest weight is in the curvature
+    # the largest weight is in the curvature
+    relative = np.ones(15) if weights is None else weights / weights.max()
     scaled = X * np.sqrt(relative)[:, None]
     norm, squares = np.linalg.norm(scaled, 2) ** 2, np.linalg.norm(scaled) ** 2
     found = problem.client(0).survey()
@@ -28,7 +31,9 @@ def test_the_survey_of_a_block(kind: str, weighted: bool, sparse: bool) -> None:
 
 
 def test_the_survey_of_a_block_of_zeros() -> None:
-    problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(np.zeros((3, 2)), np.arange(3), {"a": [0], "b": [1]}))
+    problem = mtcd.Glm("ridge", l2=0.7).problem(
+        mtcd.split(np.zeros((3, 2)), np.arange(3), {"a": [0], "b": [1]})
+    )
     assert problem.client(1).survey().tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
 
 
@@ -37,7 +42,9 @@ def test_many_steps_on_few_samples_are_as_many_single_ones(samples: int) -> None
     """Of a block that is wider than tall, of samples that are multiples of one."""
     row = np.random.default_rng(samples).standard_normal(5)
     block = np.outer(np.arange(1.0, samples + 1), row)
-    client = mtcd.Glm("ridge", l2=0.3).problem(mtcd.split(block, np.arange(samples) + 1.0, 1)).client(0)
+    client = (
+        mtcd.Glm("ridge", l2=0.3).problem(mtcd.split(block, np.arange(samples) + 1.0, 1)).client(0)
+    )
     eta = 0.5 / client.smoothness
     together, alone = np.zeros(samples), np.zeros(samples)
     theta = client.local_update(np.ones(5), together, LocalUpdates(4, eta))

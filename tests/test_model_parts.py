@@ -1,4 +1,5 @@
-"""A linear model with random parameters: decisions, predictions, coefficients, metrics, by plain linear algebra."""
+"""A linear model with random parameters: decisions, predictions, coefficients, metrics, by plain
+linear algebra."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,18 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.trained import linear_columns
 from mtcd.models.metrics import find_metrics
 from mtcd.models.predicted import class_name, true_labels
-from untrained import CLASSES, CLIENTS, LABELS, MODELS, PLACES, SCALING, X, data_of, decision_of, trained
+from untrained import (
+    CLASSES,
+    CLIENTS,
+    LABELS,
+    MODELS,
+    PLACES,
+    SCALING,
+    X,
+    data_of,
+    decision_of,
+    trained,
+)
 
 
 @pytest.mark.parametrize("scaling", [None, SCALING], ids=["plain", "scaled"])
@@ -60,13 +72,18 @@ def test_predictions_with_probabilities_or_scores(model: Glm) -> None:
     shares = softmax(z, axis=1) if z.ndim == 2 else np.column_stack([expit(-z), expit(z)])
     np.testing.assert_allclose(ours.predict_proba(X), shares, rtol=1e-10)
     assert list(columns) == ["prediction", *(f"p_{name}" for name in names)]
-    np.testing.assert_allclose(np.column_stack([columns[f"p_{name}"] for name in names]), shares, rtol=1e-10)
+    np.testing.assert_allclose(
+        np.column_stack([columns[f"p_{name}"] for name in names]), shares, rtol=1e-10
+    )
 
 
 def test_a_trained_model_says_what_it_is() -> None:
     assert repr(trained(Glm("ridge"))[0]) == "TrainedModel(ridge, 6 columns of 3 client(s))"
     ours, _ = trained(Glm("multinomial", intercept=True), SCALING)
-    assert repr(ours) == "TrainedModel(multinomial, 6 columns of 3 client(s), 4 classes, intercept, standardised)"
+    assert (
+        repr(ours)
+        == "TrainedModel(multinomial, 6 columns of 3 client(s), 4 classes, intercept, standardised)"
+    )
 
 
 @pytest.mark.parametrize("given", [X[:, :5], X[0], X.reshape(7, 3, 2), X.reshape(7, 6, 1), X.T])
@@ -80,7 +97,9 @@ def test_sparse_samples_and_samples_that_are_no_numbers() -> None:
     ours, thetas = trained(Glm("ridge"))
     blocks = ours.blocks_of(sp.csr_array(X))
     assert all(sp.issparse(block) for block in blocks)
-    np.testing.assert_allclose(ours.decision(sp.csr_array(X)), decision_of(Glm("ridge"), thetas, None))
+    np.testing.assert_allclose(
+        ours.decision(sp.csr_array(X)), decision_of(Glm("ridge"), thetas, None)
+    )
     with pytest.raises(DataError, match="not a matrix of numbers"):
         ours.decision("a text")
     broken = X.copy()
@@ -141,7 +160,9 @@ def test_coefficients_of_columns_as_given() -> None:
         ([2.5, 2.5], (), [2.5, 2.5]),
     ],
 )
-def test_labels_of_new_samples_become_numbers(y: list[Any], classes: tuple[Any, ...], expected: list[float]) -> None:
+def test_labels_of_new_samples_become_numbers(
+    y: list[Any], classes: tuple[Any, ...], expected: list[float]
+) -> None:
     assert true_labels(y, classes, 2).tolist() == expected
 
 
@@ -153,7 +174,9 @@ def test_labels_that_do_not_fit_the_samples_or_the_model_are_refused() -> None:
         true_labels(["p", "q"], (), 2)
 
 
-def test_metrics_of_training_come_from_the_aggregate_and_those_of_a_test_from_the_parameters() -> None:
+def test_metrics_of_training_come_from_the_aggregate_and_those_of_a_test_from_the_parameters() -> (
+    None
+):
     z, labels = np.array([1.0, -1.0, 2.0]), np.array([1, 1, 1])
     blocks = [np.array([[1.0, 2.0], [-1.0, 0.0]]), np.array([[1.0], [-3.0]])]
     loss, metrics = Glm("logistic").loss, find_metrics(["accuracy"], 2, True)
@@ -167,7 +190,10 @@ def test_metrics_of_training_come_from_the_aggregate_and_those_of_a_test_from_th
     assert evaluation.measured(z, parameters) == {"train_accuracy": pytest.approx(2 / 3)}
     assert not calls
     tested = replace(evaluation, test=TestSet(blocks, np.array([0, 0])))
-    assert tested.measured(z, parameters) == {"train_accuracy": pytest.approx(2 / 3), "test_accuracy": 1.0}
+    assert tested.measured(z, parameters) == {
+        "train_accuracy": pytest.approx(2 / 3),
+        "test_accuracy": 1.0,
+    }
     assert replace(tested, metrics=find_metrics([], 2, True)).measured(z, parameters) == {}
     assert len(calls) == 1
 
@@ -176,5 +202,7 @@ def test_labels_as_metrics_use_them() -> None:
     assert known_labels(np.array(["q", "p", "q"]), ("p", "q")).tolist() == [1, 0, 1]
     values = known_labels(np.array([3, 4]), ())
     assert (values.tolist(), values.dtype) == ([3.0, 4.0], float)
-    outputs = [linear_outputs(Glm(kind).loss, (), values, np.zeros(2)) for kind in ("ridge", "logistic")]
+    outputs = [
+        linear_outputs(Glm(kind).loss, (), values, np.zeros(2)) for kind in ("ridge", "logistic")
+    ]
     assert [one.has_probabilities for one in outputs] == [False, True]

@@ -1,4 +1,5 @@
-"""Mutation tests, on a small project of their own: what is changed, which tests are asked, and what becomes of it."""
+"""Mutation tests, on a small project of their own: what is changed, which tests are asked, and what
+becomes of it."""
 
 import json
 import os
@@ -94,10 +95,17 @@ def project(tmp_path: Path) -> Path:
 def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=project, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["callers"] == [f"tests/test_small.py::test_{name}" for name in ("default", "half", "many")]
+    assert found["callers"] == [
+        f"tests/test_small.py::test_{name}" for name in ("default", "half", "many")
+    ]
     assert found["found"] == {
         "same": "passed",
         "another result": "failed",
@@ -112,7 +120,9 @@ def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> No
     assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
 
 
-def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(project: Path) -> None:
+def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(
+    project: Path,
+) -> None:
     def results() -> Results:
         return Results(project / "results.jsonl", project / "tests")
 
@@ -127,7 +137,9 @@ def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests
     assert known(10.0) == [True, False, False]
 
 
-def test_the_report_shows_survivors_and_a_score_per_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_shows_survivors_and_a_score_per_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     row = {"place": "a.py:3", "how": "passed", "diff": "- x\n+ y"}
     report([row | {"package": "model", "killed": killed} for killed in (True, True, False)])
     shown = capsys.readouterr().out
@@ -135,7 +147,9 @@ def test_the_report_shows_survivors_and_a_score_per_package(capsys: pytest.Captu
     assert ["model", "2", "3", "66.7%"] in [line.split() for line in shown.splitlines()]
 
 
-def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(project: Path) -> None:
+def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
+    project: Path,
+) -> None:
     pytest.importorskip("cosmic_ray")
     from benchmarks.mutants.mutations import mutations_of
 
@@ -148,7 +162,10 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
         (7, "NumberReplacer", "half"),
         (7, "ReplaceBinaryOperator_Div_Mul", "half"),
     }
-    (marked,) = {one.line for one in mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py", True)}
+    (marked,) = {
+        one.line
+        for one in mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py", True)
+    }
     assert "no mutants: for the test" in SOURCE.splitlines()[marked - 1]
     (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
     assert division.diff(project) == "-    return x / 2\n+    return x * 2"

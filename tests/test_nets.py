@@ -1,4 +1,5 @@
-"""The built-in networks: shapes, sizes, that all of them learns, and what they must not depend on."""
+"""The built-in networks: shapes, sizes, that all of them learns, and what they must not depend
+on."""
 
 import inspect
 from collections.abc import Iterator
@@ -43,7 +44,9 @@ def test_resnet18_halves_the_picture_three_times() -> None:
     with torch.no_grad():
         net(torch.randn(1, 3, 32, 32))
     blocks = sizes[3:-3]
-    assert blocks == [(c, s, s) for c, s in ((64, 32), (128, 16), (256, 8), (512, 4)) for _ in range(2)]
+    assert blocks == [
+        (c, s, s) for c, s in ((64, 32), (128, 16), (256, 8), (512, 4)) for _ in range(2)
+    ]
 
 
 @pytest.mark.parametrize("size", [(16, 16), (32, 16), (16, 32), (32, 32)])
@@ -69,7 +72,9 @@ def test_mvcnn_has_four_convolutions_and_is_no_larger_for_more_views() -> None:
 def test_mvcnn_halves_the_picture_four_times_and_ends_in_a_grid() -> None:
     net, sizes = mvcnn((2, 48, 32), width=5), []
     for layer in net.one_view:
-        layer.register_forward_hook(lambda layer, given, out: sizes.append((type(layer).__name__, *out.shape)))
+        layer.register_forward_hook(
+            lambda layer, given, out: sizes.append((type(layer).__name__, *out.shape))
+        )
     net(torch.randn(3, 2, 48, 32))
     assert [size for name, *size in sizes if name == "Conv2d"] == [
         [6, 16, 48, 32],
@@ -77,14 +82,22 @@ def test_mvcnn_halves_the_picture_four_times_and_ends_in_a_grid() -> None:
         [6, 64, 12, 8],
         [6, 128, 6, 4],
     ]
-    assert sizes[-3:] == [("MaxPool2d", 6, 128, 3, 2), ("AdaptiveAvgPool2d", 6, 128, 4, 4), ("Flatten", 6, 2048)]
+    assert sizes[-3:] == [
+        ("MaxPool2d", 6, 128, 3, 2),
+        ("AdaptiveAvgPool2d", 6, 128, 4, 4),
+        ("Flatten", 6, 2048),
+    ]
 
 
 def test_widths_unless_given() -> None:
     assert mvcnn((1, 16, 16)).last.out_features == 64
     net = resnet18()
     assert (net[0].in_channels, net[-1].in_features, net[-1].out_features) == (3, 512, 16)
-    assert [(layer.in_features, layer.out_features) for layer in mlp((7,)) if hasattr(layer, "in_features")] == [
+    assert [
+        (layer.in_features, layer.out_features)
+        for layer in mlp((7,))
+        if hasattr(layer, "in_features")
+    ] == [
         (7, 64),
         (64, 16),
     ]
@@ -114,7 +127,9 @@ def test_mvcnn_does_not_depend_on_the_order_of_views(training: bool) -> None:
     net = mvcnn((4, 32, 32)).train(training)
     pictures = torch.randn(3, 4, 32, 32)
     with torch.no_grad():
-        torch.testing.assert_close(net(pictures[:, [2, 0, 3, 1]]), net(pictures), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            net(pictures[:, [2, 0, 3, 1]]), net(pictures), rtol=1e-4, atol=1e-5
+        )
         assert (net(pictures[:, [0, 0, 0, 0]]) - net(pictures)).abs().max() > 1e-3
 
 
@@ -122,7 +137,9 @@ def test_mvcnn_does_not_depend_on_the_order_of_views(training: bool) -> None:
 def test_every_parameter_is_reached_by_the_gradient(name: str) -> None:
     net = NETS[name](shape=SHAPES[name])
     head = mlp_head(width=net(torch.randn(4, *SHAPES[name])).shape[1], outputs=3)
-    loss = torch.nn.functional.cross_entropy(head(net(torch.randn(6, *SHAPES[name]))), torch.tensor([0, 1, 2, 0, 1, 2]))
+    loss = torch.nn.functional.cross_entropy(
+        head(net(torch.randn(6, *SHAPES[name]))), torch.tensor([0, 1, 2, 0, 1, 2])
+    )
     loss.backward()
     for part in (net, head):
         for where, weights in part.named_parameters():
@@ -136,7 +153,9 @@ def test_plain_sgd_learns(name: str) -> None:
     samples = torch.randn(32, *SHAPES[name])
     labels = torch.arange(32) % 2
     samples.flatten(1)[labels == 1, : max(3, samples[0].numel() // 8)] += 1.0
-    net = torch.nn.Sequential(NETS[name](shape=SHAPES[name]), linear(64 if name == "mvcnn" else 16, 2))
+    net = torch.nn.Sequential(
+        NETS[name](shape=SHAPES[name]), linear(64 if name == "mvcnn" else 16, 2)
+    )
     descent = torch.optim.SGD(net.parameters(), lr=1e-3 if name == "mvcnn" else 0.1)
     losses = []
     for _ in range(30):
@@ -168,11 +187,14 @@ def test_the_linear_fusion_is_a_matrix_and_a_shift() -> None:
 
 
 @pytest.mark.parametrize(
-    ("makers", "known"), [(NETS, {"shape", "client", "index", "clients"}), (FUSIONS, {"width", "outputs"})]
+    ("makers", "known"),
+    [(NETS, {"shape", "client", "index", "clients"}), (FUSIONS, {"width", "outputs"})],
 )
 def test_makers_need_only_what_they_are_given(makers: Any, known: set[str]) -> None:
     for make in makers.values():
-        needed = {name for name, p in inspect.signature(make).parameters.items() if p.default is p.empty}
+        needed = {
+            name for name, p in inspect.signature(make).parameters.items() if p.default is p.empty
+        }
         assert needed <= known
 
 

@@ -24,12 +24,19 @@ def test_a_network_prints_as_its_first_clients_and_its_counts() -> None:
     path = make_network("path", NAMES)
     assert repr(path) == "Network(6 client(s): ann, bob, cleo, dan and 2 more; 5 edges)"
     changing = with_changes(path, [Change(5, leave=["ann"]), Change(9, join=["ann"])])
-    assert repr(changing) == "Network(6 client(s): ann, bob, cleo, dan and 2 more; 5 edges, 2 change(s))"
+    assert (
+        repr(changing)
+        == "Network(6 client(s): ann, bob, cleo, dan and 2 more; 5 edges, 2 change(s))"
+    )
 
 
 def test_changes_are_told_one_by_one_in_order() -> None:
     path = make_network("path", NAMES)
-    changes = [Change(9000, leave=["bob"], join=["ann"]), Change(5000, leave=["eve", "fay"]), Change(7000)]
+    changes = [
+        Change(9000, leave=["bob"], join=["ann"]),
+        Change(5000, leave=["eve", "fay"]),
+        Change(7000),
+    ]
     assert describe_changes(with_changes(path, changes)) == [
         "absent from the start: ann",
         "at iteration 5,000 eve, fay leave",
@@ -61,9 +68,11 @@ def test_the_kind_of_a_network_is_recognised(kind: str, clients: int, found: str
         (4, [(0, 1), (1, 2), (1, 3)]),  # a star around another client
         (4, [(0, 2), (2, 1), (1, 3)]),  # a path in another order
         (6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]),  # as many links as a cycle
-        (6, [(0, 1), (0, 2), (2, 3), (2, 4), (4, 5), (1, 3), (1, 5)]),  # as many as a grid of three rows
+        # as many as a grid of three rows
+        (6, [(0, 1), (0, 2), (2, 3), (2, 4), (4, 5), (1, 3), (1, 5)]),
         (6, [(0, 1), (0, 3), (0, 2)]),
-        (5, [(0, 1), (0, 2), (2, 3), (3, 4), (4, 1), (1, 3)]),  # two columns do not divide five clients
+        # two columns do not divide five clients
+        (5, [(0, 1), (0, 2), (2, 3), (3, 4), (4, 1), (1, 3)]),
     ],
 )
 def test_others_are_just_networks(clients: int, edges: list[tuple[int, int]]) -> None:
@@ -79,7 +88,13 @@ class Onwards(Walk):
 
 def test_a_walk_that_declares_nothing_is_no_tour_and_may_visit_its_whole_cluster() -> None:
     walk, inside = (Onwards(make_network("path", NAMES), within) for within in (None, [1, 2, 3]))
-    assert (walk.length, walk.repeats, walk.shared, walk.needs_start, walk.planned) == (None, False, False, False, None)
+    assert (walk.length, walk.repeats, walk.shared, walk.needs_start, walk.planned) == (
+        None,
+        False,
+        False,
+        False,
+        None,
+    )
     assert walk.cover(0) == 1
     assert [walk.covers(k) for k in range(6)] == [True] * 6
     assert [inside.covers(k) for k in range(6)] == [False, True, True, True, False, False]
@@ -104,7 +119,10 @@ def test_of_a_walk_without_theory_nothing_is_promised() -> None:
     facts = Nothing()
     assert facts.takes_links(0.1) is False
     chain = lazy_chain(make_network("path", NAMES))
-    assert [ChainFacts(lambda: chain, *every).takes_links(0.1) for every in ([], [True])] == [False, True]
+    assert [ChainFacts(lambda: chain, *every).takes_links(0.1) for every in ([], [True])] == [
+        False,
+        True,
+    ]
     assert facts.tour() is None
     assert (facts.hitting_time(), facts.hitting_work()) == (math.inf, 0.0)
 
@@ -120,7 +138,11 @@ def test_changes_are_at_iterations_from_0_on(iteration: float) -> None:
 
 def test_views_in_which_clients_are_apart_are_told() -> None:
     path = make_network("path", NAMES)
-    changes = [Change(1000, leave=["bob"]), Change(2000, leave=["dan"]), Change(3000, join=["bob", "dan"])]
+    changes = [
+        Change(1000, leave=["bob"]),
+        Change(2000, leave=["dan"]),
+        Change(3000, join=["bob", "dan"]),
+    ]
     assert in_pieces(path) == []
     assert in_pieces(with_changes(path, [Change(5, leave=["ann"])])) == []
     assert in_pieces(with_changes(path, changes)) == [
@@ -130,13 +152,19 @@ def test_views_in_which_clients_are_apart_are_told() -> None:
 
 
 def test_what_a_graph_says_and_a_network_does_not_is_noted() -> None:
-    plain, one_way, both_ways = nx.path_graph(3), nx.DiGraph([(0, 1), (2, 1)]), nx.DiGraph([(0, 1), (1, 0)])
+    plain, one_way, both_ways = (
+        nx.path_graph(3),
+        nx.DiGraph([(0, 1), (2, 1)]),
+        nx.DiGraph([(0, 1), (1, 0)]),
+    )
     weighted, alike = nx.Graph(), nx.Graph()
     weighted.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 3.0)])
     alike.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 2.0)])
     for graph in (plain, both_ways, alike):
         assert network_from_edges(graph, NAMES).notes == ()
-    (directions,), (weights,) = (network_from_edges(graph, NAMES).notes for graph in (one_way, weighted))
+    (directions,), (weights,) = (
+        network_from_edges(graph, NAMES).notes for graph in (one_way, weighted)
+    )
     assert "directions are ignored" in directions
     assert "weights, which walks do not use" in weights
     half = nx.Graph(alike)
@@ -155,4 +183,7 @@ def test_metropolis_weights_by_hand() -> None:
     network = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
     expected = [[1, 1, 1, 1], [1, 5 / 3, 4 / 3, 0], [1, 4 / 3, 5 / 3, 0], [1, 0, 0, 3]]
     assert metropolis_weights(network).toarray() == pytest.approx(np.array(expected) / 4)
-    assert metropolis_weights(make_network("empty", ["a", "b"])).toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert metropolis_weights(make_network("empty", ["a", "b"])).toarray().tolist() == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]

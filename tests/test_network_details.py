@@ -25,20 +25,25 @@ from mtcd.theory.visits import visit_probabilities
 
 def test_a_certain_visit_has_probability_1_whatever_the_rounding() -> None:
     tenths = [0.1] * 10
-    assert list(accumulate(tenths))[-1] != 1.0  # one after the other: newer Pythons round ``sum`` only once
+    # one after the other: newer Pythons round ``sum`` only once
+    assert list(accumulate(tenths))[-1] != 1.0
     assert tour_visits(list(range(10)), tenths, 10).tolist() == [1.0] * 10
 
 
 @pytest.mark.parametrize("clients", [31, 101])
 def test_clusters_are_cut_off_from_the_first_client_on(clients: int) -> None:
-    """By all eigenvectors, and by one of a sparse matrix: whatever sign it has, the same clusters."""
+    """By all eigenvectors, and by one of a sparse matrix: whatever sign it has, the same
+    clusters."""
     found = find_clusters(make_network("path", [f"c{k}" for k in range(clients)]), 3)
     assert found[0] == tuple(range(round(clients / 3)))
     assert [k for cluster in found for k in cluster] == list(range(clients))
 
 
-def test_the_least_eigenvalue_counts_where_it_is_just_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bipartite network of degree 8: 1 - |lambda_K| = 2/9. Its second eigenvalue is little below."""
+def test_the_least_eigenvalue_counts_where_it_is_just_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bipartite network of degree 8: 1 - |lambda_K| = 2/9. Its second eigenvalue is little
+    below."""
     half, shifts = 23, [2, 5, 6, 9, 10, 13, 17, 22]
     graph = nx.Graph([(k, half + (k + shift) % half) for shift in shifts for k in range(half)])
     P, share = lazy_chain(network_from_edges(graph, [f"c{k}" for k in range(2 * half)]))
@@ -50,7 +55,13 @@ def test_the_least_eigenvalue_counts_where_it_is_just_the_largest(monkeypatch: p
 
 def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
     bound = LoneGuarantee(
-        delta=3.0, pi_min=0.25, stepsize=0.1, mixing_time=7, local_updates=3, smoothness=20.0, block_smoothness=10.0
+        delta=3.0,
+        pi_min=0.25,
+        stepsize=0.1,
+        mixing_time=7,
+        local_updates=3,
+        smoothness=20.0,
+        block_smoothness=10.0,
     )
     for updates in (*range(1, 1000), 999_983):
         assert bound.updates(bound.constant / updates) == updates
@@ -64,10 +75,19 @@ def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ([Change(3, join=["b"]), Change(5, join=["b"])], "at iteration 5 client 'b' joins, but is present already"),
-        ([Change(3, leave=["b"]), Change(5, leave=["b"])], "at iteration 5 client 'b' leaves, but is absent"),
+        (
+            [Change(3, join=["b"]), Change(5, join=["b"])],
+            "at iteration 5 client 'b' joins, but is present already",
+        ),
+        (
+            [Change(3, leave=["b"]), Change(5, leave=["b"])],
+            "at iteration 5 client 'b' leaves, but is absent",
+        ),
         ([Change(3, leave=["b"], join=["b"])], "at iteration 3 client 'b' is named twice"),
-        ([Change(3, leave=["a"]), Change(4, leave=["b", "c"])], "from iteration 4 on all clients are absent"),
+        (
+            [Change(3, leave=["a"]), Change(4, leave=["b", "c"])],
+            "from iteration 4 on all clients are absent",
+        ),
     ],
 )
 def test_changes_that_cannot_be_are_refused(changes: list[Change], says: str) -> None:
@@ -82,9 +102,9 @@ def test_a_grid_has_rows_that_clients_fill(rows: int) -> None:
     with pytest.raises(NetworkError, match="choose rows from 1, 2, 3"):
         make_network("grid", names, rows=rows)
     for fitting in (1, 2, 3, 6):
-        assert make_network("grid", names, rows=fitting).edges == (fitting - 1) * 6 // fitting + fitting * (
-            6 // fitting - 1
-        )
+        assert make_network("grid", names, rows=fitting).edges == (
+            fitting - 1
+        ) * 6 // fitting + fitting * (6 // fitting - 1)
 
 
 @pytest.mark.parametrize("clients", [1, 2, 50])
@@ -99,9 +119,16 @@ def test_a_usual_radius_is_proposed_where_none_is_given(clients: int) -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "count", "shares"),
-    [([30, 10], 4, [3, 1]), ([5, 5, 5], 7, [3, 2, 2]), ([1, 9, 4], 6, [1, 3, 2]), ([2, 7], 2, [1, 1])],
+    [
+        ([30, 10], 4, [3, 1]),
+        ([5, 5, 5], 7, [3, 2, 2]),
+        ([1, 9, 4], 6, [1, 3, 2]),
+        ([2, 7], 2, [1, 1]),
+    ],
 )
-def test_clusters_are_dealt_to_the_fullest_part(sizes: list[int], count: int, shares: list[int]) -> None:
+def test_clusters_are_dealt_to_the_fullest_part(
+    sizes: list[int], count: int, shares: list[int]
+) -> None:
     assert clusters._shares(sizes, count) == shares
 
 
@@ -119,7 +146,8 @@ def test_the_order_of_a_complete_part_is_not_computed(monkeypatch: pytest.Monkey
 def test_a_diameter_is_exact_if_there_was_time_for_it(
     sweeps: int, exact: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ring of seven and one of three that share a client: none is as far apart as twice the way to the middle."""
+    """A ring of seven and one of three that share a client: none is as far apart as twice the way
+    to the middle."""
     graph = nx.compose(nx.cycle_graph(7), nx.Graph([(0, 7), (7, 8), (8, 0)]))
     network = network_from_edges(graph, [f"c{k}" for k in range(9)])
     assert diameter(network) == (nx.diameter(graph), True) == (4, True)
@@ -145,7 +173,12 @@ def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    L, found = laplacian(adjacency(make_network("path", [f"c{k}" for k in range(70)]))), np.linspace(-3, 2, 70)
+def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(
+    sign: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    L, found = (
+        laplacian(adjacency(make_network("path", [f"c{k}" for k in range(70)]))),
+        np.linspace(-3, 2, 70),
+    )
     monkeypatch.setattr(clusters, "fiedler_sparse", lambda _: (0.1, sign * found))
     assert clusters._fiedler(L).tolist() == found.tolist()

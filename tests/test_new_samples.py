@@ -28,14 +28,21 @@ def blocks_of(given: Any) -> list[np.ndarray]:
     trained = data(prepare="auto")
     assert trained.preparations is not None
     given = trained if isinstance(given, str) and given == "itself" else given
-    return [np.asarray(block) for block in prepared_blocks(trained.preparations, trained.clients, given)]
+    return [
+        np.asarray(block) for block in prepared_blocks(trained.preparations, trained.clients, given)
+    ]
 
 
-FORMS: dict[str, Callable[[], Any]] = {  # Polars starts threads: not before the forks of `make mutants`
+# Polars starts threads: not before the forks of `make mutants`
+FORMS: dict[str, Callable[[], Any]] = {
     "a matrix, in the order of the table": lambda: X,
     "lists": X.tolist,
     "a table": lambda: TABLE,
-    "a table per client": lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d"), "shop": TABLE},
+    "a table per client": lambda: {
+        "lab": TABLE.select("a", "c"),
+        "bank": TABLE.select("b", "d"),
+        "shop": TABLE,
+    },
     "vertical data with the columns as given": data,
     "the data itself": lambda: "itself",
     "vertical data prepared anew": lambda: data(prepare="auto"),
@@ -76,7 +83,8 @@ def test_one_table_cannot_stand_for_two_columns_of_one_name() -> None:
 def test_columns_of_a_prediction() -> None:
     two, three = np.array([0.5, -1.0]), np.array([[0.2, 0.3, 0.5]])
     assert list(predicted_columns(two, (), two, None)) == ["prediction"]
-    columns = predicted_columns(np.array([1.0, 0.0]), (0.0, 1.0), two, None)  # a model that gives no probabilities
+    # a model that gives no probabilities
+    columns = predicted_columns(np.array([1.0, 0.0]), (0.0, 1.0), two, None)
     np.testing.assert_array_equal(columns["score"], two)
     assert list(predicted_columns(np.array([2]), (0, 1, 2), three, None)) == ["prediction"]
     columns = predicted_columns(np.array([2]), (0.0, 1.5, "x"), three, three)

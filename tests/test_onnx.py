@@ -38,7 +38,9 @@ def computed(path: Path, **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]
     declared = {output.name: output.shape for output in session.get_outputs()}
     given = {name: np.asarray(value, dtype=np.float32) for name, value in inputs.items()}
     found = dict(zip(declared, session.run(None, given), strict=True))
-    assert {name: len(shape) for name, shape in declared.items()} == {name: out.ndim for name, out in found.items()}
+    assert {name: len(shape) for name, shape in declared.items()} == {
+        name: out.ndim for name, out in found.items()
+    }
     return found, about
 
 
@@ -49,7 +51,11 @@ def computed(path: Path, **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_a_linear_model(model: Glm, standardise: bool, tmp_path: Path) -> None:
     data = make_data(model, 30, [2, 3, 1], seed=4)
-    how = {"method": mtcd.MTCD(tokens=2, hops=4), "stop": mtcd.Stop(iterations=100), "standardise": standardise}
+    how = {
+        "method": mtcd.MTCD(tokens=2, hops=4),
+        "stop": mtcd.Stop(iterations=100),
+        "standardise": standardise,
+    }
     run = mtcd.train(data, model, "path", **how)
     assert run.export_onnx(tmp_path / "model.onnx") == [tmp_path / "model.onnx"]
     X = RNG.standard_normal((40, 6)).astype(np.float32)
@@ -68,7 +74,9 @@ def test_a_linear_model(model: Glm, standardise: bool, tmp_path: Path) -> None:
 def test_the_file_is_of_the_oldest_format_that_has_its_operators(tmp_path: Path) -> None:
     """So that older runtimes read it."""
     model = mtcd.Glm("ridge", l2=1.0)
-    run = mtcd.train(make_data(model, 10, [2, 1], seed=4), model, "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    run = mtcd.train(
+        make_data(model, 10, [2, 1], seed=4), model, "path", mtcd.STCD(), mtcd.Stop(iterations=3)
+    )
     run.export_onnx(tmp_path / "model.onnx")
     file = onnx.load(tmp_path / "model.onnx")
     assert file.ir_version == onnx.helper.find_min_ir_version_for(file.opset_import)
@@ -123,13 +131,16 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     frame = pl.DataFrame(RNG.standard_normal((40, 3)), schema=["a", "b", "y"], orient="row")
     frame.write_csv(tmp_path / "t.csv")
     (tmp_path / "c.yaml").write_text(
-        f"data: {{table: {tmp_path}/t.csv, label: y, clients: 2}}\nmodel: {{kind: ridge}}\nstop: {{iterations: 20}}\n"
+        f"data: {{table: {tmp_path}/t.csv, label: y, clients: 2}}\nmodel: {{kind: ridge}}\nstop: "
+        f"{{iterations: 20}}\n"
     )
     assert command("train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out"), "-q") == 0
     assert command("export", str(tmp_path / "out"), "--onnx", str(tmp_path / "m.onnx")) == 0
     assert str(tmp_path / "m.onnx") in capsys.readouterr().out
     found, about = computed(tmp_path / "m.onnx", X=frame.select("a", "b").to_numpy())
-    np.testing.assert_allclose(found["decision"], mtcd.load_run(tmp_path / "out").predict(frame), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        found["decision"], mtcd.load_run(tmp_path / "out").predict(frame), rtol=1e-5, atol=1e-5
+    )
     assert about["columns"] == ["a", "b"]
     assert command("export", str(tmp_path), "--onnx", str(tmp_path / "m.onnx")) == 2
     assert "not a run folder" in " ".join(capsys.readouterr().err.split())
@@ -140,9 +151,15 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.long
 def test_the_networks_of_all_parties_and_the_fusion(tmp_path: Path) -> None:
-    X, y = RNG.standard_normal((60, 5)).astype(np.float32), np.array(["no", "yes"])[RNG.integers(2, size=60)]
+    X, y = (
+        RNG.standard_normal((60, 5)).astype(np.float32),
+        np.array(["no", "yes"])[RNG.integers(2, size=60)],
+    )
     data = mtcd.VerticalDataset({"a": X[:, :2], "b": X[:, 2:]}, y)
-    nets = {"a": nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Dropout(0.5)), "b": nn.Linear(3, 2)}
+    nets = {
+        "a": nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Dropout(0.5)),
+        "b": nn.Linear(3, 2),
+    }
     method, stop = mtcd.SVFL(2, stepsize=0.1, batch=20), mtcd.Stop(epochs=2)
     run = mtcd.train(data, mtcd.SplitModel(nets, nn.Linear(5, 2)), method=method, stop=stop)
     files = run.export_onnx(tmp_path / "nets")
@@ -169,7 +186,9 @@ def test_the_networks_of_all_parties_and_the_fusion(tmp_path: Path) -> None:
 def test_files_are_called_like_the_clients_if_all_names_are_good_for_files(
     clients: list[str], names: list[str]
 ) -> None:
-    assert _file_names(clients) == {client: f"{name}.onnx" for client, name in zip(clients, names, strict=True)}
+    assert _file_names(clients) == {
+        client: f"{name}.onnx" for client, name in zip(clients, names, strict=True)
+    }
 
 
 @pytest.mark.parametrize("samples", [1, 3])
@@ -180,7 +199,9 @@ def test_the_fusion_gives_decision_probabilities_and_label(outputs: int, samples
     trained = TrainedSplit(nets, nn.Linear(2, outputs), "sum", (2, 2), classes, shapes)
     h = [torch.randn(samples, 2) for _ in nets]
     with torch.no_grad():
-        decision, probabilities, label = _Fused(trained, make_aggregation("sum", ["a", "b"], (2, 2)))(*h)
+        decision, probabilities, label = _Fused(
+            trained, make_aggregation("sum", ["a", "b"], (2, 2))
+        )(*h)
         np.testing.assert_allclose(decision, trained.fusion(h[0] + h[1]), rtol=1e-6)
     np.testing.assert_allclose(probabilities, class_probabilities(decision.numpy()), rtol=1e-5)
     assert np.array(classes)[label.numpy()].tolist() == trained.decided(decision).tolist()
@@ -207,7 +228,9 @@ def test_a_network_that_cannot_be_exported_is_told_and_values_have_no_classes(
     with pytest.raises(mtcd.MtcdError, match="network of client 'a/b' cannot be exported"):
         mtcd.train(data, odd, method=method, stop=stop).export_onnx(tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
-    model = mtcd.SplitModel({"a/b": nn.Linear(2, 2), "c": nn.Linear(2, 2)}, nn.Linear(2, 1), aggregation="mean")
+    model = mtcd.SplitModel(
+        {"a/b": nn.Linear(2, 2), "c": nn.Linear(2, 2)}, nn.Linear(2, 1), aggregation="mean"
+    )
     run = mtcd.train(data, model, method=method, stop=stop)
     capsys.readouterr()
     files = run.export_onnx(tmp_path / "nets")

@@ -1,4 +1,5 @@
-"""Optimal sync: the weights against another solver, the plain twin, the invariant, and that f never rises."""
+"""Optimal sync: the weights against another solver, the plain twin, the invariant, and that f never
+rises."""
 
 import itertools
 
@@ -36,12 +37,17 @@ def some_models(model: mtcd.Glm, tokens: int, seed: int) -> tuple[LinearProblem,
         ends.append(list(start))
         for k in (token % 4, (token + 1) % 4):
             client = problem.client(k)
-            ends[-1][k] = client.local_update(start[k], problem.aggregate(ends[-1]), LocalUpdates(5, 1e-2))
+            ends[-1][k] = client.local_update(
+                start[k], problem.aggregate(ends[-1]), LocalUpdates(5, 1e-2)
+            )
     return problem, start, ends
 
 
 def at(start: list, ends: list[list], w: np.ndarray) -> list:
-    return [theta + sum(w[i] * (end[k] - theta) for i, end in enumerate(ends)) for k, theta in enumerate(start)]
+    return [
+        theta + sum(w[i] * (end[k] - theta) for i, end in enumerate(ends))
+        for k, theta in enumerate(start)
+    ]
 
 
 def chosen(problem: LinearProblem, start: list, ends: list[list]) -> np.ndarray:
@@ -55,25 +61,37 @@ def test_the_weights_are_those_that_another_solver_finds(model: mtcd.Glm, tokens
     for seed in range(4):
         problem, start, ends = some_models(model, tokens, seed)
         found = problem.evaluate(at(start, ends, chosen(problem, start, ends)))
-        best = minimize(lambda w, p=problem, s=start, e=ends: p.evaluate(at(s, e, w)), np.zeros(tokens), tol=1e-12)
+        best = minimize(
+            lambda w, p=problem, s=start, e=ends: p.evaluate(at(s, e, w)),
+            np.zeros(tokens),
+            tol=1e-12,
+        )
         assert found == pytest.approx(best.fun, rel=1e-7)
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if model.l1], ids=lambda m: f"{m.kind}-{m.l1}")
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.l1], ids=lambda m: f"{m.kind}-{m.l1}"
+)
 def test_with_l1_they_are_the_best_of_the_bound(model: mtcd.Glm) -> None:
-    """Tokens 0 and 1 both visit client 1, so that weights go up to 1/2; the bound is evaluated on a fine grid."""
+    """Tokens 0 and 1 both visit client 1, so that weights go up to 1/2; the bound is evaluated on a
+    fine grid."""
     for seed in range(4):
         problem, start, ends = some_models(model, 2, seed)
         w = chosen(problem, start, ends)
         assert w.min() >= 0
         assert w.max() <= 0.5
         smooth = [mtcd.models.glm.penalty.Penalty(0.0, r.l2, r.free) for r in problem.penalties]
-        kinks = [sum(r.kink(t) for r, t in zip(problem.penalties, theta, strict=True)) for theta in (start, *ends)]
+        kinks = [
+            sum(r.kink(t) for r, t in zip(problem.penalties, theta, strict=True))
+            for theta in (start, *ends)
+        ]
 
         def bound(w, problem=problem, start=start, ends=ends, smooth=smooth, kinks=kinks) -> float:
             theta = at(start, ends, w)
             rest = sum(r.value(t) for r, t in zip(smooth, theta, strict=True))
-            linear = kinks[0] + sum(v * (kink - kinks[0]) for v, kink in zip(w, kinks[1:], strict=True))
+            linear = kinks[0] + sum(
+                v * (kink - kinks[0]) for v, kink in zip(w, kinks[1:], strict=True)
+            )
             return problem.fit.objective(problem.aggregate(theta), rest + linear)
 
         steps = np.linspace(0, 0.5, 41)
@@ -91,7 +109,9 @@ def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
     expected = reference.mtcd(problem, case.network, method, case.seed, T=5)
     parties = method.parties(problem, case.network, case.seed)
     for _, theta in zip(LocalEngine(parties, Ledger()).run(), expected, strict=False):
-        assert problem.evaluate(parties.parameters()) == pytest.approx(problem.evaluate(theta), rel=1e-4)
+        assert problem.evaluate(parties.parameters()) == pytest.approx(
+            problem.evaluate(theta), rel=1e-4
+        )
 
 
 @given(st.data())
@@ -114,7 +134,9 @@ def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.D
             else:
                 assert token.penalty == pytest.approx(penalty, abs=1e-9)
         message = waiting.pop(0)
-        outgoing = (parties.server if message.to == SERVER else parties.clients[message.to]).receive(message)
+        outgoing = (
+            parties.server if message.to == SERVER else parties.clients[message.to]
+        ).receive(message)
 
 
 @given(st.data(), st.sampled_from([1e-3, 3e-2, 1.0, 1e60, 1e200]))
@@ -140,7 +162,9 @@ def ridge() -> mtcd.data.vertical.VerticalData:
 
 
 def syncs(data: mtcd.data.vertical.VerticalData, method: MTCD, gap: float = 1e-3) -> int:
-    run = mtcd.train(data, mtcd.Glm("ridge", alpha=10), "cycle", method, mtcd.Stop(gap=gap, iterations=60_000))
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", alpha=10), "cycle", method, mtcd.Stop(gap=gap, iterations=60_000)
+    )
     assert run.status == "converged"
     return run.final.syncs
 
@@ -153,18 +177,23 @@ def test_it_needs_fewer_syncs_than_averaging(ridge: mtcd.data.vertical.VerticalD
 def test_it_converges_where_adding_diverges(ridge: mtcd.data.vertical.VerticalData) -> None:
     adding = MTCD(4, 8, 100, 3e-4, clusters="auto", walk="tour")
     stop = mtcd.Stop(gap=1e-3, iterations=60_000)
-    assert mtcd.train(ridge, mtcd.Glm("ridge", alpha=10), "cycle", adding, stop).status == "diverged"
+    assert (
+        mtcd.train(ridge, mtcd.Glm("ridge", alpha=10), "cycle", adding, stop).status == "diverged"
+    )
     assert syncs(ridge, MTCD(4, 8, 100, 3e-4, clusters="auto", walk="tour", combine="optimal")) > 0
 
 
 def test_what_the_tokens_carry_is_on_the_ledger(ridge: mtcd.data.vertical.VerticalData) -> None:
-    """N numbers; a product per token, the slope and whom it met; the weights of syncs that some have not heard of."""
+    """N numbers; a product per token, the slope and whom it met; the weights of syncs that some
+    have not heard of."""
     method = MTCD(3, 2, 1, combine="optimal", walk="non-backtracking", start=[0, 4, 8])
     run = mtcd.train(ridge, mtcd.Glm("ridge"), "complete", method, mtcd.Stop(iterations=4))
     N, tokens, ids, told = 150, 3, (1, 2), (0, 3)
     hops = sum(tokens * (N + tokens + 1 + met + weights) for met in ids for weights in told)
     assert run.ledger.floats()["client_client"] == hops
-    assert run.ledger.floats()["downlink"] == sum(tokens * (N + tokens + 1 + weights) for weights in told)
+    assert run.ledger.floats()["downlink"] == sum(
+        tokens * (N + tokens + 1 + weights) for weights in told
+    )
 
 
 def test_tokens_that_have_gone_the_same_way_do_no_harm() -> None:
@@ -178,11 +207,14 @@ def test_tokens_that_have_gone_the_same_way_do_no_harm() -> None:
 def test_weights_at_their_bounds_are_the_best_also_of_tokens_that_went_the_same_way(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eight tokens at six clients take short steps. With seeds 14 and 31 bvls alone ended 0.06% and 0.09% above."""
+    """Eight tokens at six clients take short steps. With seeds 14 and 31 bvls alone ended 0.06% and
+    0.09% above."""
 
     def compared(along: Along, most: None) -> np.ndarray:
         w = optimal_weights(along, most)
-        best = minimize(along.value, w, jac=along.gradient, bounds=[(-100.0, 100.0)] * len(w), tol=1e-13)
+        best = minimize(
+            along.value, w, jac=along.gradient, bounds=[(-100.0, 100.0)] * len(w), tol=1e-13
+        )
         assert along.value(w) <= best.fun * (1 + 1e-8)
         return w
 
@@ -215,7 +247,9 @@ def test_what_is_reported_is_f_of_the_model_whatever_the_step_size(times: float,
     step = times / float(BlockSmoothness(problem).blocks.max())
     for seed in range(3):
         method = MTCD(4, 20, 10, step, combine="optimal", walk=walk)
-        run = mtcd.train(data, model, "path", method, mtcd.Stop(gap=1e-4, iterations=600), seed=seed)
+        run = mtcd.train(
+            data, model, "path", method, mtcd.Stop(gap=1e-4, iterations=600), seed=seed
+        )
         if run.status == "diverged":  # every token was driven off
             assert times > 2
             continue
@@ -229,7 +263,9 @@ def test_a_token_that_was_driven_off_does_not_count_and_if_all_were_that_is_seen
 
     def synced(*aggregates: np.ndarray) -> OptimalServer:
         method = MTCD(len(aggregates), 2, 5, 1e-2, combine="optimal")
-        server = method.parties(problem, mtcd.make_network("complete", [f"c{k}" for k in range(4)]), 0).server
+        server = method.parties(
+            problem, mtcd.make_network("complete", [f"c{k}" for k in range(4)]), 0
+        ).server
         assert isinstance(server, OptimalServer)
         tokens = [Token(i, 0, 2, aggregate, 0.0) for i, aggregate in enumerate(aggregates)]
         for token in tokens:

@@ -44,7 +44,13 @@ def data(loss: Loss, rows: int | None = None) -> tuple[Any, Any]:
 
 
 def solve(
-    X: Any, y: Any, loss: Loss, penalty: Penalty, clients: int = 3, intercept: bool = False, sparse: bool = False
+    X: Any,
+    y: Any,
+    loss: Loss,
+    penalty: Penalty,
+    clients: int = 3,
+    intercept: bool = False,
+    sparse: bool = False,
 ) -> Optimum:
     """The optimum over blocks of neighbouring columns; the last client holds the intercept."""
     if intercept:
@@ -53,10 +59,14 @@ def solve(
     if sparse:
         blocks = [sp.csr_array(block) for block in blocks]
     penalties = [Penalty(penalty.l1, penalty.l2)] * (clients - 1)
-    return optimum(blocks, y, loss, [*penalties, Penalty(penalty.l1, penalty.l2, free=int(intercept))])
+    return optimum(
+        blocks, y, loss, [*penalties, Penalty(penalty.l1, penalty.l2, free=int(intercept))]
+    )
 
 
-def objective(X: Any, y: Any, loss: Loss, penalty: Penalty, theta: Any, intercept: Any = 0.0) -> float:
+def objective(
+    X: Any, y: Any, loss: Loss, penalty: Penalty, theta: Any, intercept: Any = 0.0
+) -> float:
     return loss.value(X @ theta + intercept, y) + penalty.value(theta)
 
 
@@ -93,9 +103,15 @@ def test_ridge_with_an_intercept_at_every_client() -> None:
     blocks = [np.column_stack([part, np.ones(len(X))]) for part in np.array_split(X, 3, axis=1)]
     model = Ridge(alpha=2.0, solver="svd").fit(X, y)
     for size in (1, 40):  # primal, then dual
-        wide = [np.repeat(block, size, axis=1)[:, : size * (block.shape[1] - 1) + 1] for block in blocks]
+        wide = [
+            np.repeat(block, size, axis=1)[:, : size * (block.shape[1] - 1) + 1] for block in blocks
+        ]
         found = optimum(wide, y, Squared(), [Penalty(l2=2.0 * size, free=1)] * 3)
-        check(found, objective(X, y, Squared(), Penalty(l2=2.0), model.coef_, model.intercept_), rel=1e-11)
+        check(
+            found,
+            objective(X, y, Squared(), Penalty(l2=2.0), model.coef_, model.intercept_),
+            rel=1e-11,
+        )
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -117,7 +133,9 @@ def test_lasso_and_elastic_net(l1: float, l2: float, intercept: bool) -> None:
 @pytest.mark.parametrize("l2", [0.01, 1.0])
 def test_logistic_l2(l2: float, intercept: bool, sparse: bool) -> None:
     X, y = data(Logistic())
-    model = LogisticRegression(C=1 / l2, tol=1e-12, solver="newton-cholesky", max_iter=1000, fit_intercept=intercept)
+    model = LogisticRegression(
+        C=1 / l2, tol=1e-12, solver="newton-cholesky", max_iter=1000, fit_intercept=intercept
+    )
     model.fit(X, y)
     found = solve(X, y, Logistic(), Penalty(l2=l2), intercept=intercept, sparse=sparse)
     check(found, objective(X, y, Logistic(), Penalty(l2=l2), model.coef_[0], model.intercept_))
@@ -166,7 +184,11 @@ def test_against_cvxpy_with_intercept(loss: Loss, penalty: Penalty, sparse: bool
     found = solve(X, y, loss, penalty, intercept=True, sparse=sparse)
     theta, b = cp.Variable((10, *y.shape[1:])), cp.Variable((1, *y.shape[1:]))
     z = X @ theta + np.ones((len(X), 1)) @ b
-    cost = convex_loss(loss, z, y) + penalty.l1 * cp.sum(cp.abs(theta)) + penalty.l2 / 2 * cp.sum_squares(theta)
+    cost = (
+        convex_loss(loss, z, y)
+        + penalty.l1 * cp.sum(cp.abs(theta))
+        + penalty.l2 / 2 * cp.sum_squares(theta)
+    )
     cp.Problem(cp.Minimize(cost)).solve(solver=cp.CLARABEL)
     check(found, objective(X, y, loss, penalty, theta.value, b.value[0]), rel=1e-7)
     check_conditions(X, y, loss, penalty, found)
@@ -180,7 +202,9 @@ def check_conditions(X: Any, y: Any, loss: Loss, penalty: Penalty, found: Optimu
     np.testing.assert_allclose(gradient[-1], 0.0, atol=1e-5)
     gradient, theta = gradient[:-1] + penalty.l2 * theta[:-1], theta[:-1]
     assert (np.abs(gradient) <= penalty.l1 + 1e-5).all()
-    np.testing.assert_allclose(gradient[theta != 0], (-penalty.l1 * np.sign(theta))[theta != 0], atol=1e-5)
+    np.testing.assert_allclose(
+        gradient[theta != 0], (-penalty.l1 * np.sign(theta))[theta != 0], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("loss", [Squared(), Huber(0.3)], ids=["squared", "huber"])
@@ -200,7 +224,10 @@ def test_a_different_penalty_at_every_client() -> None:
     theta = [cp.Variable(3) for _ in range(3)]
     kept = [part[:2] if p.free else part for part, p in zip(theta, penalties, strict=True)]
     cost = convex_loss(Logistic(), X @ cp.hstack(theta), y)
-    cost += sum(p.l1 * cp.norm1(t) + p.l2 / 2 * cp.sum_squares(t) for t, p in zip(kept, penalties, strict=True))
+    cost += sum(
+        p.l1 * cp.norm1(t) + p.l2 / 2 * cp.sum_squares(t)
+        for t, p in zip(kept, penalties, strict=True)
+    )
     cp.Problem(cp.Minimize(cost)).solve(solver=cp.CLARABEL)
     value = Logistic().value(X @ np.concatenate([t.value for t in theta]), y)
     value += sum(p.value(t.value) for t, p in zip(theta, penalties, strict=True))
@@ -216,7 +243,8 @@ def test_a_penalty_so_large_that_nothing_is_left() -> None:
 
 @pytest.mark.parametrize("penalty", [Penalty(l1=0.5), Penalty(l1=0.02), Penalty(l2=0.1)])
 def test_badly_scaled_features(penalty: Penalty) -> None:
-    """Raw breast cancer columns range from 1e-3 to 1e3. Different splits must find the same value."""
+    """Raw breast cancer columns range from 1e-3 to 1e3. Different splits must find the same
+    value."""
     X, labels = load_breast_cancer(return_X_y=True)
     y = Logistic().encode(labels)[0]
     values = [solve(X, y, Logistic(), penalty, clients=k, intercept=True).value for k in (1, 7)]
@@ -225,14 +253,19 @@ def test_badly_scaled_features(penalty: Penalty) -> None:
 
 
 @pytest.mark.parametrize("penalty", [Penalty(l1=1.0), Penalty(l2=1.0), Penalty(l1=0.5, l2=0.5)])
-def test_paths_for_large_models_agree_with_the_direct_one(monkeypatch: pytest.MonkeyPatch, penalty: Penalty) -> None:
+def test_paths_for_large_models_agree_with_the_direct_one(
+    monkeypatch: pytest.MonkeyPatch, penalty: Penalty
+) -> None:
     X, y = data(Logistic())
     X = standardised(
-        X @ np.random.default_rng(0).standard_normal((30, 30)) + 10 * np.random.default_rng(1).random(X.shape)
+        X @ np.random.default_rng(0).standard_normal((30, 30))
+        + 10 * np.random.default_rng(1).random(X.shape)
     )
     direct = solve(X, y, Logistic(), penalty, intercept=True)
     monkeypatch.setattr(solver_steps, "DIRECT", 2)
-    assert solve(X, y, Logistic(), penalty, intercept=True).value == pytest.approx(direct.value, rel=1e-11)
+    assert solve(X, y, Logistic(), penalty, intercept=True).value == pytest.approx(
+        direct.value, rel=1e-11
+    )
 
 
 def test_many_columns_with_l1_grow_the_working_set() -> None:
@@ -240,7 +273,9 @@ def test_many_columns_with_l1_grow_the_working_set() -> None:
     X = rng.standard_normal((150, 1200))
     y = np.sign(X[:, :5].sum(axis=1) + rng.standard_normal(150))
     found = solve(X, y, SquaredHinge(), Penalty(l1=0.5), clients=40)
-    model = LinearSVC(penalty="l1", C=2.0, dual=False, fit_intercept=False, tol=1e-10, max_iter=1_000_000)
+    model = LinearSVC(
+        penalty="l1", C=2.0, dual=False, fit_intercept=False, tol=1e-10, max_iter=1_000_000
+    )
     model.fit(X, y)
     check(found, objective(X, y, SquaredHinge(), Penalty(l1=0.5), model.coef_[0]), rel=1e-8)
     assert 101 < np.count_nonzero(np.concatenate(found.parameters)) < 150
@@ -263,7 +298,8 @@ def test_a_perfect_fit_has_no_relative_gap(loss: Loss) -> None:
 
 
 def test_partly_separable_classes_have_no_optimum() -> None:
-    """The first column is unpenalised and separates some of the samples: its best value is infinite."""
+    """The first column is unpenalised and separates some of the samples: its best value is
+    infinite."""
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat([1.0, 0.0], 30), rng.standard_normal(60)])
     y = np.where(X[:, 0] > 0, 1.0, rng.integers(0, 2, 60))
@@ -274,14 +310,17 @@ def test_partly_separable_classes_have_no_optimum() -> None:
 
 
 def test_ridge_with_a_penalty_lost_in_rounding() -> None:
-    """Two equal columns and l2 = 1e-13: the closed form breaks down, the general solver does not."""
+    """Two equal columns and l2 = 1e-13: the closed form breaks down, the general solver does
+    not."""
     X, y = data(Squared())
     found = solve(np.column_stack([X, X + 1e6]), y, Squared(), Penalty(l2=1e-13), intercept=True)
     residual = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y)[1][0]
     assert found.value == pytest.approx(0.5 * residual, rel=1e-8)
 
 
-def test_an_optimum_that_cannot_be_certified_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_optimum_that_cannot_be_certified_is_not_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = data(Logistic())
     monkeypatch.setattr(solver_newton, "ROUNDS", 2)
     with pytest.raises(MtcdError, match="could not be computed"):
@@ -311,7 +350,16 @@ def test_cache_computes_once_per_key(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[1]", '{"value": 3.0}', '{"key": "a", "value": NaN}', '{"key": "a", "value": "x"}', b"\xff"]
+    "content",
+    [
+        "",
+        "{",
+        "[1]",
+        '{"value": 3.0}',
+        '{"key": "a", "value": NaN}',
+        '{"key": "a", "value": "x"}',
+        b"\xff",
+    ],
 )
 def test_a_spoilt_cache_is_computed_anew_and_mended(cache: Path, content: str | bytes) -> None:
     cached_optimum("a", lambda: 1.5)
@@ -321,7 +369,9 @@ def test_a_spoilt_cache_is_computed_anew_and_mended(cache: Path, content: str | 
     assert json.loads(file.read_text())["value"] == 2.5
 
 
-def test_a_cache_that_cannot_be_written_breaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("MTCD_CACHE", str(tmp_path / "file" / "cache"))
     assert cached_optimum("a", lambda: 1.5) == 1.5

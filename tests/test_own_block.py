@@ -1,4 +1,5 @@
-"""What a party keeps at the end: read back it is the same, and together the parties predict what one process would."""
+"""What a party keeps at the end: read back it is the same, and together the parties predict what
+one process would."""
 
 import csv
 import errno
@@ -32,18 +33,40 @@ WIDTHS = [2, 1, 3]
 def trained(model: Glm, scaled: bool = False) -> tuple[VerticalData, mtcd.Run, list[PartyBlock]]:
     """A model trained in one process, and as the parties would keep it."""
     data = make_data(model, 12, WIDTHS, seed=5)
-    run = mtcd.train(data, model, "path", mtcd.STCD(local_updates=5), mtcd.Stop(iterations=40), standardise=scaled)
+    run = mtcd.train(
+        data,
+        model,
+        "path",
+        mtcd.STCD(local_updates=5),
+        mtcd.Stop(iterations=40),
+        standardise=scaled,
+    )
     parts = own_parts(data, model, standardise=scaled)
     thetas = [run.parameters[name] for name in data.clients]
     if model.intercept:
         thetas[0] = np.concatenate([thetas[0], [run.trained().trained_intercept]])
-    return data, run, [PartyBlock.of(part, theta) for part, theta in zip(parts, thetas, strict=True)]
+    return (
+        data,
+        run,
+        [PartyBlock.of(part, theta) for part, theta in zip(parts, thetas, strict=True)],
+    )
 
 
 def summary(**changes: Any) -> Summary:
     ledger = Ledger([30, 2, 2], [360, 24, 24], hops=30)
     made = Summary(
-        "clinics", "b", "iterations", "STCD, Q=1", 0.1, 40, 0, ledger, mtcd.Costs(50), 2.5, 1.25, ("A note.",)
+        "clinics",
+        "b",
+        "iterations",
+        "STCD, Q=1",
+        0.1,
+        40,
+        0,
+        ledger,
+        mtcd.Costs(50),
+        2.5,
+        1.25,
+        ("A note.",),
     )
     return replace(made, **changes)
 
@@ -54,7 +77,9 @@ def table_of(block: PartyBlock, values: np.ndarray) -> PartyTable:
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_blocks_read_back_predict_together_what_the_model_does(model: Glm, scaled: bool, tmp_path: Path) -> None:
+def test_blocks_read_back_predict_together_what_the_model_does(
+    model: Glm, scaled: bool, tmp_path: Path
+) -> None:
     _, run, blocks = trained(model, scaled)
     X = np.random.default_rng(1).standard_normal((7, sum(WIDTHS)))
     read, aggregate = [], 0.0
@@ -66,7 +91,9 @@ def test_blocks_read_back_predict_together_what_the_model_does(model: Glm, scale
         aggregate = aggregate + read[k].represent(table_of(read[k], values))
     np.testing.assert_allclose(aggregate, run.decision(X), rtol=1e-12, atol=1e-12)
     predicted = read[1].predict(aggregate).tolist()
-    assert predicted == (run.predict(X).tolist() if read[1].classes else pytest.approx(run.predict(X)))
+    assert predicted == (
+        run.predict(X).tolist() if read[1].classes else pytest.approx(run.predict(X))
+    )
 
 
 def test_the_table_for_people_has_a_row_for_each_column(tmp_path: Path) -> None:
@@ -75,12 +102,19 @@ def test_the_table_for_people_has_a_row_for_each_column(tmp_path: Path) -> None:
     keep_block(tmp_path, summary(), blocks[0])
     rows = list(csv.DictReader(io.StringIO((tmp_path / CSV).read_text())))
     assert [row["column"] for row in rows] == [*blocks[0].columns, "(intercept)"]
-    assert [float(row["coefficient"]) for row in rows] == [*run.parameters["c0"], run.trained().trained_intercept]
+    assert [float(row["coefficient"]) for row in rows] == [
+        *run.parameters["c0"],
+        run.trained().trained_intercept,
+    ]
     assert [float(row["scale"]) for row in rows[:-1]] == blocks[0].scaling.scales[0].tolist()  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("model", [Glm("logistic", l2=0.2, intercept=True), Glm("multinomial", l2=0.2)], ids=str)
-def test_coefficients_of_all_parties_together_are_those_of_the_model(model: Glm, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "model", [Glm("logistic", l2=0.2, intercept=True), Glm("multinomial", l2=0.2)], ids=str
+)
+def test_coefficients_of_all_parties_together_are_those_of_the_model(
+    model: Glm, tmp_path: Path
+) -> None:
     """On the columns as given; the parties' parts of the intercept add up to it."""
     _, run, blocks = trained(model, scaled=True)
     found, intercept = [], 0.0
@@ -88,12 +122,18 @@ def test_coefficients_of_all_parties_together_are_those_of_the_model(model: Glm,
         keep_block(tmp_path, summary(), block)
         rows = list(csv.reader(io.StringIO((tmp_path / COEFFICIENTS).read_text())))
         width = 3 if model.kind == "multinomial" else 1
-        assert [row[:2] for row in rows[1:]] == [[block.party, name] for name in (*block.columns, "(intercept)")]
+        assert [row[:2] for row in rows[1:]] == [
+            [block.party, name] for name in (*block.columns, "(intercept)")
+        ]
         numbers = np.array([[float(cell) for cell in row[2:]] for row in rows[1:]])
         found.append(numbers[:-1, :width])
         intercept = intercept + numbers[-1, :width]
-        np.testing.assert_allclose(numbers[:-1, width:].reshape(block.theta.shape), block.theta, rtol=1e-12)
-    np.testing.assert_allclose(np.vstack(found).reshape(run.coefficients.shape), run.coefficients, rtol=1e-12)
+        np.testing.assert_allclose(
+            numbers[:-1, width:].reshape(block.theta.shape), block.theta, rtol=1e-12
+        )
+    np.testing.assert_allclose(
+        np.vstack(found).reshape(run.coefficients.shape), run.coefficients, rtol=1e-12
+    )
     np.testing.assert_allclose(intercept, np.atleast_1d(run.intercept), rtol=1e-9, atol=1e-12)
     keep_block(tmp_path, summary(status="diverged"), blocks[0])
     assert not (tmp_path / COEFFICIENTS).exists()
@@ -180,7 +220,13 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         (tmp_path / NPZ).write_bytes(content)
         with pytest.raises(MtcdError, match="not a whole block"):
             read_block(tmp_path)
-    for text in ("", "[]", "{}", '{"format": 2}', (tmp_path / SUMMARY).read_text().replace('"ledger"', '"ledge"')):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"format": 2}',
+        (tmp_path / SUMMARY).read_text().replace('"ledger"', '"ledge"'),
+    ):
         (tmp_path / SUMMARY).write_text(text)
         with pytest.raises(MtcdError, match="cannot be read"):
             read_summary(tmp_path)

@@ -1,4 +1,5 @@
-"""Network code in a federation: what runs is what the party's own person named or agreed to, and nothing else."""
+"""Network code in a federation: what runs is what the party's own person named or agreed to, and
+nothing else."""
 
 import hashlib
 import json
@@ -48,8 +49,11 @@ number = 3
 
 
 def kits(folder: Path, network: str, **changes: Any) -> Path:
-    """Kits whose party.yaml name a client network as a hostile administrator would, without the checks of `init`."""
-    init_federation(written(folder, **SPLIT, model={"kind": "split", "client": "mlp"}), folder / "kits", 90)
+    """Kits whose party.yaml name a client network as a hostile administrator would, without the
+    checks of `init`."""
+    init_federation(
+        written(folder, **SPLIT, model={"kind": "split", "client": "mlp"}), folder / "kits", 90
+    )
     for path in (folder / "kits").glob("*/party.yaml"):
         content = yaml.safe_load(path.read_text())
         content["model"] |= {"client": network, **changes}
@@ -84,7 +88,9 @@ def sha256(path: Path) -> str:
 
 
 @pytest.mark.parametrize("key", ["client", "fusion"])
-def test_a_kit_that_names_an_installed_function_is_refused_and_nothing_runs(key: str, tmp_path: Path) -> None:
+def test_a_kit_that_names_an_installed_function_is_refused_and_nothing_runs(
+    key: str, tmp_path: Path
+) -> None:
     proof = tmp_path / "proof"
     settings = {"args": [sys.executable, "-c", f"open({str(proof)!r}, 'w')"]}
     model = {key: "subprocess:check_output", f"{key}_settings": settings}
@@ -96,10 +102,17 @@ def test_a_hostile_kit_runs_nothing_in_a_real_process(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
     settings = {"args": [sys.executable, "-c", f"open({str(proof)!r}, 'w')"]}
     made = kits(tmp_path, "subprocess:check_output", client_settings=settings)
-    for words in (["party", "a", "--data", table(tmp_path)], ["predict", "a", "--data", table(tmp_path)]):
+    for words in (
+        ["party", "a", "--data", table(tmp_path)],
+        ["predict", "a", "--data", table(tmp_path)],
+    ):
         asked = [words[0], made / words[1], *words[2:]]
         done = subprocess.run(
-            [sys.executable, "-m", "mtcd", *map(str, asked)], capture_output=True, text=True, cwd=tmp_path, timeout=120
+            [sys.executable, "-m", "mtcd", *map(str, asked)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=120,
         )
         assert done.returncode == 2, done.stderr
         assert "subprocess:check_output" in done.stderr
@@ -107,13 +120,19 @@ def test_a_hostile_kit_runs_nothing_in_a_real_process(tmp_path: Path) -> None:
     assert not proof.exists()
 
 
-@pytest.mark.parametrize("name", ["torch.nn:Linear", "mtcd.cli.app:main", "numpy:load", "os:system", "os.path:join"])
-def test_administrators_are_told_that_installed_names_do_not_work(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["torch.nn:Linear", "mtcd.cli.app:main", "numpy:load", "os:system", "os.path:join"]
+)
+def test_administrators_are_told_that_installed_names_do_not_work(
+    name: str, tmp_path: Path
+) -> None:
     with pytest.raises(MtcdError, match="never runs by name"):
         read_federation(written(tmp_path, **SPLIT, model={"kind": "split", "client": name}))
 
 
-@pytest.mark.parametrize("name", ["../x:make", "a/b:make", "nets:Net.x", "nets:__class__", ":make", "nets:", "n:a:b"])
+@pytest.mark.parametrize(
+    "name", ["../x:make", "a/b:make", "nets:Net.x", "nets:__class__", ":make", "nets:", "n:a:b"]
+)
 def test_names_that_are_more_than_names_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(MtcdError, match="module:function"):
         read_federation(written(tmp_path, **SPLIT, model={"kind": "split", "client": name}))
@@ -142,7 +161,9 @@ def test_modules_beside_the_kit_or_in_the_current_folder_are_not_looked_at(
 
 
 @pytest.mark.parametrize("function", ["make", "Net"])
-def test_code_named_on_the_command_line_is_used_and_its_hash_is_told(function: str, tmp_path: Path) -> None:
+def test_code_named_on_the_command_line_is_used_and_its_hash_is_told(
+    function: str, tmp_path: Path
+) -> None:
     (tmp_path / "nets.py").write_text(NETS)
     kit = read_kit(kits(tmp_path, f"nets:{function}") / "a", [tmp_path / "nets.py"])
     started(tmp_path, kit)
@@ -161,7 +182,9 @@ def test_code_named_on_the_command_line_is_used_and_its_hash_is_told(function: s
         ("nn", "not a function"),
     ],
 )
-def test_only_what_the_file_itself_defines_is_used(function: str, said: str, tmp_path: Path) -> None:
+def test_only_what_the_file_itself_defines_is_used(
+    function: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "nets.py").write_text(NETS)
     refused(tmp_path, f"nets:{function}", said, given=[tmp_path / "nets.py"])
 
@@ -174,7 +197,9 @@ def test_packages_and_files_that_import_each_other_work(tmp_path: Path) -> None:
     (package / "deep" / "layer.py").write_text(
         "wide = 3\ndef make(shape): return __import__('other').make(shape, wide)\n"
     )
-    (tmp_path / "other.py").write_text("from torch import nn\ndef make(shape, wide): return nn.Linear(*shape, wide)\n")
+    (tmp_path / "other.py").write_text(
+        "from torch import nn\ndef make(shape, wide): return nn.Linear(*shape, wide)\n"
+    )
     made = kits(tmp_path, "pack.deep.layer:make")
     kit = read_kit(made / "a", [package, tmp_path / "other.py"])
     participant = make_participant(kit, {"data": table(tmp_path), "columns": ["x", "y"]})
@@ -185,9 +210,15 @@ def test_packages_and_files_that_import_each_other_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("raise SystemExit(0)", "SystemExit"), ("def make(:", "SyntaxError"), ("1 / 0", "ZeroDivisionError")],
+    [
+        ("raise SystemExit(0)", "SystemExit"),
+        ("def make(:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
 )
-def test_code_that_cannot_be_loaded_is_told_in_words(content: str, said: str, tmp_path: Path) -> None:
+def test_code_that_cannot_be_loaded_is_told_in_words(
+    content: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "nets.py").write_text(content)
     refused(tmp_path, "nets:make", "nets.py cannot be loaded", said, given=[tmp_path / "nets.py"])
 
@@ -257,7 +288,9 @@ def test_code_that_was_changed_after_it_was_agreed_to_does_not_run(tmp_path: Pat
 
 
 def test_a_second_file_in_the_kit_needs_consent_of_its_own(tmp_path: Path) -> None:
-    kit = with_code(tmp_path, nets="from evil import make\n" + NETS, evil="raise SystemExit('this ran')")
+    kit = with_code(
+        tmp_path, nets="from evil import make\n" + NETS, evil="raise SystemExit('this ran')"
+    )
     nets, evil = (sha256(kit / "code" / f"{name}.py") for name in ("nets", "evil"))
     with pytest.raises(MtcdError, match=f"--agree-code {evil}"):
         started(tmp_path, read_kit(kit, (), [nets]))
@@ -268,7 +301,8 @@ def test_bytecode_in_the_kit_is_not_run_in_the_place_of_the_source(tmp_path: Pat
     source = kit / "code" / "nets.py"
     py_compile.compile(str(source))
     times = source.stat()
-    source.write_text(NETS)  # of the same size and time: Python's own import would now run the cache
+    # of the same size and time: Python's own import would now run the cache
+    source.write_text(NETS)
     os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
     started(tmp_path, read_kit(kit, (), [sha256(source)]))
 
@@ -280,7 +314,10 @@ def test_own_files_go_before_those_of_the_kit(tmp_path: Path) -> None:
 
 
 def test_two_parties_in_one_process_each_have_their_own_code_of_one_name(tmp_path: Path) -> None:
-    sources = [Source("samenets", tmp_path / "samenets.py", f"def make(): return {k}".encode()) for k in range(2)]
+    sources = [
+        Source("samenets", tmp_path / "samenets.py", f"def make(): return {k}".encode())
+        for k in range(2)
+    ]
     codes = [OwnCode([source]) for source in sources]
     for k in (0, 1, 0):
         assert codes[k].load("samenets:make", "here")() == k
@@ -307,11 +344,15 @@ def test_a_fusion_module_from_another_file_is_refused_before_training(tmp_path: 
         (folder / "heads.py").write_text(content)
     labelled = tmp_path / "labelled.csv"
     labelled.write_text("x,y,label\n1,2,0\n3,4,1\n5,7,0\n")
-    holder = make_participant(read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"})
+    holder = make_participant(
+        read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"}
+    )
     told, labels = holder.resolve(range(3), dict.fromkeys("abc", b"16"))
     agreed = Agreed("run1", told, labels, b"")
     given = {"data": table(tmp_path)}
-    make_participant(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(agreed, Log("a", None))
+    make_participant(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(
+        agreed, Log("a", None)
+    )
     other = make_participant(read_kit(made / "a", [tmp_path / "other" / "heads.py"]), given)
     with pytest.raises(MtcdError) as refusal:
         other.role(agreed, Log("a", None))
@@ -327,7 +368,10 @@ def test_kits_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> Non
     _, notes = init_federation(written(tmp_path, **SPLIT, model=model), tmp_path / "kits", 90)
     assert ["--code nets.py" in note for note in notes] == [True, False]
     assert "--code heads.py" in notes[1]
-    told = {name: " ".join((tmp_path / "kits" / name / "README.txt").read_text().split()) for name in ("a", "server")}
+    told = {
+        name: " ".join((tmp_path / "kits" / name / "README.txt").read_text().split())
+        for name in ("a", "server")
+    }
     assert "--code heads.py --code nets.py" in told["a"]
     assert "--agree-code" in told["a"]
     assert "nets.py" not in told["server"]

@@ -9,7 +9,9 @@ from own_parts import own_parts
 from problems import MODELS, make_data
 
 
-@pytest.mark.parametrize("model", [MODELS[0], MODELS[4], MODELS[6], MODELS[8], MODELS[9]], ids=lambda m: m.kind)
+@pytest.mark.parametrize(
+    "model", [MODELS[0], MODELS[4], MODELS[6], MODELS[8], MODELS[9]], ids=lambda m: m.kind
+)
 def test_parts_of_the_gap_bound_it_and_vanish_at_the_optimum(model: Glm) -> None:
     data = make_data(model, 15, [2, 1, 3], seed=8)
     parts, problem = own_parts(data, model), model.problem(data)

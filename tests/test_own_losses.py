@@ -1,4 +1,5 @@
-"""Losses of a user's own: what is checked before the training, negative optima, and what a wrong one gives."""
+"""Losses of a user's own: what is checked before the training, negative optima, and what a wrong
+one gives."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LogCosh(Loss):
 
 
 class FromZero(Loss):
-    """l = z^2/2 - y z: least squares without the constant, 0 at z = 0 and negative at the optimum."""
+    """l = z^2/2 - y z: least squares without the constant, 0 at z = 0 and negative at the
+    optimum."""
 
     curvature = 1.0
 
@@ -62,19 +64,49 @@ def tanh(z: Any, y: Any) -> Any:
 
 
 WRONG = {
-    "half": ({"gradient": lambda _, z, y: 0.5 * tanh(z, y)}, "gradient .* is not the derivative of its value"),
-    "a hundredth": ({"gradient": lambda _, z, y: 1.01 * tanh(z, y)}, "gradient .* is not the derivative"),
-    "mean": ({"gradient": lambda _, z, y: tanh(z, y) / len(y)}, "gradient .* is not the derivative"),
-    "far": ({"gradient": lambda _, z, y: tanh(z, y) * np.where(abs(z - y) > 2, 0.9, 1)}, "gradient .* is not the"),
-    "last": ({"gradient": lambda _, z, y: tanh(z, y) * (np.arange(len(y)) < len(y) - 1)}, "gradient .* is not the"),
+    "half": (
+        {"gradient": lambda _, z, y: 0.5 * tanh(z, y)},
+        "gradient .* is not the derivative of its value",
+    ),
+    "a hundredth": (
+        {"gradient": lambda _, z, y: 1.01 * tanh(z, y)},
+        "gradient .* is not the derivative",
+    ),
+    "mean": (
+        {"gradient": lambda _, z, y: tanh(z, y) / len(y)},
+        "gradient .* is not the derivative",
+    ),
+    "far": (
+        {"gradient": lambda _, z, y: tanh(z, y) * np.where(abs(z - y) > 2, 0.9, 1)},
+        "gradient .* is not the",
+    ),
+    "last": (
+        {"gradient": lambda _, z, y: tanh(z, y) * (np.arange(len(y)) < len(y) - 1)},
+        "gradient .* is not the",
+    ),
     "sign": ({"gradient": lambda _, z, y: -tanh(z, y)}, "does not point uphill: check the sign"),
-    "shape": ({"gradient": lambda _, z, y: tanh(z, y)[:3]}, r"has the shape \(3,\), but must have that of z, \(50,\)"),
+    "shape": (
+        {"gradient": lambda _, z, y: tanh(z, y)[:3]},
+        r"has the shape \(3,\), but must have that of z, \(50,\)",
+    ),
     "nan": ({"gradient": lambda _, z, y: tanh(z, y) * np.nan}, "gradient .* is not finite"),
-    "hessian": ({"hessian_product": lambda _, z, y, v: v / 2}, "hessian_product .* is not the derivative of its grad"),
-    "curvature": ({"curvature": 0.9}, "curvature of the loss Changed is 0.9, but the second derivative .* reaches"),
+    "hessian": (
+        {"hessian_product": lambda _, z, y, v: v / 2},
+        "hessian_product .* is not the derivative of its grad",
+    ),
+    "curvature": (
+        {"curvature": 0.9},
+        "curvature of the loss Changed is 0.9, but the second derivative .* reaches",
+    ),
     "no curvature": ({"curvature": 0}, "curvature .* must be a number above 0"),
-    "values": ({"values": lambda _, z, y: 0 * z, "value": lambda _, z, y: LogCosh().value(z, y)}, "add up to 0 at"),
-    "vector": ({"value": lambda _, z, y: (z - y) ** 2}, r"value .* has the shape \(50,\), but must be one number"),
+    "values": (
+        {"values": lambda _, z, y: 0 * z, "value": lambda _, z, y: LogCosh().value(z, y)},
+        "add up to 0 at",
+    ),
+    "vector": (
+        {"value": lambda _, z, y: (z - y) ** 2},
+        r"value .* has the shape \(50,\), but must be one number",
+    ),
 }
 
 
@@ -89,7 +121,9 @@ def test_a_loss_that_contradicts_itself_is_refused(name: str, scale: float) -> N
 
 @pytest.mark.parametrize("samples", [1, 2, 400])
 @pytest.mark.parametrize("spread", [1e-6, 1e-3, 1.0, 1e3, 1e6])
-def test_right_losses_pass_whatever_the_sizes_of_loss_and_labels(samples: int, spread: float) -> None:
+def test_right_losses_pass_whatever_the_sizes_of_loss_and_labels(
+    samples: int, spread: float
+) -> None:
     y = spread * np.random.default_rng(samples).standard_normal(samples)
     for scale in (1e-3, 1.0, 100.0):
         check_own_loss(changed(scale=scale), y)
@@ -99,7 +133,9 @@ def test_right_losses_pass_whatever_the_sizes_of_loss_and_labels(samples: int, s
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e5])
-def test_built_in_losses_would_pass(monkeypatch: pytest.MonkeyPatch, name: str, spread: float) -> None:
+def test_built_in_losses_would_pass(
+    monkeypatch: pytest.MonkeyPatch, name: str, spread: float
+) -> None:
     monkeypatch.setattr("mtcd.models.losses.own.is_built_in", lambda _: False)
     loss, rng = LOSSES[name](), np.random.default_rng(0)
     labels: Any = spread * rng.standard_normal(90)
@@ -131,9 +167,13 @@ def test_trees_check_the_gradient_but_rely_on_no_curvature(named: None) -> None:
     data = mtcd.synthetic("ridge", samples=60, features=4, clients=2, seed=0)
     LOSSES.register("own-flat", type(changed(curvature=0.01)))
     LOSSES.register("own-half", type(changed(gradient=lambda _, z, y: 0.5 * tanh(z, y))))
-    assert mtcd.train(data, mtcd.Trees("own-flat", min_samples=5), "path", None, mtcd.Stop(iterations=2)).model
+    assert mtcd.train(
+        data, mtcd.Trees("own-flat", min_samples=5), "path", None, mtcd.Stop(iterations=2)
+    ).model
     with pytest.raises(ConfigError, match="not the derivative of its value"):
-        mtcd.train(data, mtcd.Trees("own-half", min_samples=5), "path", None, mtcd.Stop(iterations=2))
+        mtcd.train(
+            data, mtcd.Trees("own-half", min_samples=5), "path", None, mtcd.Stop(iterations=2)
+        )
 
 
 @pytest.fixture
@@ -147,7 +187,12 @@ def named() -> Iterator[None]:
         del LOSSES._classes[name]
 
 
-METHODS = [None, mtcd.STCD(5), mtcd.SVFL(local_updates=5), mtcd.MTCD(tokens=2, hops=4, combine="optimal")]
+METHODS = [
+    None,
+    mtcd.STCD(5),
+    mtcd.SVFL(local_updates=5),
+    mtcd.MTCD(tokens=2, hops=4, combine="optimal"),
+]
 
 
 @pytest.mark.parametrize("l1", [0.0, 2.0])
@@ -156,7 +201,13 @@ def test_a_gap_to_a_negative_optimum_is_reached(named: None, method: Any, l1: fl
     data = mtcd.synthetic("ridge", samples=80, features=8, clients=4, seed=0)
     stop = mtcd.Stop(gap=1e-8, iterations=5000)
     run = mtcd.train(data, mtcd.Glm("own-from-zero", l1=l1, l2=1.0), "cycle", method, stop)
-    ridge = mtcd.train(data, mtcd.Glm("ridge", l1=l1, alpha=1.0), "cycle", None, mtcd.Stop(gap=1e-13, iterations=5000))
+    ridge = mtcd.train(
+        data,
+        mtcd.Glm("ridge", l1=l1, alpha=1.0),
+        "cycle",
+        None,
+        mtcd.Stop(gap=1e-13, iterations=5000),
+    )
     constant = 0.5 * float(np.square(data.labels).sum())
     best = ridge.final.objective - constant
     assert run.status == "converged"
@@ -186,7 +237,13 @@ def test_a_model_below_the_optimum_is_an_error_of_the_loss(
     monkeypatch.setattr("mtcd.models.glm.training.optimum", lambda *given: _Best(-50.0))
     data = mtcd.synthetic("ridge", samples=80, features=8, clients=4, seed=0)
     with pytest.raises(MtcdError, match="is below the optimum of -50 .* correct the loss"):
-        mtcd.train(data, mtcd.Glm("own-negative", l2=1.0), "cycle", None, mtcd.Stop(gap=1e-6, iterations=100))
+        mtcd.train(
+            data,
+            mtcd.Glm("own-negative", l2=1.0),
+            "cycle",
+            None,
+            mtcd.Stop(gap=1e-6, iterations=100),
+        )
 
 
 class _Best:
@@ -194,13 +251,17 @@ class _Best:
         self.value = value
 
 
-def test_the_optimum_of_an_own_loss_is_not_cached(named: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_the_optimum_of_an_own_loss_is_not_cached(
+    named: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     monkeypatch.setenv("MTCD_CACHE", str(tmp_path))
     data = mtcd.synthetic("ridge", samples=30, features=4, clients=2, seed=0)
     weighted = mtcd.split(data.blocks[0], data.labels, clients=2, weights=np.arange(30.0))
     for given in (data, weighted):
         for kind in ("own-negative", "ridge"):
-            mtcd.train(given, mtcd.Glm(kind, l2=1.0), "path", None, mtcd.Stop(gap=1e-3, iterations=100))
+            mtcd.train(
+                given, mtcd.Glm(kind, l2=1.0), "path", None, mtcd.Stop(gap=1e-3, iterations=100)
+            )
     assert len(list(tmp_path.iterdir())) == 2, "those of ridge"
     assert not Weighted(FromZero(), np.ones(2)).gives_probabilities
 
@@ -212,7 +273,9 @@ def test_what_diverges_with_too_small_a_curvature_names_it(
     monkeypatch.setattr("mtcd.models.glm.model.check_own_loss", lambda *given, **settings: None)
     LOSSES.register("own-flat", type(changed(curvature=0.001)))
     data = mtcd.synthetic("ridge", samples=80, features=8, clients=4, seed=0)
-    run = mtcd.train(data, mtcd.Glm("own-flat", l2=0.01), "cycle", method, mtcd.Stop(iterations=200))
+    run = mtcd.train(
+        data, mtcd.Glm("own-flat", l2=0.01), "cycle", method, mtcd.Stop(iterations=200)
+    )
     assert run.status == "diverged"
     within = "The curvature of the loss Changed, 0.001, may be too small" in run.message
     said_too_large = "which is too large" in run.message

@@ -1,4 +1,5 @@
-"""Each party with its own part only: together they do what the parties of one process do, bit for bit."""
+"""Each party with its own part only: together they do what the parties of one process do, bit for
+bit."""
 
 import json
 from itertools import islice
@@ -36,19 +37,30 @@ METHODS: dict[str, Method] = {
     "mini-batch": MTCD(tokens=2, hops=2, stepsize=0.02, batch=4),
     "optimal": MTCD(tokens=2, hops=3, stepsize=0.02, combine="optimal"),
     "touring": STCD(stepsize=0.02, walk="tour", acceleration="momentum"),
-    "accelerated": MTCD(clusters=[[0, 1], [2, 3]], hops=4, stepsize=0.02, walk="tour", acceleration="momentum"),
+    "accelerated": MTCD(
+        clusters=[[0, 1], [2, 3]], hops=4, stepsize=0.02, walk="tour", acceleration="momentum"
+    ),
     "svfl": SVFL(stepsize=0.01),
     "dcpa": DCPA(stepsize=0.05),
 }
 # dcpa has one number per sample
-PAIRS = [(name, model) for name in METHODS for model in MODELS if name != "dcpa" or model.kind != "multinomial"]
+PAIRS = [
+    (name, model)
+    for name in METHODS
+    for model in MODELS
+    if name != "dcpa" or model.kind != "multinomial"
+]
 KNOW_LABELS = ("optimal", "accelerated")
 WIDTHS = [2, 1, 3, 2]
 
 
-def told_apart(data: VerticalData, model: Glm, method: Method, network: Network, informed: bool, **kw: Any) -> Parties:
+def told_apart(
+    data: VerticalData, model: Glm, method: Method, network: Network, informed: bool, **kw: Any
+) -> Parties:
     """The parties of which every party was made by itself."""
-    all_parties = [method.parties(part.problem, network, 7) for part in own_parts(data, model, **kw)]
+    all_parties = [
+        method.parties(part.problem, network, 7) for part in own_parts(data, model, **kw)
+    ]
     clients = [parties.clients[k] for k, parties in enumerate(all_parties)]
     if all_parties[0].server is None:
         return Parties(clients, None, all_parties[-1].opening)
@@ -88,7 +100,9 @@ def test_a_party_has_no_column_of_another() -> None:
     model = Glm("logistic", l2=0.2, intercept=True)
     for k, part in enumerate(own_parts(make_data(model, 12, WIDTHS, seed=3), model)):
         own = WIDTHS[k] + (k == 0)
-        assert [block.shape[1] for block in part.problem.blocks] == [own if j == k else 0 for j in range(4)]
+        assert [block.shape[1] for block in part.problem.blocks] == [
+            own if j == k else 0 for j in range(4)
+        ]
 
 
 def test_a_server_without_labels_says_so_where_it_would_need_them() -> None:
@@ -108,7 +122,11 @@ LABELS = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=9),
     st.lists(st.integers(0, 2**64 - 1).map(np.uint64), min_size=2, max_size=9),
     st.lists(st.booleans(), min_size=2, max_size=9),
-    st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1), min_size=2, max_size=9),
+    st.lists(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1),
+        min_size=2,
+        max_size=9,
+    ),
 ).filter(lambda labels: len(set(labels)) > 1)
 
 
@@ -147,9 +165,12 @@ def test_labels_with_a_wrong_head_are_refused(head: Any) -> None:
 @settings(max_examples=300)
 @given(st.integers(0, 3), st.data())
 def test_damaged_labels_are_refused_or_are_labels(kind: int, data: st.DataObject) -> None:
-    sent = [np.array([0.5, 1.5, 2.5]), np.array([1, 2, 3]), np.array(["x", "yes", "x"]), np.array([1.0, 0.0, 1.0])][
-        kind
-    ]
+    sent = [
+        np.array([0.5, 1.5, 2.5]),
+        np.array([1, 2, 3]),
+        np.array(["x", "yes", "x"]),
+        np.array([1.0, 0.0, 1.0]),
+    ][kind]
     content = bytearray(labels_to_bytes(sent))
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

@@ -15,7 +15,12 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import Glm
-from mtcd.models.glm.party.stepsize import Curvature, ReportedSmoothness, own_curvature, resolve_from_reports
+from mtcd.models.glm.party.stepsize import (
+    Curvature,
+    ReportedSmoothness,
+    own_curvature,
+    resolve_from_reports,
+)
 from mtcd.models.glm.sample_weights import Weighted
 from mtcd.theory.stepsize import Smoothness
 from own_parts import own_parts
@@ -30,10 +35,14 @@ def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ReportedSmoothness]:
     parts = own_parts(data, model)
     weighted = model.class_weight is not None
     reported = [Curvature.from_bytes(own_curvature(part).to_bytes(), weighted) for part in parts]
-    return BlockSmoothness(model.problem(data)), ReportedSmoothness(parts[1].problem, tuple(reported))
+    return BlockSmoothness(model.problem(data)), ReportedSmoothness(
+        parts[1].problem, tuple(reported)
+    )
 
 
-@pytest.mark.parametrize("method", [STCD(), MTCD(tokens=1, hops=4), MTCD(tokens=3), DCPA()], ids=str)
+@pytest.mark.parametrize(
+    "method", [STCD(), MTCD(tokens=1, hops=4), MTCD(tokens=3), DCPA()], ids=str
+)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -> None:
     known, reported = both(model)
@@ -43,9 +52,13 @@ def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -
     assert notes == same_notes
 
 
-@pytest.mark.parametrize("method", [SVFL(), SVFL(batch=4), MTCD(clusters=[[0, 1], [2, 3]], hops=4)], ids=str)
+@pytest.mark.parametrize(
+    "method", [SVFL(), SVFL(batch=4), MTCD(clusters=[[0, 1], [2, 3]], hops=4)], ids=str
+)
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(method: Any, model: Glm) -> None:
+def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(
+    method: Any, model: Glm
+) -> None:
     known, reported = both(model)
     settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
     expected = resolve_stepsize(method, known)[0].resolved_stepsize()
@@ -61,7 +74,9 @@ def test_the_bounds_are_bounds(model: Glm, seed: int, size: int) -> None:
         X = np.sqrt(loss.weights)[:, None] * X
     l2, curvature = model.l2_weight, model.loss.curvature
     assert reported.overall >= (1 - 1e-9) * (curvature * np.linalg.norm(X, 2) ** 2 + l2)
-    assert loss.curvature * reported.longest >= (1 - 1e-12) * curvature * max(row @ row for row in X)
+    assert loss.curvature * reported.longest >= (1 - 1e-12) * curvature * max(
+        row @ row for row in X
+    )
     rows = np.random.default_rng(seed).permutation(SAMPLES)[:size]
     weighed = SAMPLES / size * curvature * np.linalg.norm(X[rows], 2) ** 2 + l2
     assert reported.batch(size) >= (1 - 1e-9) * weighed
@@ -69,7 +84,9 @@ def test_the_bounds_are_bounds(model: Glm, seed: int, size: int) -> None:
 
 def test_a_single_party_with_features_needs_no_bound() -> None:
     reported = [Curvature(3.5, 2.0), Curvature(0.5, 0.0)]
-    problem = own_parts(make_data(Glm("ridge", alpha=0.5), 6, [1, 1], 0), Glm("ridge", alpha=0.5))[0].problem
+    problem = own_parts(make_data(Glm("ridge", alpha=0.5), 6, [1, 1], 0), Glm("ridge", alpha=0.5))[
+        0
+    ].problem
     assert ReportedSmoothness(problem, tuple(reported)).overall == 3.5
 
 
@@ -88,12 +105,17 @@ def test_a_step_that_was_given_stays() -> None:
 
 
 WRONG = [None, 3, [], [1.0, 2.0], {}, {"block": 1.0}, {"block": 1.0, "longest": 1.0, "more": 1.0}]
-WRONG += [{"block": value, "longest": 1.0} for value in (None, "1", True, -1.0, float("nan"), float("inf"), [1.0])]
+WRONG += [
+    {"block": value, "longest": 1.0}
+    for value in (None, "1", True, -1.0, float("nan"), float("inf"), [1.0])
+]
 WRONG += [{"block": 1.0, "longest": value} for value in (-0.5, float("nan"), {})]
 NORMS = [{"block": 1.0, "longest": 1.0, "norm": value} for value in (None, -0.5, float("inf"))]
 
 
-@pytest.mark.parametrize("content", [json.dumps(one).encode() for one in WRONG] + [b"", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [json.dumps(one).encode() for one in WRONG] + [b"", b"\xff", b"[" * 100_000]
+)
 def test_what_is_no_curvature_is_refused(content: bytes) -> None:
     with pytest.raises(WireError):
         Curvature.from_bytes(content)
@@ -104,7 +126,9 @@ def test_what_is_no_curvature_is_refused(content: bytes) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_with_weights_there_is_one_number_more(weighted: bool) -> None:
     sound = [{"block": 1.0, "longest": 2.0}, {"block": 1.0, "longest": 2.0, "norm": 3.0}]
-    assert Curvature.from_bytes(json.dumps(sound[weighted]).encode(), weighted) == Curvature(**sound[weighted])
+    assert Curvature.from_bytes(json.dumps(sound[weighted]).encode(), weighted) == Curvature(
+        **sound[weighted]
+    )
     for wrong in (sound[not weighted], *NORMS):
         with pytest.raises(WireError):
             Curvature.from_bytes(json.dumps(wrong).encode(), weighted)

@@ -25,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def read(folder: Path, name: str = "b", data: Any = "own.csv", given: Any = None, **settings: Any) -> PartyTable:
+def read(
+    folder: Path, name: str = "b", data: Any = "own.csv", given: Any = None, **settings: Any
+) -> PartyTable:
     """The table of a party whose kit names no data; ``given`` is what is given when it starts."""
     config = kits(CLIENTS, held_by="b", **settings)[name]
     given = {"key": "patient"} if given is None else given
@@ -48,7 +50,9 @@ def test_others_have_no_label(folder: Path) -> None:
 
 
 def test_parquet_is_read_too(folder: Path) -> None:
-    pl.DataFrame({"patient": [3, 1], "x": [1, 2], "outcome": [True, False]}).write_parquet(folder / "own.parquet")
+    pl.DataFrame({"patient": [3, 1], "x": [1, 2], "outcome": [True, False]}).write_parquet(
+        folder / "own.parquet"
+    )
     table = read(folder, data="own.parquet")
     assert table.ids == ("3", "1")
     assert table.labels is not None
@@ -57,7 +61,9 @@ def test_parquet_is_read_too(folder: Path) -> None:
 
 def test_what_the_kit_says_counts_unless_something_is_given(folder: Path) -> None:
     config = kits(CLIENTS, held_by="b")["b"]
-    said = config.data.model_copy(update={"table": Path("own.csv"), "id": "patient", "columns": ["bmi"]})
+    said = config.data.model_copy(
+        update={"table": Path("own.csv"), "id": "patient", "columns": ["bmi"]}
+    )
     config = config.model_copy(update={"data": said})
     assert own_table(config, folder).columns == ("bmi",)
     assert own_table(config, folder, columns=["age"]).columns == ("age",)
@@ -100,7 +106,12 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("b", CSV.replace("41", "inf"), HOLDER, "'age'.* infinite in row 2"),
     ("b", CSV.replace("no", ""), HOLDER, "label.* missing in row 2"),
     ("b", CSV.replace("no", "yes"), HOLDER, "yes in every row"),
-    ("b", CSV, HOLDER | {"label": "outcom"}, "no label column 'outcom': did you mean 'outcome'.*--label"),
+    (
+        "b",
+        CSV,
+        HOLDER | {"label": "outcom"},
+        "no label column 'outcom': did you mean 'outcome'.*--label",
+    ),
     ("b", CSV, HOLDER | {"columns": ["age", "outcome"]}, "'outcome', which is the label"),
     ("b", CSV, HOLDER | {"columns": ["patient"]}, "'patient', which is the id"),
     ("b", CSV, HOLDER | {"columns": ["agee"]}, "did you mean 'age'"),
@@ -112,8 +123,12 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "given", "told"), WRONG, ids=lambda value: str(value)[:30])
-def test_a_table_that_cannot_be_used(folder: Path, name: str, content: str, given: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "given", "told"), WRONG, ids=lambda value: str(value)[:30]
+)
+def test_a_table_that_cannot_be_used(
+    folder: Path, name: str, content: str, given: dict[str, Any], told: str
+) -> None:
     (folder / "own.csv").write_text(content)
     with pytest.raises(DataError, match=told):
         read(folder, name, given=given)
@@ -129,7 +144,15 @@ def test_what_the_kit_does_not_say_must_be_given(folder: Path) -> None:
 
 
 def test_a_server_that_accelerates_takes_the_labels() -> None:
-    method = {"kind": "mtcd", "clusters": [["a", "b", "c"]], "hops": 4, "walk": "tour", "acceleration": "momentum"}
+    method = {
+        "kind": "mtcd",
+        "clusters": [["a", "b", "c"]],
+        "hops": 4,
+        "walk": "tour",
+        "acceleration": "momentum",
+    }
     with pytest.raises(ConfigError, match="acceleration takes the labels at the server"):
         check_federation(check_keys(changed(method=method), "it"))
-    check_federation(check_keys(changed(method=method, labels__shared_with=["parties", "server"]), "it"))
+    check_federation(
+        check_keys(changed(method=method, labels__shared_with=["parties", "server"]), "it")
+    )

@@ -24,7 +24,10 @@ NUMBERS = st.floats(0, 1e99)
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), NUMBERS), min_size=2, max_size=9))
 def test_weights_arrive_as_they_were(samples: list[tuple[str, float]]) -> None:
-    labels, weights = np.array([one for one, _ in samples]), np.array([weight for _, weight in samples])
+    labels, weights = (
+        np.array([one for one, _ in samples]),
+        np.array([weight for _, weight in samples]),
+    )
     if len(set(labels)) == 1 or not weights.any():
         with pytest.raises(DataError):
             labels_to_bytes(labels, weights)
@@ -49,10 +52,15 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_weights_are_refused_on_arrival(name: str) -> None:
-    content = labels_to_bytes(np.array([1.0, 2.0, 3.0]), np.ones(3))[:-24] + np.array(WRONG[name]).tobytes()
+    content = (
+        labels_to_bytes(np.array([1.0, 2.0, 3.0]), np.ones(3))[:-24]
+        + np.array(WRONG[name]).tobytes()
+    )
     with pytest.raises(WireError) as refused:
         labels_from_bytes(content, 3)
-    assert refused.value.field == ("labels" if name in ("too few", "too many", "none") else "weights")
+    assert refused.value.field == (
+        "labels" if name in ("too few", "too many", "none") else "weights"
+    )
     assert not any(one in str(refused.value) for one in ("1e", "-1", "nan", "inf", "77"))
 
 
@@ -61,7 +69,9 @@ def test_a_head_that_says_otherwise_is_refused(mark: Any) -> None:
     content = np.array([1.0, 2.0, 1.0, 1.0]).tobytes()
     for numbers in (content, content[:16]):
         with pytest.raises(WireError, match="keys"):
-            labels_from_bytes(json.dumps({"kind": "f", "weights": mark}).encode() + b"\n" + numbers, 2)
+            labels_from_bytes(
+                json.dumps({"kind": "f", "weights": mark}).encode() + b"\n" + numbers, 2
+            )
 
 
 @settings(max_examples=300)
@@ -86,9 +96,16 @@ CSV = "patient,age,bmi,w,outcome\n007,30,21.5,2,yes\n8,41,30,0,no\nx9,52,25,0.5,
 GIVEN = {"key": "patient", "weights": "w"}
 
 
-def read(folder: Path, name: str = "b", content: str = CSV, given: Any = None, **changes: Any) -> PartyTable:
+def read(
+    folder: Path, name: str = "b", content: str = CSV, given: Any = None, **changes: Any
+) -> PartyTable:
     (folder / "own.csv").write_text(content)
-    return own_table(kits(("a", "b"), held_by="b", **changes)[name], folder, folder / "own.csv", **(given or GIVEN))
+    return own_table(
+        kits(("a", "b"), held_by="b", **changes)[name],
+        folder,
+        folder / "own.csv",
+        **(given or GIVEN),
+    )
 
 
 def test_the_weights_are_read_and_are_no_feature(tmp_path: Path) -> None:
@@ -108,24 +125,40 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("b", CSV.replace("0.5", ""), GIVEN, "'w' of .*own.csv is missing in row 3"),
     ("b", CSV.replace("0.5", "-0.5"), GIVEN, "'w' of .*own.csv: The weight of row 3 is negative"),
     ("b", CSV.replace("0.5", "inf"), GIVEN, "'w' of .*own.csv is infinite in row 3"),
-    ("b", CSV.replace("0.5", "0").replace(",2,", ",0,"), GIVEN, "'w' of .*own.csv: All weights are 0"),
+    (
+        "b",
+        CSV.replace("0.5", "0").replace(",2,", ",0,"),
+        GIVEN,
+        "'w' of .*own.csv: All weights are 0",
+    ),
     ("b", CSV, {**GIVEN, "weights": "wt"}, "no weight column 'wt': did you mean 'w'.*--weights"),
     ("b", CSV, {**GIVEN, "weights": "outcome"}, "'outcome' cannot be the weight and the label"),
-    ("b", CSV, {**GIVEN, "weights": "patient"}, "'patient' cannot be the weight and the label or the id"),
+    (
+        "b",
+        CSV,
+        {**GIVEN, "weights": "patient"},
+        "'patient' cannot be the weight and the label or the id",
+    ),
     ("b", CSV, {**GIVEN, "columns": ["age", "w"]}, "'w', which is the weight"),
     ("a", CSV, GIVEN, "--weights w: weights come with the labels, which 'b' holds"),
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "given", "said"), BAD, ids=lambda value: str(value)[:40])
-def test_columns_that_cannot_be_weights(tmp_path: Path, name: str, content: str, given: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "given", "said"), BAD, ids=lambda value: str(value)[:40]
+)
+def test_columns_that_cannot_be_weights(
+    tmp_path: Path, name: str, content: str, given: Any, said: str
+) -> None:
     with pytest.raises(DataError, match=said):
         read(tmp_path, name, content, given)
 
 
 def holder(table: PartyTable, **changes: Any) -> LinearParticipant:
     alone = {"method": {"kind": "stcd"}, "server": None, "alignment": "given order"}
-    config = kits(("a", "b"), held_by="b", model={"kind": "logistic", "l2": 1.0}, **alone, **changes)["b"]
+    config = kits(
+        ("a", "b"), held_by="b", model={"kind": "logistic", "l2": 1.0}, **alone, **changes
+    )["b"]
     kit: Any = SimpleNamespace(config=config, folder=table.path.parent)
     return LinearParticipant(kit, table)
 
@@ -154,18 +187,25 @@ def test_after_a_restart_the_holder_has_the_same_weights(tmp_path: Path) -> None
 
 def test_split_networks_take_none(tmp_path: Path) -> None:
     split = {"model": {"kind": "split", "client": "mlp"}, "method__stepsize": 0.1}
-    with pytest.raises(ConfigError, match="--weights w: split networks do not take weights of samples"):
+    with pytest.raises(
+        ConfigError, match="--weights w: split networks do not take weights of samples"
+    ):
         read(tmp_path, labels__shared_with=["parties", "server"], **split)
 
 
 def test_only_the_holder_knows_the_name_of_the_column() -> None:
     made = kits(("a", "b"), held_by="b", labels__weights="w")
-    assert {name: kit.labels.weights for name, kit in made.items()} == {"a": None, "b": "w", "server": None}
+    assert {name: kit.labels.weights for name, kit in made.items()} == {
+        "a": None,
+        "b": "w",
+        "server": None,
+    }
 
 
 def test_files_with_weights(tmp_path: Path) -> None:
     read_federation(written(tmp_path, labels__weights="w"))
-    text = {"kind": "logistic", "class_weight": {"no": 1, "yes": 5}}  # classes that only the holder knows
+    # classes that only the holder knows
+    text = {"kind": "logistic", "class_weight": {"no": 1, "yes": 5}}
     read_federation(written(tmp_path, model=text))
     refused: list[tuple[dict[str, Any], str]] = [
         ({"labels__weights": "x"}, "'x' is the weight, not a feature"),
@@ -186,5 +226,7 @@ def test_files_of_split_networks_with_weights(tmp_path: Path) -> None:
         "model": {"kind": "split", "client": "mlp"},
         "method": {"kind": "mtcd", "tokens": 1, "hops": 4, "stepsize": 0.1},
     }
-    with pytest.raises(ConfigError, match=r"labels\.weights: split networks do not take weights of samples"):
+    with pytest.raises(
+        ConfigError, match=r"labels\.weights: split networks do not take weights of samples"
+    ):
         read_federation(written(tmp_path, **changes))

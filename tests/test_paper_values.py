@@ -1,6 +1,8 @@
-"""Ridge regression as in the paper's experiments (N=1000, d=2000, K=40, alpha=10): gaps of the right size.
+"""Ridge regression as in the paper's experiments (N=1000, d=2000, K=40, alpha=10): gaps of the
+right size.
 
-The values come from an independent prototype on other draws of the same data, so only their order is checked.
+The values come from an independent prototype on other draws of the same data, so only their order
+is checked.
 """
 
 import numpy as np
@@ -48,9 +50,15 @@ def test_dcpa_on_the_path(data) -> None:
 def test_more_tokens_help_with_one_local_update_only_if_visitors_are_averaged(data) -> None:
     """With 1/Gamma weights every update shrinks by Gamma, so that nothing is gained."""
     at = {
-        (combine, tokens): gaps(data, "path", mtcd.MTCD(tokens, 1, 1, 1e-5, combine=combine), 4000)[0]
+        (combine, tokens): gaps(data, "path", mtcd.MTCD(tokens, 1, 1, 1e-5, combine=combine), 4000)[
+            0
+        ]
         for combine in ("average", "visitors")
         for tokens in (1, 2, 4)
     }
-    assert [at["average", tokens] for tokens in (1, 2, 4)] == pytest.approx([7.91, 7.89, 7.91], rel=0.15)
-    assert [at["visitors", tokens] for tokens in (1, 2, 4)] == pytest.approx([7.91, 2.10, 0.41], rel=0.3)
+    assert [at["average", tokens] for tokens in (1, 2, 4)] == pytest.approx(
+        [7.91, 7.89, 7.91], rel=0.15
+    )
+    assert [at["visitors", tokens] for tokens in (1, 2, 4)] == pytest.approx(
+        [7.91, 2.10, 0.41], rel=0.3
+    )

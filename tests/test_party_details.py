@@ -1,4 +1,5 @@
-"""Single decisions of parties, by hand: where a training starts, and what a client holds between syncs."""
+"""Single decisions of parties, by hand: where a training starts, and what a client holds between
+syncs."""
 
 import json
 from dataclasses import replace
@@ -36,7 +37,9 @@ METHODS: list[Method] = [
 
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.describe())
-def test_a_training_starts_with_messages_of_its_server_or_of_parties_to_themselves(method: Method, warm: bool) -> None:
+def test_a_training_starts_with_messages_of_its_server_or_of_parties_to_themselves(
+    method: Method, warm: bool
+) -> None:
     """Or to the server, or the monitor: no link between clients is used before the first visit."""
     problem = MODELS[0].problem(DATA)
     if warm:
@@ -48,26 +51,33 @@ def test_a_training_starts_with_messages_of_its_server_or_of_parties_to_themselv
 
 
 def test_copies_whose_sync_is_not_known_do_not_count() -> None:
-    """Of optimal sync: a client that has no weights for its copies keeps the parameters from before the visits."""
+    """Of optimal sync: a client that has no weights for its copies keeps the parameters from before
+    the visits."""
     parties: Any = METHODS[2].parties(MODELS[0].problem(DATA), NETWORK, 0)
     client = parties.clients[0]
     before = client.theta[0].copy()
     client.copies = {0: (before + 1.0, 0.0), 1: (before + 3.0, 0.0)}
     np.testing.assert_array_equal(client.after_sync({}), before)
     np.testing.assert_array_equal(client.after_sync({client.t + 1: np.ones(2)}), before)
-    np.testing.assert_allclose(client.after_sync({client.t: np.array([0.5, 2.0])}), before + 0.5 + 6.0)
+    np.testing.assert_allclose(
+        client.after_sync({client.t: np.array([0.5, 2.0])}), before + 0.5 + 6.0
+    )
     client.copies = {}
     np.testing.assert_array_equal(client.after_sync({client.t: np.ones(2)}), before)
 
 
-def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_and_tokens() -> None:
+def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_and_tokens() -> (
+    None
+):
     rng, messages = np.random.default_rng(0), []
     at = [0, 1]
     for t in range(5):
         for hop in range(1, 4):
             for index in range(2):
                 to = int(rng.integers(3))
-                messages.append(Message(at[index], to, Token(index, t, hop, np.zeros(2), 0.0), 2, 2))
+                messages.append(
+                    Message(at[index], to, Token(index, t, hop, np.zeros(2), 0.0), 2, 2)
+                )
                 at[index] = to
     ledger = Ledger()
     direct = Tracer(3, 3, ledger)
@@ -99,7 +109,13 @@ def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
     for number in range(3 * WINDOW + 7):
         if number == cut:
             after.restore(json.loads(json.dumps(before.state())))
-        message = Message(number % 3, (number + 1) % 3, Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0), 1, 1)
+        message = Message(
+            number % 3,
+            (number + 1) % 3,
+            Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0),
+            1,
+            1,
+        )
         ledger.hops += 1
         for tracer in (whole, before if number < cut else after):
             tracer.see(message)
@@ -118,12 +134,21 @@ def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
         (mtcd.STCD(2), "STCD, Q=2"),
         (mtcd.STCD(2, walk="tour"), "STCD, Q=2, tour"),
         (mtcd.STCD(2, local_solver="majorise"), "STCD, Q=2, majorise"),
-        (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="anderson", depth=3), "STCD, Q=2, tour, anderson (M=3)"),
-        (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="momentum"), "STCD, Q=2, tour, momentum"),
+        (
+            mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="anderson", depth=3),
+            "STCD, Q=2, tour, anderson (M=3)",
+        ),
+        (
+            mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="momentum"),
+            "STCD, Q=2, tour, momentum",
+        ),
         (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),
         (mtcd.MTCD(2, 3, 4), "MTCD, Γ=2, S=3, Q=4, average"),
         (mtcd.MTCD(hops=3), "MTCD, Γ=1, S=3, Q=1, average"),
-        (mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]), "MTCD, Γ=3, S=3, Q=1, B=7, cluster"),
+        (
+            mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]),
+            "MTCD, Γ=3, S=3, Q=1, B=7, cluster",
+        ),
         (mtcd.MTCD(hops=3, combine="cluster"), "MTCD, Γ=auto, S=3, Q=1, cluster"),
     ],
 )
@@ -172,7 +197,8 @@ def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -
 def test_a_note_says_where_a_lone_token_stays() -> None:
     changing = with_changes(NETWORK, [Change(3, leave=["c1"])])
     expected = (
-        "From iteration 3 on the clients present are in 2 components: the token stays in its component until the "
+        "From iteration 3 on the clients present are in 2 components: the token stays in its "
+        "component until the "
         "others can be reached again."
     )
     assert expected in mtcd.STCD(stepsize=0.01).notes(changing)
@@ -213,7 +239,9 @@ def test_no_status_is_longer_than_its_bound() -> None:
 
 def test_the_penalty_s_curvature_has_no_negative_part() -> None:
     axes = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
-    bend, expected = ((axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0]))
+    bend, expected = (
+        (axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0])
+    )
     np.testing.assert_allclose(_without_negative(bend), expected, atol=1e-12)
     assert np.isnan(_without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
 
@@ -221,7 +249,9 @@ def test_the_penalty_s_curvature_has_no_negative_part() -> None:
 def test_views_of_changes_within_one_tour_begin_together() -> None:
     """The tour that is under way ends first, also where those after it are shorter."""
     network = make_network("path", [f"c{k}" for k in range(6)])
-    changing = with_changes(network, [Change(1, leave=["c2", "c3", "c4", "c5"]), Change(2, join=["c2"])])
+    changing = with_changes(
+        network, [Change(1, leave=["c2", "c3", "c4", "c5"]), Change(2, join=["c2"])]
+    )
     method = mtcd.STCD(1, 0.01, walk="tour", acceleration="anderson", start="c0")
     roaming: Any = method.plan(12, 1, changing, 0).roaming
     begins = [view.begins for view in roaming.views]
@@ -230,7 +260,9 @@ def test_views_of_changes_within_one_tour_begin_together() -> None:
 
 
 def test_a_block_without_curvature_keeps_its_parameters() -> None:
-    data = mtcd.split(np.column_stack([np.arange(5.0), np.zeros(5)]), np.arange(5.0) ** 2, {"a": [0], "b": [1]})
+    data = mtcd.split(
+        np.column_stack([np.arange(5.0), np.zeros(5)]), np.arange(5.0) ** 2, {"a": [0], "b": [1]}
+    )
     method = mtcd.STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
     np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)

@@ -35,7 +35,10 @@ def made_up_batches() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(10), BATCH // 10)
     names = [*cifar10.BATCHES, cifar10.TEST]
-    return {name: (rng.integers(0, 256, (BATCH, 32, 32, 3), dtype=np.uint8), rng.permutation(labels)) for name in names}
+    return {
+        name: (rng.integers(0, 256, (BATCH, 32, 32, 3), dtype=np.uint8), rng.permutation(labels))
+        for name in names
+    }
 
 
 class Python2Pickler(pickle._Pickler):
@@ -88,7 +91,12 @@ def write_tar(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write_copy(folder: Path) -> dict[str, np.ndarray]:
     made = made_up_batches()
     x, y = (np.concatenate([made[name][j] for name in cifar10.BATCHES]) for j in (0, 1))
-    arrays = {"x_train": x, "y_train": y, "x_test": made["test_batch"][0], "y_test": made["test_batch"][1]}
+    arrays = {
+        "x_train": x,
+        "y_train": y,
+        "x_test": made["test_batch"][0],
+        "y_test": made["test_batch"][1],
+    }
     np.savez(folder / "cifar10.npz", **arrays)
     return arrays
 
@@ -102,7 +110,9 @@ def put_together(features: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("form", ["python 2", "python 3", "tar", "copy"])
 @pytest.mark.parametrize("clients", [1, 2, 4])
-def test_cifar10_cut_and_put_together_is_the_picture(folder: Path, monkeypatch, form: str, clients: int) -> None:
+def test_cifar10_cut_and_put_together_is_the_picture(
+    folder: Path, monkeypatch, form: str, clients: int
+) -> None:
     if form == "copy":
         arrays = write_copy(folder)
         x, y, x_test, y_test = (arrays[key] for key in ("x_train", "y_train", "x_test", "y_test"))
@@ -134,9 +144,13 @@ def test_a_part_of_the_pictures(folder: Path) -> None:
     part = mtcd.load_dataset("cifar10", clients=4, samples=30, test_samples=10, seed=3)
     assert part.test is not None
     assert (part.samples, part.test.samples) == (30, 10)
-    assert [label_of[picture.tobytes()] for picture in put_together(part.features)] == part.labels.tolist()
+    assert [
+        label_of[picture.tobytes()] for picture in put_together(part.features)
+    ] == part.labels.tolist()
     assert "30 samples and 10 test samples, drawn with seed 3" in part.notes[0]
-    again, other = (mtcd.load_dataset("cifar10", clients=4, samples=30, seed=seed) for seed in (3, 4))
+    again, other = (
+        mtcd.load_dataset("cifar10", clients=4, samples=30, seed=seed) for seed in (3, 4)
+    )
     np.testing.assert_array_equal(again.labels, part.labels)
     assert (other.labels != part.labels).any()
     with pytest.raises(DataError, match="20 test samples, fewer than 21"):
@@ -167,7 +181,9 @@ def test_an_evil_pickle_is_refused_and_nothing_runs(folder: Path, protocol: int)
     write_batches(folder)
     path, trace = folder / "cifar-10-batches-py" / "data_batch_3", folder / "it ran"
     path.write_bytes(pickle.dumps({b"data": Evil(trace), b"labels": []}, protocol=protocol))
-    with pytest.raises(DataError, match=r"data_batch_3 is damaged .*it asks for \w+\.mkdir, which no picture needs"):
+    with pytest.raises(
+        DataError, match=r"data_batch_3 is damaged .*it asks for \w+\.mkdir, which no picture needs"
+    ):
         mtcd.load_dataset("cifar10", clients=4)
     assert not trace.exists()
     pickle.loads(path.read_bytes())  # the test can fail: read in the usual way, it does run
@@ -194,7 +210,9 @@ def test_damaged_batches_are_refused(folder: Path) -> None:
     ]
     for content, says in contents:
         path.write_bytes(content)
-        with pytest.raises(DataError, match=rf"data_batch_2 is damaged or another version \(.*{says}"):
+        with pytest.raises(
+            DataError, match=rf"data_batch_2 is damaged or another version \(.*{says}"
+        ):
             mtcd.load_dataset("cifar10", clients=4)
     path.write_bytes(pickled(pictures, np.where(labels == 9, 8, labels)))
     with pytest.raises(DataError, match="classes are not equally many"):
@@ -209,7 +227,9 @@ def test_a_tar_file_that_is_not_the_published_one_is_refused(folder: Path, monke
     published = cifar10.MD5[cifar10.PACKED]
     path = write_tar(folder, monkeypatch)
     monkeypatch.setitem(cifar10.MD5, cifar10.PACKED, published)
-    with pytest.raises(DataError, match=r"its md5 is \w{32}, but should be c58f30108f718f92721af3b95e74349a"):
+    with pytest.raises(
+        DataError, match=r"its md5 is \w{32}, but should be c58f30108f718f92721af3b95e74349a"
+    ):
         mtcd.load_dataset("cifar10", clients=4)
     with tarfile.open(path, "w:gz") as archive:  # a link in place of a batch
         for name in (*cifar10.BATCHES[1:], cifar10.TEST):

@@ -1,4 +1,5 @@
-"""The plain versions of the methods beside the parties: settings left out, walks that look back, clients that leave."""
+"""The plain versions of the methods beside the parties: settings left out, walks that look back,
+clients that leave."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def problem_of(model: Glm) -> tuple[LinearProblem, mtcd.Network]:
 
 def test_without_a_number_of_tokens_there_is_one() -> None:
     problem, network = problem_of(Glm("ridge", l2=0.5))
-    one, none = (reference.mtcd(problem, network, MTCD(tokens, 4, 2, 0.01), 3, 3) for tokens in (1, None))
+    one, none = (
+        reference.mtcd(problem, network, MTCD(tokens, 4, 2, 0.01), 3, 3) for tokens in (1, None)
+    )
     for theta, other in zip(one, none, strict=True):
         np.testing.assert_array_equal(np.concatenate(theta), np.concatenate(other))
     assert np.abs(np.concatenate(one[-1])).max() > 0
@@ -43,23 +46,37 @@ def test_without_a_number_of_tokens_there_is_one() -> None:
 @pytest.mark.parametrize("variant", ["A", "B"])
 @pytest.mark.parametrize(
     "model",
-    [Glm("linear"), Glm("linear", l1=0.2), Glm("linear", l2=0.3), Glm("linear", l2=0.3, intercept=True)],
+    [
+        Glm("linear"),
+        Glm("linear", l1=0.2),
+        Glm("linear", l2=0.3),
+        Glm("linear", l2=0.3, intercept=True),
+    ],
     ids=["none", "l1", "l2", "l2 but for the intercept"],
 )
-def test_dcpa_extrapolates_where_the_penalty_is_not_strongly_convex(model: Glm, variant: str) -> None:
+def test_dcpa_extrapolates_where_the_penalty_is_not_strongly_convex(
+    model: Glm, variant: str
+) -> None:
     problem, network = problem_of(model)
     method = DCPA(0.02, 0.03, 0.1 if variant == "A" else None, variant)
     plain = dcpa(problem, network, method, 6)
     told = islice(LocalEngine(method.parties(problem, network, 0), Ledger()).run(), 7)
     for progress, theta in zip(told, plain, strict=True):
         assert progress.parameters is not None
-        np.testing.assert_allclose(np.concatenate(progress.parameters), np.concatenate(theta), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            np.concatenate(progress.parameters), np.concatenate(theta), rtol=1e-8, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("variant", ["A", "B"])
-@pytest.mark.parametrize(("widths", "network"), [([2], "path"), ([2, 1], "path"), ([2, 1, 3, 1], "star")])
-def test_dcpa_mixes_by_the_degrees_of_the_network(widths: list[int], network: str, variant: str) -> None:
-    """In A the step of the correction is 1/(4 mu_y) by the largest degree; one client alone mixes nothing."""
+@pytest.mark.parametrize(
+    ("widths", "network"), [([2], "path"), ([2, 1], "path"), ([2, 1, 3, 1], "star")]
+)
+def test_dcpa_mixes_by_the_degrees_of_the_network(
+    widths: list[int], network: str, variant: str
+) -> None:
+    """In A the step of the correction is 1/(4 mu_y) by the largest degree; one client alone mixes
+    nothing."""
     model = Glm("ridge", l2=0.5)
     data = make_data(model, 12, widths, seed=5)
     problem, method = model.problem(data), DCPA(0.02, 0.03, None, variant)
@@ -69,11 +86,16 @@ def test_dcpa_mixes_by_the_degrees_of_the_network(widths: list[int], network: st
     assert [progress.hop for progress in told] == list(range(7))
     for progress, theta in zip(told, plain, strict=True):
         assert progress.parameters is not None
-        np.testing.assert_allclose(np.concatenate(progress.parameters), np.concatenate(theta), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            np.concatenate(progress.parameters), np.concatenate(theta), rtol=1e-8, atol=1e-10
+        )
 
 
 def case_of(
-    model: Glm, network: str, widths: tuple[int, ...] = (2, 3, 1, 2, 1), changes: tuple[Change, ...] = ()
+    model: Glm,
+    network: str,
+    widths: tuple[int, ...] = (2, 3, 1, 2, 1),
+    changes: tuple[Change, ...] = (),
 ) -> Case:
     data = make_data(model, 14, list(widths), seed=6)
     return Case(data, model, with_changes(mtcd.make_network(network, data.clients), changes), 4)
@@ -114,13 +136,23 @@ def test_a_token_whose_clients_have_all_left_waits(rule: str) -> None:
 @pytest.mark.parametrize("kind", ["momentum", "conjugate"])
 def test_a_cluster_of_one_client_is_visited_in_a_row(kind: str) -> None:
     case = case_of(RIDGE, "path", (2, 3, 1, 2))
-    method = MTCD(None, 5, 1, 0.02, clusters=[["c0"], ["c1", "c2", "c3"]], walk="tour", acceleration=kind, depth=2)
+    method = MTCD(
+        None,
+        5,
+        1,
+        0.02,
+        clusters=[["c0"], ["c1", "c2", "c3"]],
+        walk="tour",
+        acceleration=kind,
+        depth=2,
+    )
     check_against_reference(case, method, accelerated_mtcd, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])
 def test_tours_of_clusters_whose_clients_leave_and_return(kind: str) -> None:
-    """The acceleration restarts with each view; where a whole cluster is away, the other goes on."""
+    """The acceleration restarts with each view; where a whole cluster is away, the other goes
+    on."""
     changes = (Change(12, leave=["c0", "c1"]), Change(24, join=["c0", "c1"], leave=["c4"]))
     case = case_of(RIDGE, "path", changes=changes)
     clusters = [["c0", "c1"], ["c2", "c3", "c4"]]
@@ -155,7 +187,10 @@ def test_a_lone_token_that_starts_where_it_is_told_passes_absent_clients(walk: s
         method = STCD(2, 0.01, walk=walk, start=start)
         ours = iterates(case, method, 31)
         for hops in (1, 6, 14, 30):
-            assert_same(ours[hops : hops + 1], [reference.stcd(problem, case.network, method, case.seed, hops)])
+            assert_same(
+                ours[hops : hops + 1],
+                [reference.stcd(problem, case.network, method, case.seed, hops)],
+            )
 
 
 def test_a_token_is_rounded_between_clients_only() -> None:
@@ -167,19 +202,24 @@ def test_a_token_is_rounded_between_clients_only() -> None:
         return np.round(Z, 1)
 
     f, theta, way = reference.Objective(problem, None), reference.zeros(problem), [1, 1, 0, 0]
-    new, Z, k = reference.token_roaming(theta, f.token(theta), 0, f, 4, 2, 0.01, lambda s, k: way[s], rounded)
+    new, Z, k = reference.token_roaming(
+        theta, f.token(theta), 0, f, 4, 2, 0.01, lambda s, k: way[s], rounded
+    )
     assert len(sent) == 2
     assert k == 0
     steps = np.zeros(2)
     for _ in range(2):  # the first visit, by hand
-        steps = steps - 0.01 * (problem.blocks[0].T @ (problem.blocks[0] @ steps - problem.labels) + 0.5 * steps)
+        steps = steps - 0.01 * (
+            problem.blocks[0].T @ (problem.blocks[0] @ steps - problem.labels) + 0.5 * steps
+        )
     np.testing.assert_allclose(sent[0], problem.blocks[0] @ steps)
     assert 0 < np.abs(Z - f.token(new)).max() <= 0.1 + 1e-9  # two roundings
     assert not theta[0].any()
 
 
 def test_a_plain_objective_is_that_of_its_batch() -> None:
-    """N/B times the loss of the batch: the mean of its gradients over batches is that of all samples."""
+    """N/B times the loss of the batch: the mean of its gradients over batches is that of all
+    samples."""
     problem = RIDGE.problem(case_of(RIDGE, "path").data)
     theta = [np.ones(block.shape[1]) for block in problem.blocks]
     whole = reference.Objective(problem, None)

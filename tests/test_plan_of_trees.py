@@ -35,13 +35,19 @@ def test_all_candidates_train_for_as_many_trees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, trees: int
 ) -> None:
     X, y = samples("values", 60)
-    frame = pl.DataFrame({f"c{j}": X[:, j] for j in range(6)}).with_columns(y=pl.Series(np.asarray(y)))
+    frame = pl.DataFrame({f"c{j}": X[:, j] for j in range(6)}).with_columns(
+        y=pl.Series(np.asarray(y))
+    )
     frame.write_csv(tmp_path / "t.csv")
     (tmp_path / "c.yaml").write_text(CONFIG + own)
     most: list[int] = []
 
-    def untrained(data: Any, model: Any, network: Any, method: Any, stop: Any, *rest: Any, **more: Any) -> None:
-        most.append(stop.iterations * (method.tokens or 1) * (method.hops or 1) * method.local_updates)
+    def untrained(
+        data: Any, model: Any, network: Any, method: Any, stop: Any, *rest: Any, **more: Any
+    ) -> None:
+        most.append(
+            stop.iterations * (method.tokens or 1) * (method.hops or 1) * method.local_updates
+        )
         raise MtcdError("Not trained.")
 
     monkeypatch.setattr(additive, "train", untrained)

@@ -1,4 +1,5 @@
-"""Plans against the truth: what is proposed is really trained, and held against all else that could have been."""
+"""Plans against the truth: what is proposed is really trained, and held against all else that could
+have been."""
 
 import itertools
 import json
@@ -34,11 +35,15 @@ PAPER = {
 pytestmark = pytest.mark.usefixtures("counted_time")
 
 
-def setup_of(network: dict, model: str = "ridge", method: dict | None = None, K: int = 6, N: int = 60, **more) -> Setup:
+def setup_of(
+    network: dict, model: str = "ridge", method: dict | None = None, K: int = 6, N: int = 60, **more
+) -> Setup:
     data, kind = MODELS[model]
     data = data | {"samples": N, "features": 4 * K, "clients": K, "seed": 3}
     method = method or {"kind": "mtcd", "tokens": 2, "hops": 8, "local_updates": 5}
-    return build(check_config({"data": data, "model": kind, "network": network, "method": method, **more}))
+    return build(
+        check_config({"data": data, "model": kind, "network": network, "method": method, **more})
+    )
 
 
 def trained(planned: Plan) -> mtcd.Run:
@@ -55,8 +60,14 @@ def everything(setup: Setup) -> list[Method]:
     grid: list[Method] = [SVFL(Q, c * together / Q) for Q in Qs for c in (0.5, 1, 1.9)]
     for Q, step in itertools.product(Qs, steps):
         grid += [STCD(Q, step, walk) for walk in ("lazy", "tour", "non-backtracking")]
-        grid += [STCD(Q, step, "tour", acceleration=kind, depth=depth) for kind in kinds for depth in (2, 5, 9)]
-        grid += [MTCD(tokens, hops, Q, step, combine="average") for tokens in (2, 4) for hops in (4, 16)]
+        grid += [
+            STCD(Q, step, "tour", acceleration=kind, depth=depth)
+            for kind in kinds
+            for depth in (2, 5, 9)
+        ]
+        grid += [
+            MTCD(tokens, hops, Q, step, combine="average") for tokens in (2, 4) for hops in (4, 16)
+        ]
         for tokens in (2, 3):
             clustered = MTCD(tokens, 1, Q, step, clusters="auto", walk="tour")
             tour = longest_tour(network, clustered.token_clusters(network, 0) or ())
@@ -66,7 +77,10 @@ def everything(setup: Setup) -> list[Method]:
                 for n in (1, 2)
                 for kind in kinds
             ]
-            grid += [MTCD(tokens, n * tour, Q, step, clusters="auto", walk="tour", combine="optimal") for n in (1, 4)]
+            grid += [
+                MTCD(tokens, n * tour, Q, step, clusters="auto", walk="tour", combine="optimal")
+                for n in (1, 4)
+            ]
     return [*grid, DCPA().with_stepsize(DCPA().auto_stepsize(smoothness).value)]
 
 
@@ -74,7 +88,15 @@ def cheaper(setup: Setup, ratio: float, cost: float) -> list[str]:
     """All of the grid that reach the target for less than this."""
     stop, found = Stop(gap=TARGET, cost=cost), []
     for method in everything(setup):
-        ended = mtcd.train(setup.data, setup.model, setup.network, method, stop, Costs(ratio), seed=setup.config.seed)
+        ended = mtcd.train(
+            setup.data,
+            setup.model,
+            setup.network,
+            method,
+            stop,
+            Costs(ratio),
+            seed=setup.config.seed,
+        )
         if ended.status == "converged" and ended.final.cost < cost:
             found.append(f"{ended.final.cost} {method}")
     return found
@@ -111,10 +133,16 @@ NETWORKS = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "own"), list(zip(NETWORKS, ["stcd", "mtcd"] * 3 + ["mtcd"], strict=True)))
+@pytest.mark.parametrize(
+    ("kind", "own"), list(zip(NETWORKS, ["stcd", "mtcd"] * 3 + ["mtcd"], strict=True))
+)
 def test_better_than_the_settings_of_the_paper(kind, own) -> None:
     setup = setup_of(
-        NETWORKS[kind], method=PAPER[own], K=10, stop={"gap": TARGET, "iterations": 2000}, costs={"ratio": 20}
+        NETWORKS[kind],
+        method=PAPER[own],
+        K=10,
+        stop={"gap": TARGET, "iterations": 2000},
+        costs={"ratio": 20},
     )
     planned = plan(setup, budget=1.0)
     really, paper = trained(planned), setup.train()
@@ -135,7 +163,10 @@ def test_the_config_s_own_method_is_never_beaten_by_less() -> None:
 def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
     setup = setup_of({"kind": "path"})
     chosen = {}
-    for name, rows in {"near": "*,*,0.01,1e6\nserver,*,900,1\n", "far": "*,*,900,1\nserver,*,0.01,1e6\n"}.items():
+    for name, rows in {
+        "near": "*,*,0.01,1e6\nserver,*,900,1\n",
+        "far": "*,*,900,1\nserver,*,0.01,1e6\n",
+    }.items():
         file = tmp_path / f"{name}.csv"
         file.write_text("from,to,latency_ms,bandwidth_mbps\n" + rows)
         links = mtcd.planner.links.read_links(file, setup.network)
@@ -143,11 +174,15 @@ def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
     # one message over a slow link takes 0.9 s, so hardly any may go there
     assert chosen["near"].chosen.method.kind in ("stcd", "dcpa", "tree-cg")
     assert chosen["far"].chosen.method.kind in ("svfl", "mtcd")
-    assert all(found.chosen.compute_seconds < found.chosen.wall_seconds < 0.9 for found in chosen.values())
+    assert all(
+        found.chosen.compute_seconds < found.chosen.wall_seconds < 0.9 for found in chosen.values()
+    )
 
 
 def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
-    setup = setup_of({"kind": "path"}, stop={"gap": 0.1, "iterations": 3, "epochs": 1, "cost": 1e-3})
+    setup = setup_of(
+        {"kind": "path"}, stop={"gap": 0.1, "iterations": 3, "epochs": 1, "cost": 1e-3}
+    )
     planned = plan(setup, target=1e-6, budget=1.0)
     assert planned.config.stop.gap == 1e-6
     assert planned.config.stop.iterations > planned.chosen.forecast.iterations
@@ -190,12 +225,17 @@ def test_regions_are_where_each_is_cheapest() -> None:
     assert regions[-1][0] in ("stcd", "dcpa", "tree-cg")  # where the server is dearer than anything
     for kind, start, end in regions:
         inside = (start <= RATIOS) & (end >= RATIOS)
-        assert all(lines[kind][inside] <= np.min([line[inside] for line in lines.values()], axis=0) * 1.01)
+        assert all(
+            lines[kind][inside] <= np.min([line[inside] for line in lines.values()], axis=0) * 1.01
+        )
 
 
 def test_a_summary_is_plain(tmp_path) -> None:
     planned = plan(setup_of({"kind": "empty"}), target=1e-3, budget=0.3)
-    assert json.loads(json.dumps(planned.summary(), allow_nan=False))["chosen"]["kind"] in ("mtcd", "svfl")
+    assert json.loads(json.dumps(planned.summary(), allow_nan=False))["chosen"]["kind"] in (
+        "mtcd",
+        "svfl",
+    )
 
 
 def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_path) -> None:
@@ -204,6 +244,10 @@ def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_pat
     setup = setup_of({"kind": "path", "changes": changes}, method={"kind": "stcd"})
     file = tmp_path / "links.csv"
     file.write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,1,100\n")
-    planned = plan(setup, target=TARGET, budget=2.0, links=mtcd.planner.links.read_links(file, setup.network))
-    assert any(proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals)
+    planned = plan(
+        setup, target=TARGET, budget=2.0, links=mtcd.planner.links.read_links(file, setup.network)
+    )
+    assert any(
+        proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals
+    )
     assert trained(planned).status == "converged"

@@ -21,16 +21,32 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "edges.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,0\n")
     (tmp_path / "configs" / "c.yaml").write_text(
-        "data: {synthetic: ridge, samples: 40, features: 12, clients: 4}\nmodel: {kind: ridge, alpha: 1}\n"
+        "data: {synthetic: ridge, samples: 40, features: 12, clients: 4}\nmodel: {kind: ridge, "
+        "alpha: 1}\n"
         "network: {edges: edges.csv}\nmethod: {kind: mtcd, tokens: 2, hops: 4, local_updates: 5}\n"
     )
-    (tmp_path / "links.csv").write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,20,10\n")
+    (tmp_path / "links.csv").write_text(
+        "from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,20,10\n"
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_the_command_writes_a_config_that_trains_as_it_is(folder, capsys) -> None:
-    assert run("plan", "configs/c.yaml", "--ratio", "7", "--budget", "1s", "--out", "new/p.yaml", "--json") == 0
+    assert (
+        run(
+            "plan",
+            "configs/c.yaml",
+            "--ratio",
+            "7",
+            "--budget",
+            "1s",
+            "--out",
+            "new/p.yaml",
+            "--json",
+        )
+        == 0
+    )
     said = outcome(capsys)
     assert (said["out"], said["picture"], said["ratio"]) == ("new/p.yaml", "new/p.png", 7.0)
     assert said["candidates"][0] == said["chosen"]
@@ -44,7 +60,10 @@ def test_the_command_writes_a_config_that_trains_as_it_is(folder, capsys) -> Non
 
 
 def test_the_command_shows_a_table_and_says_what_to_use(folder, capsys) -> None:
-    assert run("plan", "configs/c.yaml", "--links", "links.csv", "--budget", "1s", "--set", "seed=2") == 0
+    assert (
+        run("plan", "configs/c.yaml", "--links", "links.csv", "--budget", "1s", "--set", "seed=2")
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "wall-clock" in shown
     assert "(yours)" in shown
@@ -63,7 +82,10 @@ def test_only_an_earlier_plan_of_the_same_config_is_replaced(folder, capsys) -> 
     Path("photo.png").write_text("a picture")
     capsys.readouterr()
     refused = [
-        (("plan", "configs/other.yaml", "--out", "p.yaml"), "p.yaml is not an earlier plan of other.yaml"),
+        (
+            ("plan", "configs/other.yaml", "--out", "p.yaml"),
+            "p.yaml is not an earlier plan of other.yaml",
+        ),
         ((*plan, "--out", "mine.yaml"), "mine.yaml is not an earlier plan of c.yaml"),
         ((*plan, "--out", "photo.yaml"), "photo.png is not an earlier plan of c.yaml"),
     ]
@@ -111,7 +133,16 @@ runpy.run_module("mtcd", run_name="__main__")
 
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing(folder) -> None:
-    slow = ["--set", "data.samples=3000", "--set", "data.features=400", "--target", "1e-13", "--budget", "60s"]
+    slow = [
+        "--set",
+        "data.samples=3000",
+        "--set",
+        "data.features=400",
+        "--target",
+        "1e-13",
+        "--budget",
+        "60s",
+    ]
     command = [sys.executable, "-c", SAYS_THAT_IT_RACES, "plan", "configs/c.yaml", *slow]
     before = sorted(folder.rglob("*"))
     process = subprocess.Popen(

@@ -59,12 +59,21 @@ def test_each_direction_can_have_its_own_row(tmp_path) -> None:
     assert (ms[SERVER, 1], ms[1, SERVER]) == (9, 4)
 
 
-@given(st.permutations(["*,*,10,8", "a,*,1,8", "*,b,2,8", "b,a,3,8", "server,*,4,8", "server,c,5,8"]))
+@given(
+    st.permutations(["*,*,10,8", "a,*,1,8", "*,b,2,8", "b,a,3,8", "server,*,4,8", "server,c,5,8"])
+)
 def test_the_order_of_rows_does_not_matter(tmp_path_factory, rows) -> None:
     links = links_of(tmp_path_factory.mktemp("links"), "\n".join(rows))
     ms = milliseconds(links)
     # b,a names both ends; b,c: only *,b (turned round) names one
-    assert [ms[0, 1], ms[1, 0], ms[1, 2], ms[2, 1], ms[SERVER, 2], ms[0, SERVER]] == [3, 3, 2, 2, 5, 4]
+    assert [ms[0, 1], ms[1, 0], ms[1, 2], ms[2, 1], ms[SERVER, 2], ms[0, SERVER]] == [
+        3,
+        3,
+        2,
+        2,
+        5,
+        4,
+    ]
 
 
 ENDS = st.sampled_from([None, 0, 1, 2, SERVER])
@@ -82,8 +91,12 @@ def test_rows_are_looked_up_as_a_matrix_would_be_filled(pairs) -> None:
         named = [sender is not None, to is not None]
         return sum(named), forward, named[0 if forward else 1]
 
-    for ends, forward in sorted(((ends, forward) for ends in rows for forward in (False, True)), key=rank):
-        k, j = (slice(0, SERVER) if end is None else end for end in (ends if forward else ends[::-1]))
+    for ends, forward in sorted(
+        ((ends, forward) for ends in rows for forward in (False, True)), key=rank
+    ):
+        k, j = (
+            slice(0, SERVER) if end is None else end for end in (ends if forward else ends[::-1])
+        )
         matrix[k, j] = rows[ends][0]
     links, parties = Links(SERVER, rows), range(SERVER + 1)
     found = [[links.latency_of(k, j) for j in parties] for k in parties]
@@ -103,7 +116,9 @@ def test_links_of_many_clients_take_little_memory(tmp_path) -> None:
 
 def test_numbers_of_clients_blank_lines_and_semicolons_are_read(tmp_path) -> None:
     file = tmp_path / "links.csv"
-    file.write_bytes(b"\xef\xbb\xbffrom;to;latency_ms;bandwidth_mbps;comment\n0;1;1;8;x\n\n;;;;\n1;2;2;8;y\n")
+    file.write_bytes(
+        b"\xef\xbb\xbffrom;to;latency_ms;bandwidth_mbps;comment\n0;1;1;8;x\n\n;;;;\n1;2;2;8;y\n"
+    )
     links = read_links(file, PATH)
     assert links.latency_of(2, 1) == pytest.approx(2e-3)
     assert not links.has_server
@@ -148,7 +163,9 @@ def test_a_client_that_is_called_like_a_sign_is_refused(tmp_path, name) -> None:
         links_of(tmp_path, "*,*,1,8\n", make_network("path", ["a", name]))
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("60s", 60), ("2m", 120), (" 90 ", 90), ("1h", 3600), ("1.5M", 90)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60s", 60), ("2m", 120), (" 90 ", 90), ("1h", 3600), ("1.5M", 90)]
+)
 def test_budgets(text, seconds) -> None:
     assert parse_budget(text) == seconds
 
@@ -161,7 +178,8 @@ def test_bad_budgets(text) -> None:
 
 @pytest.fixture
 def slow_b_c(tmp_path) -> Links:
-    """A hop a-b takes 1 s, b-c 10 s, the server is 100 s away from a and b, 200 s from c; bandwidth is no matter."""
+    """A hop a-b takes 1 s, b-c 10 s, the server is 100 s away from a and b, 200 s from c; bandwidth
+    is no matter."""
     rows = "a,b,1000,1e9\nb,c,10000,1e9\nserver,*,100000,1e9\nserver,c,200000,1e9\n"
     return links_of(tmp_path, rows)
 
@@ -199,7 +217,8 @@ def test_bandwidth_counts_floats(tmp_path) -> None:
 def test_lazy_walks_wait_for_free_and_visit_few() -> None:
     links = everywhere(3, 1.0, 0.0)
     lazy = travel(STCD().with_stepsize(1.0), PATH, 10, 1, 0, links)
-    assert lazy.wire == pytest.approx(4 / 7, abs=0.05)  # stays with probability 1/2, 1/3, 1/2; shares 2, 3, 2 of 7
+    # stays with probability 1/2, 1/3, 1/2; shares 2, 3, 2 of 7
+    assert lazy.wire == pytest.approx(4 / 7, abs=0.05)
     tour = travel(STCD(walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
     assert tour.distinct >= lazy.distinct
     assert (lazy.parallel, tour.wire) == (1, 1.0)
@@ -219,7 +238,13 @@ def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
             {
                 "data": {"synthetic": "ridge", "samples": 20, "features": 30, "clients": 10},
                 "network": {"kind": "cycle"},
-                "method": {"kind": "mtcd", "tokens": 8, "hops": 4, "combine": "optimal", "local_updates": 5},
+                "method": {
+                    "kind": "mtcd",
+                    "tokens": 8,
+                    "hops": 4,
+                    "combine": "optimal",
+                    "local_updates": 5,
+                },
             }
         )
     )
@@ -228,6 +253,8 @@ def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
     pilot = Pilot(task, setup.method.with_stepsize(1e-3))
     alone = pilot.wire_rate
     pilot.advance(math.inf, 300 * pilot.cost_rate)
-    floats, messages = (getattr(pilot.rows[-1], what)["client_client"] for what in ("floats", "messages"))
+    floats, messages = (
+        getattr(pilot.rows[-1], what)["client_client"] for what in ("floats", "messages")
+    )
     assert floats > 1.5 * 20 * messages
     assert pilot.wire_rate == pytest.approx(alone * floats / (20 * messages))

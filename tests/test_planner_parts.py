@@ -1,4 +1,5 @@
-"""Forecasts against curves that are known, halving with made-up runners, candidates and screening."""
+"""Forecasts against curves that are known, halving with made-up runners, candidates and
+screening."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,10 @@ from problems import make_data
 
 
 @given(
-    rate=st.floats(0.9, 0.9999), first=st.floats(1e-2, 1e3), short=st.integers(20, 400), further=st.floats(0.05, 3.0)
+    rate=st.floats(0.9, 0.9999),
+    first=st.floats(1e-2, 1e3),
+    short=st.integers(20, 400),
+    further=st.floats(0.05, 3.0),
 )
 def test_a_geometric_curve_is_foretold(rate, first, short, further) -> None:
     at = np.arange(short + 1)
@@ -29,9 +33,9 @@ def test_a_geometric_curve_is_foretold(rate, first, short, further) -> None:
     target = gaps[-1] * rate ** (further * short)
     found = forecast(at, gaps, target)
     assert found.iterations == pytest.approx(short * (1 + further), rel=1e-3)
-    assert found.sure == ("within 20%" if further < 0.49 else "within 2x" if further < 0.99 else "rough") or (
-        min(abs(further - 0.5), abs(further - 1)) < 0.02
-    )
+    assert found.sure == (
+        "within 20%" if further < 0.49 else "within 2x" if further < 0.99 else "rough"
+    ) or (min(abs(further - 0.5), abs(further - 1)) < 0.02)
     assert found.low <= found.iterations <= found.high
 
 
@@ -87,7 +91,8 @@ def _simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(eq=False)
 class Fake:
-    """Costs ``price`` at the target; what it says on the way is off by a factor that shrinks as it works."""
+    """Costs ``price`` at the target; what it says on the way is off by a factor that shrinks as it
+    works."""
 
     price: float
     family: str = "stcd"
@@ -117,7 +122,12 @@ class Fake:
 @pytest.mark.usefixtures("_simulated_time")
 def test_halving_finds_the_best_and_keeps_every_family() -> None:
     fakes = [Fake(10.0 + i, error=0.5 + (i % 3)) for i in range(12)]
-    fakes += [Fake(500.0, "svfl"), Fake(400.0, "svfl"), Fake(900.0, "dcpa"), Fake(5000.0, "mtcd", own=True)]
+    fakes += [
+        Fake(500.0, "svfl"),
+        Fake(400.0, "svfl"),
+        Fake(900.0, "dcpa"),
+        Fake(5000.0, "mtcd", own=True),
+    ]
     end = CLOCK.now + 0.5
     race(fakes, end)
     assert CLOCK.now == pytest.approx(end)
@@ -164,7 +174,8 @@ def space_of(task: Task, own=None, **settings) -> Space:
     ],
 )
 def test_candidates_and_neighbours_have_the_masks_of_the_config(own, families) -> None:
-    """A method without them would promise less privacy, and could not be written into the config."""
+    """A method without them would promise less privacy, and could not be written into the
+    config."""
     task = make_task("cycle", Glm("ridge", alpha=1.0), 6)
     space = space_of(task, own)
     methods = list(space.candidates())
@@ -178,7 +189,9 @@ def test_candidates_and_neighbours_have_the_masks_of_the_config(own, families) -
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["path", "star", "complete", "empty", "erdos-renyi"])
 @pytest.mark.parametrize("K", [1, 2, 6])
-@pytest.mark.parametrize("model", [Glm("ridge", alpha=1.0), Glm("multinomial", l2=0.5)], ids=["ridge", "multinomial"])
+@pytest.mark.parametrize(
+    "model", [Glm("ridge", alpha=1.0), Glm("multinomial", l2=0.5)], ids=["ridge", "multinomial"]
+)
 def test_every_candidate_and_neighbour_can_be_cast(kind, K, model) -> None:
     task = make_task(kind, model, K)
     space = space_of(task)
@@ -202,7 +215,11 @@ def test_the_batch_of_the_config_is_kept_and_nothing_is_accelerated_with_it() ->
 
 
 def test_without_a_server_there_are_only_methods_without() -> None:
-    assert {method.kind for method in space_of(make_task(), server=False).candidates()} == {"stcd", "dcpa", "tree-cg"}
+    assert {method.kind for method in space_of(make_task(), server=False).candidates()} == {
+        "stcd",
+        "dcpa",
+        "tree-cg",
+    }
 
 
 def test_with_l1_there_are_no_conjugate_gradients_on_a_tree() -> None:
@@ -214,7 +231,9 @@ def test_with_l1_there_are_no_conjugate_gradients_on_a_tree() -> None:
 def test_clusters_of_the_config_are_candidates_too() -> None:
     groups = [["c0"], ["c1", "c2", "c3", "c4", "c5"]]
     found = [
-        m for m in space_of(make_task(), MTCD(None, 8, stepsize=0.1, clusters=groups)).candidates() if m.kind == "mtcd"
+        m
+        for m in space_of(make_task(), MTCD(None, 8, stepsize=0.1, clusters=groups)).candidates()
+        if m.kind == "mtcd"
     ]
     hops = {method.hops for method in found if method.clusters == groups}
     assert 8 in hops  # the tour of five clients in a row
@@ -233,7 +252,9 @@ def test_screening_prefers_tours_to_lazy_walks_and_long_visits_to_short_ones() -
     eta = 1 / float(BlockSmoothness(task.problem).blocks.max())
     assert score(task, STCD(20, eta, walk="tour")) > score(task, STCD(20, eta))
     assert score(task, STCD(20, eta)) > score(task, STCD(1, eta))
-    assert score(task, MTCD(2, 10, 20, eta, clusters="auto", walk="tour")) > score(task, SVFL(20, eta / 20))
+    assert score(task, MTCD(2, 10, 20, eta, clusters="auto", walk="tour")) > score(
+        task, SVFL(20, eta / 20)
+    )
     methods = list(space_of(task).candidates())
     order = ordered(task, methods, math.inf)
     assert sorted(map(repr, order)) == sorted(map(repr, methods))
@@ -258,7 +279,9 @@ def test_a_pilot_goes_on_where_it_stopped() -> None:
         whole.dismiss()
         whole.revive()
         whole.advance(math.inf, 2 * most)  # on from there
-        assert [(row.iteration, row.objective, row.messages) for row in whole.rows][: len(strip)] == strip
+        assert [(row.iteration, row.objective, row.messages) for row in whole.rows][
+            : len(strip)
+        ] == strip
         assert whole.iterations >= 400
 
 

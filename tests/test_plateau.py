@@ -1,4 +1,5 @@
-"""The plateau rule ends a training where the values at the ends of its windows say, however often it is measured."""
+"""The plateau rule ends a training where the values at the ends of its windows say, however often
+it is measured."""
 
 from __future__ import annotations
 
@@ -27,13 +28,19 @@ def train(plateau: Any, method: Any, **stop: Any) -> mtcd.Run:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "epoch"),
-    [(mtcd.MTCD(2, 3, 2), 3), (mtcd.SVFL(2), 1), (mtcd.STCD(2), 1), (mtcd.SVFL(1, 0.002, batch=6), 10)],
+    [
+        (mtcd.MTCD(2, 3, 2), 3),
+        (mtcd.SVFL(2), 1),
+        (mtcd.STCD(2), 1),
+        (mtcd.SVFL(1, 0.002, batch=6), 10),
+    ],
 )
 @pytest.mark.parametrize("patience", [4, 9])
 def test_it_ends_at_the_first_window_without_an_improvement(
     method: Any, epoch: int, patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Growing, "next", lambda self, iteration, near: iteration + 1)  # at every moment
+    # at every moment
+    monkeypatch.setattr(Growing, "next", lambda self, iteration, near: iteration + 1)
     long = mtcd.train(DATA, LOGISTIC, "cycle", method, mtcd.Stop(iterations=3000), seed=2)
     dense = {row.iteration: row.objective for row in long.history}
     window, best, at = patience * epoch, dense[0], 0
@@ -49,21 +56,29 @@ def test_it_ends_at_the_first_window_without_an_improvement(
 
 
 def test_short_form_metrics_and_mistakes() -> None:
-    assert train(1e-3, mtcd.SVFL(2)).final.iteration == train({"min_improvement": 1e-3}, mtcd.SVFL(2)).final.iteration
+    assert (
+        train(1e-3, mtcd.SVFL(2)).final.iteration
+        == train({"min_improvement": 1e-3}, mtcd.SVFL(2)).final.iteration
+    )
     assert train({"on": "train_auc", "patience": 3}, mtcd.SVFL(2)).status == "plateau"
     assert train(1e-3, mtcd.SVFL(2), iterations=5).status == "iterations"
     with pytest.raises(ConfigError, match=r"stop\.plateau\.patience"):
         train({"patience": 0}, mtcd.SVFL(2))
     with pytest.raises(ConfigError, match=r"stop\.plateau"):
         train("often", mtcd.SVFL(2))
-    with pytest.raises(ConfigError, match=r"stop\.plateau has no key 'patienc'; did you mean 'patience'"):
+    with pytest.raises(
+        ConfigError, match=r"stop\.plateau has no key 'patienc'; did you mean 'patience'"
+    ):
         train({"patienc": 3}, mtcd.SVFL(2))
     with pytest.raises(ConfigError, match="no column 'test_auc'"):
         train({"on": "test_auc"}, mtcd.SVFL(2))
 
 
 def test_of_a_config() -> None:
-    config = {"data": {"synthetic": "ridge", "samples": 30, "features": 8, "clients": 4}, "method": {"kind": "svfl"}}
+    config = {
+        "data": {"synthetic": "ridge", "samples": 30, "features": 8, "clients": 4},
+        "method": {"kind": "svfl"},
+    }
     for plateau in (1e-3, {"patience": 5}):
         setup = build(check_config({**config, "stop": {"plateau": plateau}}))
         assert setup.train().status == "plateau"
@@ -72,14 +87,18 @@ def test_of_a_config() -> None:
 
 def test_the_last_measurement_has_the_metrics_of_the_model() -> None:
     data = mtcd.synthetic("logistic", samples=200, features=8, clients=4).holdout(0.25)
-    run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "cycle", mtcd.STCD(5), mtcd.Stop(plateau=1e-5))
+    run = mtcd.train(
+        data, mtcd.Glm("logistic", l2=1.0), "cycle", mtcd.STCD(5), mtcd.Stop(plateau=1e-5)
+    )
     assert run.status == "plateau"
     assert data.test is not None
     assert run.final.metrics["test_auc"] == run.evaluate(data.test, data.test.labels)["auc"]
     assert run.final.metrics["train_auc"] == run.evaluate(data, data.labels)["auc"]
 
 
-def test_a_long_history_is_not_read_again_at_every_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_history_is_not_read_again_at_every_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read: list[int] = []
     value_of = plateau_module.value_of
     counted = lambda row, column: read.append(row.iteration) or value_of(row, column)  # noqa: E731

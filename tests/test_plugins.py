@@ -1,4 +1,5 @@
-"""Walks, losses, accelerations, combination rules and methods from outside the package, used by their names."""
+"""Walks, losses, accelerations, combination rules and methods from outside the package, used by
+their names."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ BASE: dict[str, Any] = {
 USES: dict[str, dict[str, Any]] = {
     "mtcd.walks": {"method": {"kind": "stcd", "walk": "sleepy"}},
     "mtcd.losses": {"model": {"kind": "log-cosh", "l2": 1}, "method": {"kind": "svfl"}},
-    "mtcd.accelerations": {"method": {"kind": "stcd", "walk": "tour", "acceleration": "heavy-ball"}},
+    "mtcd.accelerations": {
+        "method": {"kind": "stcd", "walk": "tour", "acceleration": "heavy-ball"}
+    },
     "mtcd.combine": {"method": {"kind": "mtcd", "tokens": 2, "combine": "bolder", "hops": 4}},
     "mtcd.methods": {"method": {"kind": "decaying", "decay": 0.999, "local_updates": 4}},
 }
@@ -82,7 +85,10 @@ def installed(folder: Path, points: dict[str, dict[str, str]], name: str = "own-
     about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    groups = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in made.items()) for group, made in points.items())
+    groups = (
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in made.items())
+        for group, made in points.items()
+    )
     (about / "entry_points.txt").write_text("\n".join(groups))
     return folder
 
@@ -100,7 +106,8 @@ def test_registered_ones_train_by_their_names(group: str, tmp_path: Path) -> Non
     setup = build(check_config(BASE | USES[group]))
     trained = setup.train()
     assert trained.status == "converged"
-    again = build(check_config(yaml.safe_load(resolved_yaml(setup.config))))  # what the run folder keeps repeats it
+    # what the run folder keeps repeats it
+    again = build(check_config(yaml.safe_load(resolved_yaml(setup.config))))
     np.testing.assert_array_equal(again.train().coefficients, trained.coefficients)
     config = config_for(group, tmp_path)
     assert run("inspect", str(config), "--json") == 0
@@ -117,7 +124,8 @@ def test_installed_ones_train_and_are_inspected_from_the_command_line(tmp_path: 
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
     script = (
         "import sys\nfrom mtcd.cli.app import main\nfor config in sys.argv[2:]:\n"
-        "    try: main([sys.argv[1], config, '--json'])\n    except SystemExit as end: assert not end.code, config"
+        "    try: main([sys.argv[1], config, '--json'])\n    except SystemExit as end: assert not "
+        "end.code, config"
     )
     configs = []
     for group in PLUGINS:
@@ -137,12 +145,18 @@ def test_installed_ones_train_and_are_inspected_from_the_command_line(tmp_path: 
 
 @pytest.mark.usefixtures("registered")
 def test_a_walk_brings_its_theory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = config_for("mtcd.walks", tmp_path, method={"kind": "mtcd", "hops": 3, "walk": "sleepy"})
+    config = config_for(
+        "mtcd.walks", tmp_path, method={"kind": "mtcd", "hops": 3, "walk": "sleepy"}
+    )
     assert run("inspect", str(config), "--json") == 0
     theory = json.loads(capsys.readouterr().out)["theory"]
-    # two hops on a cycle of four: from there, from beside it (at once, or after a rest), from across it
-    assert theory["pi"]["value"] == pytest.approx(1 / 4 + 2 / 4 * (1 / 4 + 1 / 2 * 1 / 4) + 1 / 4 * (1 / 2 * 1 / 4))
-    assert theory["spectral_gap"]["value"] == pytest.approx(1 / 2)  # eigenvalues (1 + cos(2 pi i/4))/2
+    # two hops on a cycle of four: from there, from beside it (at once, or after a rest), from
+    # across it
+    assert theory["pi"]["value"] == pytest.approx(
+        1 / 4 + 2 / 4 * (1 / 4 + 1 / 2 * 1 / 4) + 1 / 4 * (1 / 2 * 1 / 4)
+    )
+    # eigenvalues (1 + cos(2 pi i/4))/2
+    assert theory["spectral_gap"]["value"] == pytest.approx(1 / 2)
 
 
 @pytest.mark.usefixtures("registered")
@@ -169,7 +183,9 @@ def test_the_planner_tries_what_says_that_it_is_planned() -> None:
         ({"decay": 0.9, "labels": 3}, "method.labels: should be a valid list"),
     ],
 )
-def test_the_keys_of_a_method_from_outside_are_checked(method: dict[str, Any], message: str) -> None:
+def test_the_keys_of_a_method_from_outside_are_checked(
+    method: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         check_config(BASE | {"method": {"kind": "decaying", **method}})
 
@@ -179,7 +195,10 @@ def test_a_method_from_outside_has_its_own_defaults_and_notes() -> None:
     setup = build(check_config(BASE | {"method": {"kind": "decaying", "decay": 0.5, "hops": 3}}))
     assert setup.method == outside.Decaying(0.5, local_updates=2)
     assert setup.notes == ("decaying has no use for hops here: ignored.",)
-    assert method_section(setup.method).model_dump(include={"decay", "kind"}) == {"kind": "decaying", "decay": 0.5}
+    assert method_section(setup.method).model_dump(include={"decay", "kind"}) == {
+        "kind": "decaying",
+        "decay": 0.5,
+    }
     assert setup.config.model_dump()["method"]["decay"] == 0.5
     assert yaml.safe_load(resolved_yaml(setup.config))["method"]["labels"] == ["plain"]
 
@@ -206,9 +225,17 @@ class Unfinished(outside.Walk):
     [
         ("own", NotAWalk, "must be a subclass of mtcd.network.walks.walk.Walk"),
         ("own", 3, "must be a subclass of mtcd.network.walks.walk.Walk"),
-        ("own", lambda network: outside.SleepyWalk(network), "must be a subclass of mtcd.network.walks.walk.Walk"),
+        (
+            "own",
+            lambda network: outside.SleepyWalk(network),
+            "must be a subclass of mtcd.network.walks.walk.Walk",
+        ),
         ("own", Unfinished, "does not define next"),
-        ("lazy", outside.SleepyWalk, "'lazy' is taken by mtcd.network.walks.lazy.LazyWalk: choose another name"),
+        (
+            "lazy",
+            outside.SleepyWalk,
+            "'lazy' is taken by mtcd.network.walks.lazy.LazyWalk: choose another name",
+        ),
         (" ", outside.SleepyWalk, "a name is a text"),
     ],
 )
@@ -219,13 +246,16 @@ def test_bad_registrations_are_refused(name: str, made: Any, message: str) -> No
 
 def test_a_name_of_ours_is_refused_before_ours_is_imported() -> None:
     script = (
-        "import sys\nfrom mtcd.core.errors import ConfigError\nfrom mtcd.network.walks import WALKS, Walk\n"
+        "import sys\nfrom mtcd.core.errors import ConfigError\nfrom mtcd.network.walks import "
+        "WALKS, Walk\n"
         "assert 'mtcd.network.walks.lazy' not in sys.modules\n"
         "class Own(Walk):\n    def next(self, *way): return 0\n"
         "try: WALKS.register('lazy', Own)\nexcept ConfigError as error: print(error)\n"
         "print(WALKS['lazy'].__name__)"
     )
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     assert "'lazy' is taken by mtcd.network.walks.lazy.LazyWalk" in shown
     assert shown.splitlines()[-1] == "LazyWalk"
 
@@ -240,7 +270,9 @@ def test_a_decorator_registers_too() -> None:
     assert "own" in list(WALKS)
 
 
-def test_bad_entry_points_are_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_entry_points_are_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     points = {
         "broken": "no_such_module_anywhere:Walk",
         "missing": "plugins_from_outside:NoSuchWalk",
@@ -267,14 +299,24 @@ def test_bad_entry_points_are_told_in_words(tmp_path: Path, monkeypatch: pytest.
     for name, message in messages.items():
         with pytest.raises(ConfigError, match=message):
             mtcd.STCD(walk=name, stepsize=0.1).plan(10, 1, mtcd.make_network("path", ["a", "b"]), 0)
-    assert WALKS["lazy"].__module__ == "mtcd.network.walks.lazy"  # a plugin does not take the place of ours
-    assert set(WALKS.usable()) == set(WALKS) - {"broken", "missing", "raising", "leaving", "wrong", "twice"}
+    # a plugin does not take the place of ours
+    assert WALKS["lazy"].__module__ == "mtcd.network.walks.lazy"
+    assert set(WALKS.usable()) == set(WALKS) - {
+        "broken",
+        "missing",
+        "raising",
+        "leaving",
+        "wrong",
+        "twice",
+    }
 
 
 def test_a_plugin_that_does_not_work_gives_the_command_line_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(installed(tmp_path, {"mtcd.methods": {"decaying": "no_such_module_anywhere:M"}})))
+    monkeypatch.syspath_prepend(
+        str(installed(tmp_path, {"mtcd.methods": {"decaying": "no_such_module_anywhere:M"}}))
+    )
     assert run("train", str(config_for("mtcd.methods", tmp_path)), "--json") == 2
     said = capsys.readouterr().err
     assert "own-plugins" in said
@@ -286,4 +328,6 @@ def test_nothing_is_looked_for_as_long_as_names_are_ours(monkeypatch: pytest.Mon
         raise AssertionError("entry points were looked for")
 
     monkeypatch.setattr(Registry, "_points", never)
-    assert build(check_config(BASE | {"method": {"kind": "mtcd", "combine": "optimal", "walk": "tour"}}))
+    assert build(
+        check_config(BASE | {"method": {"kind": "mtcd", "combine": "optimal", "walk": "tour"}})
+    )

@@ -27,26 +27,36 @@ NEW = np.array([-5.0, 0.5, np.nan, 4.0, 100.0])
 LETTERS = [*"aababcbbdaac" * 5]
 
 
-def fitted(values: Any, *steps: Any, **recipe: Any) -> tuple[ColumnPreparation, np.ndarray, list[str]]:
+def fitted(
+    values: Any, *steps: Any, **recipe: Any
+) -> tuple[ColumnPreparation, np.ndarray, list[str]]:
     frame = pl.DataFrame([as_column(pl.Series("x", values, strict=False, nan_to_null=True))])
     return fit_columns("k", frame, read_recipe({"columns": {"x": list(steps)}, **recipe}))
 
 
 def applied(preparation: ColumnPreparation, values: Any) -> np.ndarray:
-    return preparation.apply(pl.DataFrame([as_column(pl.Series("x", values, strict=False, nan_to_null=True))]))
+    return preparation.apply(
+        pl.DataFrame([as_column(pl.Series("x", values, strict=False, nan_to_null=True))])
+    )
 
 
 @pytest.mark.parametrize("strategy", ["mean", "median", "most-frequent", "constant"])
 @pytest.mark.parametrize("indicator", [False, True])
 def test_impute_and_standardise_are_those_of_scikit_learn(strategy: str, indicator: bool) -> None:
     column = np.round(NUMBERS)[:, None]
-    theirs = SimpleImputer(strategy=strategy.replace("-", "_"), fill_value=-1.0, add_indicator=indicator)
+    theirs = SimpleImputer(
+        strategy=strategy.replace("-", "_"), fill_value=-1.0, add_indicator=indicator
+    )
     scaler = StandardScaler()
     expected = scaler.fit_transform(theirs.fit_transform(column))
-    settings = {"strategy": strategy, "indicator": indicator} | ({"value": -1} if strategy == "constant" else {})
+    settings = {"strategy": strategy, "indicator": indicator} | (
+        {"value": -1} if strategy == "constant" else {}
+    )
     ours, block, _ = fitted(column[:, 0], {"impute": settings}, "standardise")
     np.testing.assert_allclose(block, expected, atol=1e-12)
-    np.testing.assert_allclose(applied(ours, NEW), scaler.transform(theirs.transform(NEW[:, None])), atol=1e-12)
+    np.testing.assert_allclose(
+        applied(ours, NEW), scaler.transform(theirs.transform(NEW[:, None])), atol=1e-12
+    )
     assert ours.outputs == (("x", "x (missing)") if indicator else ("x",))
 
 
@@ -101,22 +111,29 @@ def test_a_value_at_an_edge_is_in_the_bin_above_it(encode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[3.0, 1.0, 2.0] * 20, ["pear", "apple", "fig"] * 20, [*range(50, 0, -1)] * 2], ids=str
+    "values",
+    [[3.0, 1.0, 2.0] * 20, ["pear", "apple", "fig"] * 20, [*range(50, 0, -1)] * 2],
+    ids=str,
 )
 def test_of_values_that_are_as_frequent_the_least_is_filled_in(values: list[Any]) -> None:
-    """In whatever order they come: all parties of a federation, and all reruns, fill in the same."""
+    """In whatever order they come: all parties of a federation, and all reruns, fill in the
+    same."""
     least = min(values)
     if not isinstance(least, str):
         theirs = SimpleImputer(strategy="most_frequent").fit(np.array(values, float)[:, None])
         assert theirs.statistics_.tolist() == [least]
     for order in (values, values[::-1]):
-        state = Impute(strategy="most-frequent").fit(as_column(pl.Series("x", [*order, None], strict=False)))
+        state = Impute(strategy="most-frequent").fit(
+            as_column(pl.Series("x", [*order, None], strict=False))
+        )
         assert state.fill == least
 
 
 @pytest.mark.parametrize("min_count", [1, 6, 16])
 def test_one_hot_is_that_of_scikit_learn(min_count: int) -> None:
-    theirs = OneHotEncoder(min_frequency=min_count, handle_unknown="infrequent_if_exist", sparse_output=False)
+    theirs = OneHotEncoder(
+        min_frequency=min_count, handle_unknown="infrequent_if_exist", sparse_output=False
+    )
     ours, block, _ = fitted(LETTERS, {"one-hot": {"min_count": min_count}})
     expected = theirs.fit_transform(np.array(LETTERS)[:, None])
     rare = sum(LETTERS.count(letter) < min_count for letter in "abcd")
@@ -178,14 +195,21 @@ def test_dates_become_their_parts(form: str) -> None:
 def test_dates_with_time_zones_are_compared_in_one_zone() -> None:
     berlin = timezone(timedelta(hours=1))
     moments = [datetime(2024, 1, 1, 0, 30, tzinfo=berlin), datetime(2024, 1, 2, 12, tzinfo=UTC)]
-    _, block, _ = fitted([m.isoformat() for m in moments], {"dates": {"parts": ["day", "hour", "days"]}})
+    _, block, _ = fitted(
+        [m.isoformat() for m in moments], {"dates": {"parts": ["day", "hour", "days"]}}
+    )
     assert block[:, :2].tolist() == [[31, 23], [2, 12]]  # in UTC
     assert block[1, 2] - block[0, 2] == pytest.approx((moments[1] - moments[0]) / timedelta(days=1))
-    series = pl.Series("x", [m.astimezone(UTC) for m in moments]).dt.convert_time_zone("Europe/Berlin")
-    local, _, _ = fit_columns("k", pl.DataFrame([series]), read_recipe({"default": {"dates": {"parts": ["day"]}}}))
+    series = pl.Series("x", [m.astimezone(UTC) for m in moments]).dt.convert_time_zone(
+        "Europe/Berlin"
+    )
+    local, _, _ = fit_columns(
+        "k", pl.DataFrame([series]), read_recipe({"default": {"dates": {"parts": ["day"]}}})
+    )
     assert local.apply(pl.DataFrame([series]))[:, 0].tolist() == [1, 2]
     assert local.apply(pl.DataFrame({"x": ["2024-01-01T23:30Z"]}))[:, 0].tolist() == [2]
-    assert local.apply(pl.DataFrame({"x": ["2024-01-01T23:30"]}))[:, 0].tolist() == [1]  # as local time
+    # as local time
+    assert local.apply(pl.DataFrame({"x": ["2024-01-01T23:30"]}))[:, 0].tolist() == [1]
 
 
 def test_yes_and_no_are_numbers() -> None:
@@ -238,20 +262,26 @@ def test_mixed_types_are_texts_and_texts_among_numbers_are_missing() -> None:
 
 @pytest.mark.parametrize("name", list(TRANSFORMERS))
 def test_new_values_that_the_first_step_cannot_read_are_noted(name: str) -> None:
-    values = {"dates": ["2024-01-01", "2024-01-02"], "clock": ["14:30", "2:30 PM"]}.get(name, ["1", "0"])
+    values = {"dates": ["2024-01-01", "2024-01-02"], "clock": ["14:30", "2:30 PM"]}.get(
+        name, ["1", "0"]
+    )
     ours, _, _ = fitted(values, name)
     noted = ours.notes(pl.DataFrame({"x": [*values, "soon", None]}))
     odd = {"dates": "no dates", "boolean": "neither yes nor no", "ordinal": "not in its order"}
     odd |= {"clock": "no times of day"} | dict.fromkeys(
         ("categories", "one-hot", "hash"), "of no category in the training rows"
     )
-    instead = {"one-hot": "count as other", "hash": "take the columns of others"}.get(name, "count as missing")
+    instead = {"one-hot": "count as other", "hash": "take the columns of others"}.get(
+        name, "count as missing"
+    )
     what = odd.get(name, "no numbers")
     assert noted == [f"1 value(s) of column 'x' that are {what}, such as 'soon', {instead}."]
 
 
 def test_values_of_many_columns_that_cannot_be_read_are_told_in_one_note() -> None:
-    frame = pl.DataFrame({f"c{j}": ["1", "2", "-", "n/a"] for j in range(12)} | {"none": [None] * 4})
+    frame = pl.DataFrame(
+        {f"c{j}": ["1", "2", "-", "n/a"] for j in range(12)} | {"none": [None] * 4}
+    )
     preparation, _, notes = fit_columns("k", frame, read_recipe("auto"))
     assert len(notes) == 2
     said = "24 values of 12 columns cannot be read and count as missing: c0 (2, such as '-'), c1 (2, such as '-'), "
@@ -267,11 +297,27 @@ def test_missing_values_that_no_step_fills_are_told_once_with_counts() -> None:
 
 
 UNREADABLE = {
-    "texts as numbers": (["Bern", "Graz"], ["impute"], "impute reads numbers, but none.*row 1 holds 'Bern'.*one-hot"),
-    "a later step": (["Bern", "Graz"], [{"impute": {"strategy": "most-frequent"}}, "clip"], "clip reads numbers"),
-    "no dates": ([None, "-", "02.03.2024"], ["dates", "impute"], "dates reads dates.*row 3 holds '02.03.2024'"),
+    "texts as numbers": (
+        ["Bern", "Graz"],
+        ["impute"],
+        "impute reads numbers, but none.*row 1 holds 'Bern'.*one-hot",
+    ),
+    "a later step": (
+        ["Bern", "Graz"],
+        [{"impute": {"strategy": "most-frequent"}}, "clip"],
+        "clip reads numbers",
+    ),
+    "no dates": (
+        [None, "-", "02.03.2024"],
+        ["dates", "impute"],
+        "dates reads dates.*row 3 holds '02.03.2024'",
+    ),
     "no yes": (["a", "b"], ["boolean", "impute"], "boolean reads yes and no"),
-    "no order": (["a", "b"], [{"ordinal": {"order": ["low", "high"]}}, "impute"], "ordinal reads the categories of"),
+    "no order": (
+        ["a", "b"],
+        [{"ordinal": {"order": ["low", "high"]}}, "impute"],
+        "ordinal reads the categories of",
+    ),
 }
 
 
@@ -284,10 +330,16 @@ def test_a_step_that_can_read_none_of_the_values_is_refused(case: str) -> None:
 
 def test_values_that_a_first_step_cannot_read_are_told() -> None:
     _, _, notes = fitted(["2024-01-01", "soon", None, "2024-01-03"], "dates", "impute")
-    assert notes == ["1 value(s) of column 'x' that are no dates, such as 'soon', count as missing."]
+    assert notes == [
+        "1 value(s) of column 'x' that are no dates, such as 'soon', count as missing."
+    ]
     _, _, notes = fitted(["yes", "-", "no"], "boolean", "impute")
-    assert notes == ["1 value(s) of column 'x' that are neither yes nor no, such as '-', count as missing."]
-    with pytest.raises(DataError, match=r"1 value of client 'k' is still missing.*x \(1, such as 'mid'\).*Add"):
+    assert notes == [
+        "1 value(s) of column 'x' that are neither yes nor no, such as '-', count as missing."
+    ]
+    with pytest.raises(
+        DataError, match=r"1 value of client 'k' is still missing.*x \(1, such as 'mid'\).*Add"
+    ):
         fitted(["low", "mid", "high"], {"ordinal": {"order": ["low", "high"]}})
 
 
@@ -297,8 +349,18 @@ UNSEEN = {
     "missing": ([1.0, 2.0], "standardise", [None, 1.0], "missing, in row 1"),
     "no number": ([1.0, 2.0], "keep", ["1", "x"], "'x'.*in row 2"),
     "no number, filled in": ([1.0, 2.0], ["impute", "standardise"], ["1", "x"], "'x'.*in row 2"),
-    "a later step": (["u", "v"], [{"impute": {"strategy": "most-frequent"}}, "one-hot"], ["u", "w"], "'w'.*in row 2"),
-    "no date, filled in": (["2024-01-01", "2024-01-03"], ["dates", "impute"], ["2024-01-01", "soon"], "'soon'"),
+    "a later step": (
+        ["u", "v"],
+        [{"impute": {"strategy": "most-frequent"}}, "one-hot"],
+        ["u", "w"],
+        "'w'.*in row 2",
+    ),
+    "no date, filled in": (
+        ["2024-01-01", "2024-01-03"],
+        ["dates", "impute"],
+        ["2024-01-01", "soon"],
+        "'soon'",
+    ),
     "no date": (["2024-01-01", "2024-01-03"], "dates", ["2024-01-01", "soon"], "'soon'.*in row 2"),
 }
 
@@ -350,18 +412,27 @@ def test_every_transformer_says_what_it_does_and_takes_a_column_without_values(n
 
 
 VALUES = st.lists(
-    st.one_of(st.none(), st.text(max_size=5), st.floats(allow_nan=False, width=32).map(str), st.dates().map(str)),
+    st.one_of(
+        st.none(),
+        st.text(max_size=5),
+        st.floats(allow_nan=False, width=32).map(str),
+        st.dates().map(str),
+    ),
     min_size=1,
     max_size=12,
 )
 STEPS = st.sampled_from(
     ["auto", "one-hot", "hash", "boolean", [{"impute": {"indicator": True}}, "standardise"], "auto"]
 )
-MORE = st.sampled_from([["impute", "clip"], ["impute", {"bin": {"bins": 3}}], ["dates", "impute", "standardise"]])
+MORE = st.sampled_from(
+    [["impute", "clip"], ["impute", {"bin": {"bins": 3}}], ["dates", "impute", "standardise"]]
+)
 
 
 @given(VALUES, VALUES, STEPS | MORE)
-def test_json_gives_the_same_preparation_and_new_values_never_stop_it(values: Any, new: Any, steps: Any) -> None:
+def test_json_gives_the_same_preparation_and_new_values_never_stop_it(
+    values: Any, new: Any, steps: Any
+) -> None:
     frame = pl.DataFrame([as_column(pl.Series("x", values, dtype=pl.String))])
     if steps == "boolean":
         steps = ["boolean", "impute"]
@@ -410,7 +481,9 @@ def test_spoilt_json_is_refused(spoil: Any) -> None:
     ],
 )
 def test_a_spoilt_state_is_refused(step: str, spoilt: dict[str, Any]) -> None:
-    state = state_to_json(make_transformer(step, {}).fit(pl.Series("x", ["2024-01-01", "2024-01-02"])))
+    state = state_to_json(
+        make_transformer(step, {}).fit(pl.Series("x", ["2024-01-01", "2024-01-02"]))
+    )
     with pytest.raises((ValueError, KeyError)):
         state_from_json(state | spoilt)
 
@@ -420,17 +493,28 @@ def test_a_spoilt_state_is_refused(step: str, spoilt: dict[str, Any]) -> None:
     [
         ({"on_unseen": "warn"}, "prepare.on_unseen must be 'ignore' or 'error', but is 'warn'"),
         ({"missing": "drop"}, "prepare.missing must be 'impute' or 'keep', but is 'drop'"),
-        ({"columns": {"x": {"categories": {"order": ["a", "b", "a"]}}}}, "a category is in order twice"),
-        ({"columns": {"x": {"ordinal": {"order": ["a", "b", "a"]}}}}, "a category is in order twice"),
+        (
+            {"columns": {"x": {"categories": {"order": ["a", "b", "a"]}}}},
+            "a category is in order twice",
+        ),
+        (
+            {"columns": {"x": {"ordinal": {"order": ["a", "b", "a"]}}}},
+            "a category is in order twice",
+        ),
         ({"columns": {"x": {"dates": {"parts": ["year", "year"]}}}}, "name each part once"),
         ({"columns": {"x": {"dates": {"parts": []}}}}, "name each part once"),
-        ({"columns": {"x": {"dates": {"origin": "2000-01-01T00:00+02:00"}}}}, "without a time zone"),
+        (
+            {"columns": {"x": {"dates": {"origin": "2000-01-01T00:00+02:00"}}}},
+            "without a time zone",
+        ),
         ({"columns": {"x": {"bin": {"bins": 1}}}}, "bins must be 2 or more"),
         ({"columns": {"x": {"impute": {"strategy": "constant"}}}}, "needs a value"),
         ({"columns": {"x": {"impute": {"strategy": "mean", "value": 3.0}}}}, "needs a value"),
         ({"default": {"auto": {"decimal": ";"}}}, "auto: decimal must be"),
     ],
 )
-def test_settings_of_preparations_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
+def test_settings_of_preparations_that_cannot_be_are_refused(
+    given: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         read_recipe(given)

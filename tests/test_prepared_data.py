@@ -1,4 +1,5 @@
-"""Preparation from tables to predictions: fitted on training rows only, kept with the run, applied to new tables."""
+"""Preparation from tables to predictions: fitted on training rows only, kept with the run, applied
+to new tables."""
 
 import json
 import sys
@@ -20,7 +21,8 @@ from mtcd.cli.run_folder import OnTable, predict_table
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from patients import CLIENTS, patients
 
-# the city of a patient is hashed, and new samples have new ones; tests/test_data_warnings.py has the warnings
+# the city of a patient is hashed, and new samples have new ones; tests/test_data_warnings.py has
+# the warnings
 pytestmark = pytest.mark.filterwarnings("ignore::mtcd.core.errors.DataWarning")
 
 TABLE = patients()
@@ -48,7 +50,9 @@ def run() -> mtcd.Run:
 def by_scikit_learn(frame: pd.DataFrame) -> ColumnTransformer:
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     texts = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return ColumnTransformer([("numbers", numbers, ["age", "marker"]), ("texts", texts, ["sex", "plan"])]).fit(frame)
+    return ColumnTransformer(
+        [("numbers", numbers, ["age", "marker"]), ("texts", texts, ["sex", "plan"])]
+    ).fit(frame)
 
 
 def test_coefficients_and_predictions_are_those_of_scikit_learn() -> None:
@@ -62,7 +66,10 @@ def test_coefficients_and_predictions_are_those_of_scikit_learn() -> None:
     prepared = by_scikit_learn(frame)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(prepared.transform(frame), Y)
     names = [
-        n.split("__")[1].replace("_nan", " (missing)").replace("sex_", "sex=").replace("plan_", "plan=")
+        n.split("__")[1]
+        .replace("_nan", " (missing)")
+        .replace("sex_", "sex=")
+        .replace("plan_", "plan=")
         for n in prepared.get_feature_names_out()
     ]
     found = dict(zip(ours.column_names, ours.coefficients, strict=True))
@@ -75,7 +82,12 @@ def test_derived_columns_have_names_in_the_order_of_the_table(run: mtcd.Run) -> 
     names = run.column_names
     assert names[:5] == ("age", "sex=female", "sex=male", "sex (missing)", "sex=other")
     assert "admitted.month" in names
-    assert names.index("admitted.days") < names.index("marker") < names.index("smoker") < names.index("city#0")
+    assert (
+        names.index("admitted.days")
+        < names.index("marker")
+        < names.index("smoker")
+        < names.index("city#0")
+    )
     assert names[-4:] == ("plan=basic", "plan=gold", "plan=rare", "plan=other")
     assert run.model.classes == ("healthy", "ill")
     assert len(names) == len(run.coefficients)
@@ -95,7 +107,9 @@ def test_new_tables_of_any_kind_give_the_same_predictions(run: mtcd.Run, form: s
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_dates_of_pandas_are_dates_in_any_resolution(unit: str) -> None:
-    days = pd.Series(pd.to_datetime(["2024-01-31", "2024-03-01", None])).astype(f"datetime64[{unit}]")
+    days = pd.Series(pd.to_datetime(["2024-01-31", "2024-03-01", None])).astype(
+        f"datetime64[{unit}]"
+    )
     zoned = days.dt.tz_localize("Europe/Berlin")
     frame = pd.DataFrame({"day": days, "zoned": zoned, "wait": days - days[0]})
     recipe = {
@@ -117,10 +131,14 @@ def test_new_values_never_stop_a_prediction(run: mtcd.Run) -> None:
         run.predict(NEW.drop("city"))
 
 
-def test_numbers_that_are_none_are_told_when_a_table_is_predicted(run: mtcd.Run, tmp_path: Path, capsys) -> None:
+def test_numbers_that_are_none_are_told_when_a_table_is_predicted(
+    run: mtcd.Run, tmp_path: Path, capsys
+) -> None:
     run.save(tmp_path / "run")
     NEW.with_columns(marker=pl.Series(["high"] * len(NEW))).write_csv(tmp_path / "new.csv")
-    predict_table(OnTable(tmp_path / "run", tmp_path / "new.csv"), tmp_path / "out.csv", quiet=False)
+    predict_table(
+        OnTable(tmp_path / "run", tmp_path / "new.csv"), tmp_path / "out.csv", quiet=False
+    )
     told = " ".join(capsys.readouterr().err.split())
     assert told.count("Note: ") == 1
     said = "lab: 80 value(s) of column 'marker' (all of them) that are no numbers, such as 'high', count as missing."
@@ -129,13 +147,18 @@ def test_numbers_that_are_none_are_told_when_a_table_is_predicted(run: mtcd.Run,
 
 
 def test_a_prediction_stops_if_asked_to() -> None:
-    strict = trained(mtcd.split(X, Y, CLIENTS, prepare={"on_unseen": "error"}), mtcd.Glm("logistic", l2=10.0))
-    with pytest.raises(DataError, match="'sex' holds 'unheard of', as no training row does, in row 1"):
+    strict = trained(
+        mtcd.split(X, Y, CLIENTS, prepare={"on_unseen": "error"}), mtcd.Glm("logistic", l2=10.0)
+    )
+    with pytest.raises(
+        DataError, match="'sex' holds 'unheard of', as no training row does, in row 1"
+    ):
         strict.predict(NEW.with_columns(sex=pl.lit("unheard of")))
 
 
 def test_the_same_data_gives_the_same_predictions_as_vertical_data_or_table(run: mtcd.Run) -> None:
-    again = mtcd.split(NEW, np.resize(["healthy", "ill"], 80), CLIENTS, prepare="auto")  # fitted on the new rows
+    # fitted on the new rows
+    again = mtcd.split(NEW, np.resize(["healthy", "ill"], 80), CLIENTS, prepare="auto")
     np.testing.assert_allclose(run.model.decision(again), run.model.decision(NEW))
     with pytest.raises(DataError, match="split differently"):
         run.predict(mtcd.split(NEW.select("age", "marker"), again.labels, 2, prepare="auto"))
@@ -144,9 +167,17 @@ def test_the_same_data_gives_the_same_predictions_as_vertical_data_or_table(run:
 def test_preparation_is_fitted_on_the_training_rows_only() -> None:
     """Rows that are not trained on are spoilt: nothing of the training may change."""
     rows, others = np.arange(160), np.arange(160, 240)
-    spoilt = pl.concat([X[:160], X[160:].with_columns(age=pl.lit(1e6), sex=pl.lit("alien"), plan=pl.lit("gold"))])
-    clean, taken = (mtcd.split(table, Y, CLIENTS, prepare="auto").take(rows) for table in (X, spoilt))
-    assert taken.columns == clean.columns == mtcd.split(X[:160], Y[:160], CLIENTS, prepare="auto").columns
+    spoilt = pl.concat(
+        [X[:160], X[160:].with_columns(age=pl.lit(1e6), sex=pl.lit("alien"), plan=pl.lit("gold"))]
+    )
+    clean, taken = (
+        mtcd.split(table, Y, CLIENTS, prepare="auto").take(rows) for table in (X, spoilt)
+    )
+    assert (
+        taken.columns
+        == clean.columns
+        == mtcd.split(X[:160], Y[:160], CLIENTS, prepare="auto").columns
+    )
     for a, b in zip(clean.blocks, taken.blocks, strict=True):
         np.testing.assert_array_equal(a, b)
     assert "sex=alien" not in taken.columns[0]
@@ -189,7 +220,9 @@ def test_a_transformer_of_scikit_learn_per_client(tmp_path: Path) -> None:
         "plan_rare",
     )
     found = dict(zip(built_in.column_names, built_in.coefficients, strict=True))
-    np.testing.assert_allclose(run.coefficients, [found[name] for name in sorted(names, key=_client_first)], atol=1e-3)
+    np.testing.assert_allclose(
+        run.coefficients, [found[name] for name in sorted(names, key=_client_first)], atol=1e-3
+    )
     assert not hasattr(numbers, "n_features_in_")  # the given one is not touched
     run.save(tmp_path)
     again = mtcd.load_run(tmp_path)
@@ -234,7 +267,10 @@ def test_without_skops_a_run_trains_and_saving_says_what_to_install(
 
 def test_skrub_prepares_a_client() -> None:
     skrub = pytest.importorskip("skrub")
-    with pytest.raises(DataError, match=r"TableVectorizer of client 'clinic' leaves .* missing: age .*SimpleImputer"):
+    with pytest.raises(
+        DataError,
+        match=r"TableVectorizer of client 'clinic' leaves .* missing: age .*SimpleImputer",
+    ):
         mtcd.split(X, Y, CLIENTS, prepare={"clinic": skrub.TableVectorizer()})
     prepare = {"clinic": make_pipeline(skrub.TableVectorizer(), SimpleImputer(), StandardScaler())}
     run = trained(mtcd.split(X, Y, CLIENTS, prepare=prepare), mtcd.Glm("logistic", l2=10.0))
@@ -255,11 +291,14 @@ def test_bad_preparations(prepare: Any, words: str) -> None:
         mtcd.split(X, Y, CLIENTS, prepare=prepare)
 
 
-def test_missing_values_without_preparation_are_told_once_with_columns_and_counts(tmp_path: Path) -> None:
+def test_missing_values_without_preparation_are_told_once_with_columns_and_counts(
+    tmp_path: Path,
+) -> None:
     numbers = X.select("age", "marker")
     lost = numbers.null_count().row(0)
     words = (
-        rf"{sum(lost)} values.* are missing, in 2 column\(s\) of 240 rows: age.* \({lost[0]}\), marker.* \({lost[1]}\)"
+        rf"{sum(lost)} values.* are missing, in 2 column\(s\) of 240 rows: "
+        rf"age.* \({lost[0]}\), marker.* \({lost[1]}\)"
     )
     with pytest.raises(DataError, match=words + ".*prepare=.auto."):
         mtcd.split(numbers, Y, 2)
@@ -267,18 +306,24 @@ def test_missing_values_without_preparation_are_told_once_with_columns_and_count
     with pytest.raises(DataError, match=words + ".*prepare: auto.*ignore:"):
         mtcd.read_tables(tmp_path / "t.csv", "outcome", 2)
     TABLE.write_csv(tmp_path / "t.csv")
-    with pytest.raises(DataError, match="6 columns of .* are not numeric: patient .row 1 holds 'p0'.*prepare: auto"):
+    with pytest.raises(
+        DataError, match="6 columns of .* are not numeric: patient .row 1 holds 'p0'.*prepare: auto"
+    ):
         mtcd.read_tables(tmp_path / "t.csv", "outcome", 2)
 
 
 def test_columns_to_leave_out_are_listed_to_copy_if_they_are_not_too_many(tmp_path: Path) -> None:
     for count, words in ((12, r"ignore: \[t0, .*, t11\]"), (100, r"\(data.ignore\)")):
-        pl.DataFrame({f"t{i}": ["a", "b"] for i in range(count)} | {"y": [0, 1]}).write_csv(tmp_path / "t.csv")
+        pl.DataFrame({f"t{i}": ["a", "b"] for i in range(count)} | {"y": [0, 1]}).write_csv(
+            tmp_path / "t.csv"
+        )
         with pytest.raises(DataError, match=words):
             mtcd.read_tables(tmp_path / "t.csv", "y", 2)
 
 
-def test_a_config_prepares_and_names_the_positive_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_prepares_and_names_the_positive_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     TABLE.write_csv("t.csv")
     config = {
@@ -317,7 +362,9 @@ def test_a_config_prepares_and_names_the_positive_class(tmp_path: Path, monkeypa
     np.testing.assert_array_equal(mtcd.load_run("again").coefficients, run.coefficients)
 
 
-@pytest.mark.parametrize(("positive", "classes"), [(None, ("bad", "good")), ("bad", ("good", "bad"))])
+@pytest.mark.parametrize(
+    ("positive", "classes"), [(None, ("bad", "good")), ("bad", ("good", "bad"))]
+)
 def test_two_classes_of_any_name(positive: str | None, classes: tuple[str, str]) -> None:
     labels = np.where(Y == "ill", "bad", "good")
     model = mtcd.Glm("logistic", l2=1.0, positive=positive)
@@ -328,7 +375,9 @@ def test_two_classes_of_any_name(positive: str | None, classes: tuple[str, str])
 
 @pytest.mark.parametrize("labels", [[1, 2], [0.5, 1.5], [0, 5]])
 def test_two_classes_of_any_numbers(labels: list[float]) -> None:
-    y, classes = mtcd.Glm("squared-hinge", positive=labels[0]).loss.encode(np.array([labels[0], labels[1], labels[1]]))
+    y, classes = mtcd.Glm("squared-hinge", positive=labels[0]).loss.encode(
+        np.array([labels[0], labels[1], labels[1]])
+    )
     assert classes == (labels[1], labels[0])
     assert y.tolist() == [1, -1, -1]
     with pytest.raises(DataError, match="positive class is to be 7"):
@@ -341,7 +390,9 @@ def test_two_classes_of_any_numbers(labels: list[float]) -> None:
 
 def test_split_networks_prepare_the_same_way(tmp_path: Path) -> None:
     nn = pytest.importorskip("torch").nn
-    data = mtcd.VerticalDataset.from_table(mtcd.split(X, Y, CLIENTS, prepare="auto")).holdout(0.25, seed=0)
+    data = mtcd.VerticalDataset.from_table(mtcd.split(X, Y, CLIENTS, prepare="auto")).holdout(
+        0.25, seed=0
+    )
     assert data.test is not None
     assert data.table is not None
     assert data.shapes == data.test.shapes
@@ -369,7 +420,9 @@ def test_held_out_rows_do_not_leak_into_the_preparation() -> None:
         age=pl.when(marks).then(1e6).otherwise(pl.col("age")),
         sex=pl.when(marks).then(pl.lit("alien")).otherwise(pl.col("sex")),
     )
-    clean, leaky = (mtcd.split(table, Y, CLIENTS, prepare="auto").holdout(0.25, seed=0) for table in (X, spoilt))
+    clean, leaky = (
+        mtcd.split(table, Y, CLIENTS, prepare="auto").holdout(0.25, seed=0) for table in (X, spoilt)
+    )
     assert clean.columns == leaky.columns
     for a, b in zip(clean.blocks, leaky.blocks, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -381,6 +434,7 @@ def test_held_out_rows_do_not_leak_into_the_preparation() -> None:
 
 def test_the_reason_of_a_transformer_that_cannot_be_fitted_is_told_whole() -> None:
     with pytest.raises(
-        DataError, match=r"SimpleImputer of client '\w+' could not be fitted: .*could not convert string"
+        DataError,
+        match=r"SimpleImputer of client '\w+' could not be fitted: .*could not convert string",
     ):
         mtcd.split({"sex": ["m", "f", "m"]}, [0, 1, 0], 1, prepare=SimpleImputer())

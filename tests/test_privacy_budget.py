@@ -26,7 +26,8 @@ LIBRARY = json.loads((Path(__file__).parent / "accounting.json").read_text())
 
 
 def closed_form(sensitivity: float, delta: float) -> float:
-    """The epsilon of one Gaussian mechanism of deviation 1: the exact condition of Balle and Wang (2018)."""
+    """The epsilon of one Gaussian mechanism of deviation 1: the exact condition of Balle and Wang
+    (2018)."""
 
     def excess(epsilon: float) -> float:
         half, rest = sensitivity / 2, epsilon / sensitivity
@@ -50,11 +51,15 @@ def test_delta_is_exact_also_where_nothing_of_it_is_left(log_epsilon: float, log
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-6, 2), st.floats(-300, -0.01))
-def test_the_largest_mu_and_the_least_epsilon_are_inverse(log_epsilon: float, log_of_delta: float) -> None:
+def test_the_largest_mu_and_the_least_epsilon_are_inverse(
+    log_epsilon: float, log_of_delta: float
+) -> None:
     epsilon, delta = 10**log_epsilon, 10**log_of_delta
     mu = mu_of(epsilon, delta)
     assert log_delta(epsilon, mu) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
-    assert log_delta(epsilon_of(mu, delta), mu) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
+    assert log_delta(epsilon_of(mu, delta), mu) == pytest.approx(
+        math.log(delta), rel=1e-9, abs=1e-9
+    )
 
 
 def test_what_hides_a_row_without_any_epsilon() -> None:
@@ -85,7 +90,9 @@ def test_trainings_compose_as_dp_accounting_says() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize("tours", [1, 40])
-def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(epsilon: float, tours: int) -> None:
+def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(
+    epsilon: float, tours: int
+) -> None:
     """T releases to K parties are one of squared sensitivity T max(K, 4) / m^2."""
     for names in ("ab", "abcde"):
         budget, K = plan_budget(DP(epsilon=epsilon, tours=tours), names), len(names)
@@ -100,8 +107,11 @@ def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(epsilon: flo
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=5), st.integers(0, 2**31))
-def test_no_derivatives_move_the_gradients_of_a_tour_by_more(multipliers: list[float], seed: int) -> None:
-    """Derivatives of one sign between 0 and 1, and rows of length 1, drawn at random and at their extremes."""
+def test_no_derivatives_move_the_gradients_of_a_tour_by_more(
+    multipliers: list[float], seed: int
+) -> None:
+    """Derivatives of one sign between 0 and 1, and rows of length 1, drawn at random and at their
+    extremes."""
     rng, m = np.random.default_rng(seed), np.array(multipliers)
     budget = Budget(tuple("abcde"[: len(m)]), (1.0,) * len(m), 1e-5, 1, tuple(multipliers))
     a, b = np.vstack([rng.random((200, 2)), [[0, 1], [1, 0], [1, 1]]]).T
@@ -115,15 +125,22 @@ def test_no_derivatives_move_the_gradients_of_a_tour_by_more(multipliers: list[f
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.lists(st.floats(0.05, 20), min_size=2, max_size=6), st.integers(1, 60), st.sampled_from([1e-7, 1e-5, 1e-2]))
-def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: int, delta: float) -> None:
+@given(
+    st.lists(st.floats(0.05, 20), min_size=2, max_size=6),
+    st.integers(1, 60),
+    st.sampled_from([1e-7, 1e-5, 1e-2]),
+)
+def test_no_party_spends_more_than_its_own_budget(
+    epsilons: list[float], tours: int, delta: float
+) -> None:
     names = [f"p{k}" for k in range(len(epsilons))]
     own = dict(zip(names[1:], epsilons[1:], strict=True))
     budget = plan_budget(DP(epsilon=epsilons[0], delta=delta, parties=own, tours=tours), names)
     assert (np.array(budget.spent(tours)) <= np.array(epsilons) * (1 + 1e-9)).all()
     assert np.isclose(budget.spent(tours), epsilons, rtol=1e-4).any()  # some budget is used up
     u = np.array(budget.multipliers) ** -2.0
-    for j, spent in enumerate(budget.spent(tours)):  # all gradients by one length, or the own by two
+    # all gradients by one length, or the own by two
+    for j, spent in enumerate(budget.spent(tours)):
         sensitivity = np.sqrt(tours * max(u.sum(), 4 * u[j]))
         assert spent == pytest.approx(closed_form(sensitivity, delta), rel=1e-6)
 
@@ -131,7 +148,8 @@ def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: 
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.integers(0, 2**31))
 def test_shared_precisions_have_the_largest_product(allowed: list[float], seed: int) -> None:
-    """Concave objective, linear constraints: no feasible point nearby, or anywhere else, is better."""
+    """Concave objective, linear constraints: no feasible point nearby, or anywhere else, is
+    better."""
     b, rng = np.array(allowed), np.random.default_rng(seed)
     u = shared_precisions(b)
     assert (u > 0).all()
@@ -147,7 +165,8 @@ def test_a_small_budget_of_one_party_makes_all_gradients_noisier_and_its_own_mos
     budget = plan_budget(DP(epsilon=3, parties={"bank": 1.0}), ["a", "b", "bank"])
     a, b, bank = budget.multipliers
     assert alike.multipliers[0] < a == pytest.approx(b)
-    assert bank == pytest.approx(a * np.sqrt(1.5))  # a quarter of its budget; the others share the rest of it
+    # a quarter of its budget; the others share the rest of it
+    assert bank == pytest.approx(a * np.sqrt(1.5))
     assert budget.spent(40)[2] == pytest.approx(1.0)
     assert 1.0 < budget.spent(40)[0] < 3.0
 
@@ -166,7 +185,9 @@ def test_noise_is_gaussian(deviation: float) -> None:
 
 def test_noise_is_a_function_of_the_secret_the_client_and_the_tour() -> None:
     secrets = (draw_secret(), draw_secret(), insecure_secret(0, "", []), insecure_secret(1, "", []))
-    places = [(secret, client, tour) for secret in secrets for client in (0, 1, 11) for tour in (1, 11)]
+    places = [
+        (secret, client, tour) for secret in secrets for client in (0, 1, 11) for tour in (1, 11)
+    ]
     drawn = {tuple(gaussian_noise(1e6, 8, *place)) for place in places}
     assert len(drawn) == len(places)
     assert drawn == {tuple(gaussian_noise(1e6, 8, *place)) for place in places}

@@ -1,4 +1,5 @@
-"""The parts of private tours without a training: the fixed point, a client's block, the noise, and what notes say."""
+"""The parts of private tours without a training: the fixed point, a client's block, the noise, and
+what notes say."""
 
 from __future__ import annotations
 
@@ -49,9 +50,12 @@ def plan_of(method: PrivateTours = CLEAR, seed: int = 5) -> PrivatePlan:
 
 
 @pytest.mark.parametrize("noisiest", [0.5, 3.0, 20.0, 300.0, 1e4])
-def test_gradients_with_their_noise_fill_the_modulus_but_do_not_wrap_around(noisiest: float) -> None:
+def test_gradients_with_their_noise_fill_the_modulus_but_do_not_wrap_around(
+    noisiest: float,
+) -> None:
     s = scales(noisiest)
-    largest = s.sensitivity * (N + 9 * noisiest)  # N rows of the clipping length, and nine deviations
+    # N rows of the clipping length, and nine deviations
+    largest = s.sensitivity * (N + 9 * noisiest)
     assert s.parameters.half / 2 < largest <= s.parameters.half
     assert s.radius * s.unit == s.sensitivity
     assert s.radius in (s.unit, 2 * s.unit)
@@ -70,7 +74,10 @@ def test_rows_are_rounded_towards_zero_with_zeros_for_the_scores_beside() -> Non
     X = np.array([[0.6, -0.8], [0.3, 0.01]]) * 5.0
     rows = s.rows(np.vstack([X, np.zeros((N - 2, 2))]), 5.0)
     assert rows.shape == (2 * N, 2)
-    expected = [[math.floor(0.6 * s.radius), -math.floor(0.8 * s.radius)], [math.floor(0.3 * s.radius), 0]]
+    expected = [
+        [math.floor(0.6 * s.radius), -math.floor(0.8 * s.radius)],
+        [math.floor(0.3 * s.radius), 0],
+    ]
     expected[1][1] = math.floor(0.01 * s.radius)
     assert rows[:2].tolist() == expected
     assert not rows[2:].any()
@@ -99,24 +106,31 @@ def test_a_change_that_is_too_large_is_clipped_to_the_share_of_a_party() -> None
     share = 2.0**14 * s.sums / VISITS
     for sign, draws in ((1, 0.0), (1, 0.999), (-1, 0.0), (-1, 0.999)):
         added = s.shifts(np.full(N, sign * 1e9), np.full(N, draws))[N:]
-        assert (added == sign * (share - 1)).all()  # one less, so that rounding up never exceeds the share
+        # one less, so that rounding up never exceeds the share
+        assert (added == sign * (share - 1)).all()
 
 
 def test_the_length_of_clipped_rows() -> None:
     assert clipping_length(5, 0, 3.0) == pytest.approx(math.sqrt(45))
     assert clipping_length(5, 1, 3.0) == pytest.approx(math.sqrt(36 + 1))
     X = np.array([[3.0, 4.0, 1.0], [0.3, 0.4, 1.0], [0.0, 0.0, 1.0]])
-    np.testing.assert_allclose(clip_rows(X, 1, 1.0), [[3 * 2**0.5 / 5, 4 * 2**0.5 / 5, 1], [0.3, 0.4, 1], [0, 0, 1]])
+    np.testing.assert_allclose(
+        clip_rows(X, 1, 1.0), [[3 * 2**0.5 / 5, 4 * 2**0.5 / 5, 1], [0.3, 0.4, 1], [0, 0, 1]]
+    )
     np.testing.assert_allclose(clip_rows(X[1:2], 1, 0.1), [[0.06 * 2**0.5, 0.08 * 2**0.5, 1]])
     np.testing.assert_allclose(clip_rows(X[1:2], 0, 0.1), X[1:2] * 0.1 * 3**0.5 / 1.25**0.5)
 
 
 @pytest.mark.parametrize("tours", [1, 4, 5])
-def test_a_block_steps_against_its_gradients_and_ends_at_the_mean_of_the_later_half(tours: int) -> None:
+def test_a_block_steps_against_its_gradients_and_ends_at_the_mean_of_the_later_half(
+    tours: int,
+) -> None:
     rng, l2 = np.random.default_rng(3), 0.7
     X = np.hstack([rng.standard_normal((N, 2)), np.ones((N, 1))])
     block, s = (
-        PrivateBlock(X, Penalty(l2=l2, free=1), mtcd.DP(epsilon=1.0, tours=tours, clip=2.0, stepsize=0.5)),
+        PrivateBlock(
+            X, Penalty(l2=l2, free=1), mtcd.DP(epsilon=1.0, tours=tours, clip=2.0, stepsize=0.5)
+        ),
         scales(),
     )
     assert block.use(s).shape == (2 * N, 3)
@@ -126,7 +140,8 @@ def test_a_block_steps_against_its_gradients_and_ends_at_the_mean_of_the_later_h
         before = np.mean(later, axis=0) if later else theta
         np.testing.assert_allclose(block.parameters(), before)
         gradient = rng.standard_normal(3) * 20
-        products = gradient / 3.0 * s.radius * token  # 3 is the clipping length: two columns by 2, and the intercept
+        # 3 is the clipping length: two columns by 2, and the intercept
+        products = gradient / 3.0 * s.radius * token
         draws = rng.random(N)
         added = block.update(products, token, draws)
         step = -0.5 / (N + l2) * (gradient + l2 * theta * [1, 1, 0])
@@ -197,7 +212,9 @@ def test_seeded_noise_is_bound_to_the_data_and_all_settings() -> None:
     """Two trainings with the same noise would cancel it."""
     problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
 
-    def secret(problem: Any = problem, seed: int = 5, clients: Any = NETWORK, **changed: Any) -> bytes:
+    def secret(
+        problem: Any = problem, seed: int = 5, clients: Any = NETWORK, **changed: Any
+    ) -> bytes:
         method = replace(CLEAR, dp=replace(DP, **changed))
         plan = method.plan(problem, clients, seed, None)
         assert isinstance(plan, PrivatePlan)
@@ -250,14 +267,21 @@ def test_two_tours_move_the_scores_by_what_the_parameters_change() -> None:
     problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
     parties = CLEAR.parties(problem, NETWORK, 5)
     engine, ends = LocalEngine(parties, Ledger()), list[SealedEnd]()
-    see = lambda message: ends.append(message.payload) if isinstance(message.payload, SealedEnd) else None  # noqa: E731
+
+    def see(message: Any) -> None:
+        if isinstance(message.payload, SealedEnd):
+            ends.append(message.payload)
+
     engine.tracer = SimpleNamespace(see=see)  # type: ignore[assignment]
     for told in engine.run():
         if told is not None and told.hop == 2:
             break
     assert isinstance(parties.server, SealedServer)
     holding, clients = parties.server.holding, cast(list[SealedClient], list(parties.clients))
-    scores = sum(X @ (one.block.theta + one.block.change) for X, one in zip(problem.blocks, clients, strict=True))
+    scores = sum(
+        X @ (one.block.theta + one.block.change)
+        for X, one in zip(problem.blocks, clients, strict=True)
+    )
     np.testing.assert_allclose(holding.steering.scores, scores, atol=2 * 3 / holding.scales.sums)
     assert np.abs(scores).max() > 0
     assert [(end.t, end.told, end.label_sum, end.constant) for end in ends] == [
@@ -286,7 +310,10 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
     assert f"Noise in clipping lengths: {noise}. Spends epsilon" in notes[1]
     assert "2 (p1)" in notes[1]
     secure = replace(CLEAR, dp=replace(DP, insecure_seeded_noise=False))
-    assert [("protects nobody" in " ".join(one.notes(NETWORK))) for one in (CLEAR, secure)] == [True, False]
+    assert [("protects nobody" in " ".join(one.notes(NETWORK))) for one in (CLEAR, secure)] == [
+        True,
+        False,
+    ]
     [part], [whole], [over] = (CLEAR.end_notes(NETWORK, tours) for tours in (5, 6, 7))
     assert part.startswith("Spent so far: ")
     assert part.endswith("after 5 of 6 tours.")
@@ -298,7 +325,9 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
 
 def test_private_tours_are_as_many_as_the_budget_is_for() -> None:
     problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
-    assert CLEAR.most_iterations(problem) == CLEAR.most_tours((2, 2, 2)) == plan_of().most_tours == 6
+    assert (
+        CLEAR.most_iterations(problem) == CLEAR.most_tours((2, 2, 2)) == plan_of().most_tours == 6
+    )
     assert CLEAR.noisy
     assert CLEAR.describe() == "Private tours, T=6, key at the server"
     with pytest.raises(ConfigError, match="gives the key to the label holder"):

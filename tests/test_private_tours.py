@@ -1,4 +1,5 @@
-"""Sealed tours with differential privacy: sensitivity by brute force, a plain twin, budgets, resume and refusals."""
+"""Sealed tours with differential privacy: sensitivity by brute force, a plain twin, budgets, resume
+and refusals."""
 
 from __future__ import annotations
 
@@ -38,13 +39,18 @@ SEALED = mtcd.Privacy(mode="sealed", dp=DP)
 
 
 def table(samples: int = 200, clients: int = 3, seed: int = 2) -> mtcd.VerticalData:
-    return mtcd.synthetic("logistic", samples=samples, features=5 * clients, clients=clients, seed=seed)
+    return mtcd.synthetic(
+        "logistic", samples=samples, features=5 * clients, clients=clients, seed=seed
+    )
 
 
-def tours(problem: LinearProblem, method: PrivateTours, see: Callable[[Message], None] | None = None) -> PrivatePlan:
+def tours(
+    problem: LinearProblem, method: PrivateTours, see: Callable[[Message], None] | None = None
+) -> PrivatePlan:
     """Run all tours; returns the plan."""
     network = mtcd.make_network(
-        "cycle" if len(problem.blocks) > 2 else "path", [f"p{k}" for k in range(len(problem.blocks))]
+        "cycle" if len(problem.blocks) > 2 else "path",
+        [f"p{k}" for k in range(len(problem.blocks))],
     )
     parties = method.parties(problem, network, 0)
     engine = LocalEngine(parties, Ledger())
@@ -59,16 +65,23 @@ def tours(problem: LinearProblem, method: PrivateTours, see: Callable[[Message],
 
 
 class Transcript:
-    """Runs tours in which the parties receive given gradients, and keeps the gradients before the noise."""
+    """Runs tours in which the parties receive given gradients, and keeps the gradients before the
+    noise."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, noise: Callable[[int, int, Array], Array]) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, noise: Callable[[int, int, Array], Array]
+    ) -> None:
         self.exact: dict[tuple[int, int], Array] = {}
         self.received: dict[tuple[int, int], Array] = {}
         self.blocks: list[PrivateBlock] = []
         update = PrivateBlock.update
 
         def replayed(block: PrivateBlock, products: Array, token: float, draws: Array) -> Any:
-            k = next(k for k, X in enumerate(self.problem.blocks) if X.shape == block.X.shape and (X == block.X).all())
+            k = next(
+                k
+                for k, X in enumerate(self.problem.blocks)
+                if X.shape == block.X.shape and (X == block.X).all()
+            )
             place = (k, block.tour)
             self.exact[place] = products
             self.received.setdefault(place, products + noise(k, block.tour, products))
@@ -77,7 +90,9 @@ class Transcript:
         patch.setattr(PrivateSteering, "released", lambda self, values, *_: values)
         patch.setattr(PrivateBlock, "update", replayed)
 
-    def run(self, problem: LinearProblem, method: PrivateTours) -> tuple[dict[tuple[int, int], Array], float]:
+    def run(
+        self, problem: LinearProblem, method: PrivateTours
+    ) -> tuple[dict[tuple[int, int], Array], float]:
         """The exact gradients, and one clipping length, in integers."""
         self.exact, self.problem = {}, problem
         plan = tours(problem, method)
@@ -94,14 +109,20 @@ def rows_like(rng: np.random.Generator, columns: int) -> Array:
 def test_a_changed_row_moves_the_gradients_by_no_more_than_the_accounting_says(
     seed: int, clients: int, intercept: bool, size: float
 ) -> None:
-    """Given the same noisy gradients so far, which is what adaptive composition takes: party by party, tour by tour."""
+    """Given the same noisy gradients so far, which is what adaptive composition takes: party by
+    party, tour by tour."""
     rng = np.random.default_rng(seed)
     data = table(30, clients, seed % 97)
     data = replace(data, blocks=tuple(X * 10.0 ** rng.uniform(-1, 2) for X in data.blocks))
     changed, row = int(rng.integers(clients)), int(rng.integers(30))
     other = [np.array(X) for X in data.blocks]
-    other[changed][row] = -other[changed][row] if rng.random() < 0.5 else rows_like(rng, other[changed].shape[1])
-    model, method = replace(MODEL, intercept=intercept), replace(CLEAR, dp=mtcd.DP(epsilon=1.0, tours=3))
+    other[changed][row] = (
+        -other[changed][row] if rng.random() < 0.5 else rows_like(rng, other[changed].shape[1])
+    )
+    model, method = (
+        replace(MODEL, intercept=intercept),
+        replace(CLEAR, dp=mtcd.DP(epsilon=1.0, tours=3)),
+    )
 
     def noise(k: int, t: int, products: Array) -> Array:
         draws = np.random.default_rng([seed, k, t]).standard_normal(len(products))
@@ -112,16 +133,23 @@ def test_a_changed_row_moves_the_gradients_by_no_more_than_the_accounting_says(
         first, length = transcript.run(model.problem(data), method)
         second, _ = transcript.run(model.problem(replace(data, blocks=tuple(other))), method)
     assert len(first) == 3 * clients
-    moved = {place: np.linalg.norm(exact - second[place]) / length for place, exact in first.items()}
+    moved = {
+        place: np.linalg.norm(exact - second[place]) / length for place, exact in first.items()
+    }
     for t in (1, 2, 3):
         assert moved[changed, t] <= 2.0
         others = [moved[k, t] for k in range(clients) if k != changed]
         assert max(others) <= 1.0
-        # with the same noise for all, and with any other, as the others' part is linear in their precisions
+        # with the same noise for all, and with any other, as the others' part is linear in their
+        # precisions
         for weight in (1.0, 0.1, 10.0):
             of_all = clients - 1 + weight
-            assert sum(np.square(others)) + weight * moved[changed, t] ** 2 <= max(of_all, 4 * weight) * (1 + 1e-9)
-    flipped = np.where(np.arange(30) == row, data.labels[::-1].max() + data.labels.min() - data.labels, data.labels)
+            assert sum(np.square(others)) + weight * moved[changed, t] ** 2 <= max(
+                of_all, 4 * weight
+            ) * (1 + 1e-9)
+    flipped = np.where(
+        np.arange(30) == row, data.labels[::-1].max() + data.labels.min() - data.labels, data.labels
+    )
     with pytest.MonkeyPatch.context() as patch:
         transcript = Transcript(patch, noise)
         first, _ = transcript.run(model.problem(data), method)
@@ -130,7 +158,8 @@ def test_a_changed_row_moves_the_gradients_by_no_more_than_the_accounting_says(
 
 
 def test_the_bounds_are_reached() -> None:
-    """Scores far from 0 give derivatives of 0 and 1: a row with the opposite sign moves others by one length."""
+    """Scores far from 0 give derivatives of 0 and 1: a row with the opposite sign moves others by
+    one length."""
     plan = tours(MODEL.problem(table(30, 2)), CLEAR)
     scales = plan.scales(plan.parameters())
     row = np.full((1, 4), 0.5)  # of length 1
@@ -138,13 +167,19 @@ def test_the_bounds_are_reached() -> None:
     assert np.linalg.norm(integers) == pytest.approx(scales.radius)
     for derivative, opposite, own, others in ((1.0, 1.0, 2.0, 0.0), (1.0, 0.0, 1.0, 1.0)):
         before, after = derivative * scales.unit, opposite * scales.unit
-        assert np.linalg.norm(integers * before + integers * after) == pytest.approx(own * scales.sensitivity)
-        assert np.linalg.norm(integers * before - integers * after) == pytest.approx(others * scales.sensitivity)
+        assert np.linalg.norm(integers * before + integers * after) == pytest.approx(
+            own * scales.sensitivity
+        )
+        assert np.linalg.norm(integers * before - integers * after) == pytest.approx(
+            others * scales.sensitivity
+        )
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 12), st.floats(0.01, 10))
-def test_integer_rows_are_never_longer_than_the_clipping_length(seed: int, columns: int, clip: float) -> None:
+def test_integer_rows_are_never_longer_than_the_clipping_length(
+    seed: int, columns: int, clip: float
+) -> None:
     rng = np.random.default_rng(seed)
     X = np.array([rows_like(rng, columns) for _ in range(20)])
     scales = _scales()
@@ -166,7 +201,8 @@ def _scales() -> Any:
 
 
 def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
-    """Descent in floating-point numbers, with the same noise: rows are clipped in gradients; mean of the later half."""
+    """Descent in floating-point numbers, with the same noise: rows are clipped in gradients; mean
+    of the later half."""
     dp, scales = plan.dp, plan.scales(plan.parameters())
     assert plan.insecure_secret is not None
     X = [
@@ -179,10 +215,15 @@ def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
         scores = sum(np.asarray(block) @ w for block, w in zip(problem.blocks, theta, strict=True))
         g = 1 / (1 + np.exp(-scores)) - problem.labels
         for k, x in enumerate(X):
-            free, length = problem.penalties[k].free, clipping_length(x.shape[1], problem.penalties[k].free, dp.clip)
+            free, length = (
+                problem.penalties[k].free,
+                clipping_length(x.shape[1], problem.penalties[k].free, dp.clip),
+            )
             deviation = plan.budget.multipliers[k] * scales.sensitivity
             drawn = gaussian_noise(deviation, x.shape[1], plan.insecure_secret, k, t)
-            penalty = problem.penalties[k].l2 * np.where(np.arange(x.shape[1]) < x.shape[1] - free, theta[k], 0)
+            penalty = problem.penalties[k].l2 * np.where(
+                np.arange(x.shape[1]) < x.shape[1] - free, theta[k], 0
+            )
             gradient = x.T @ g + penalty + drawn * length / scales.sensitivity
             theta[k] = theta[k] - dp.stepsize / (len(g) + problem.penalties[k].l2) * gradient
             mean[k] = mean[k] + theta[k] * (t > dp.tours // 2) / (dp.tours - dp.tours // 2)
@@ -208,7 +249,10 @@ def test_encryption_changes_nothing() -> None:
     data, dp = table(100, 2), replace(DP, tours=2)
     runs = [
         mtcd.train(data, MODEL, "path", method, privacy=privacy)
-        for method, privacy in ((replace(CLEAR, dp=dp), None), (mtcd.MTCD(walk="tour"), replace(SEALED, dp=dp)))
+        for method, privacy in (
+            (replace(CLEAR, dp=dp), None),
+            (mtcd.MTCD(walk="tour"), replace(SEALED, dp=dp)),
+        )
     ]
     assert (runs[0].coefficients == runs[1].coefficients).all()
 
@@ -220,7 +264,9 @@ def test_gradients_have_the_noise_of_their_party(monkeypatch: pytest.MonkeyPatch
     def kept(self: PrivateSteering, values: Any, client: int, t: int) -> Any:
         answer = released(self, values, client, t)
         modulus = self.plan.parameters().plain_modulus
-        found.setdefault(client, []).append((answer - values + modulus // 2) % modulus - modulus // 2)
+        found.setdefault(client, []).append(
+            (answer - values + modulus // 2) % modulus - modulus // 2
+        )
         return answer
 
     monkeypatch.setattr(PrivateSteering, "released", kept)
@@ -236,9 +282,18 @@ def test_what_parties_receive_besides_does_not_depend_on_the_data() -> None:
     seen: list[list[Any]] = []
     for seed in (1, 2):
         found: list[Any] = []
-        tours(MODEL.problem(table(seed=seed)), CLEAR, lambda message, found=found: found.append(message.payload))
+        tours(
+            MODEL.problem(table(seed=seed)),
+            CLEAR,
+            lambda message, found=found: found.append(message.payload),
+        )
         tokens = [one for one in found if isinstance(one, SealedToken)]
-        seen.append([(one.t, one.place, one.weights.size, one.stretch, one.scale, one.data.size) for one in tokens])
+        seen.append(
+            [
+                (one.t, one.place, one.weights.size, one.stretch, one.scale, one.data.size)
+                for one in tokens
+            ]
+        )
     assert seen[0] == seen[1]
     assert {one[2] for one in seen[0]} == {0}
 
@@ -247,7 +302,11 @@ def test_a_training_ends_when_the_budget_is_spent_and_says_what_was_spent() -> N
     data, method = table(), replace(CLEAR, dp=replace(DP, parties={"client_2": 3.0}))
     whole = mtcd.train(data, MODEL, "cycle", method, mtcd.Stop(iterations=100))
     assert whole.final.iteration == 6
-    [note] = [note for note in whole.notes if note.startswith("The budget is spent, and the training has ended")]
+    [note] = [
+        note
+        for note in whole.notes
+        if note.startswith("The budget is spent, and the training has ended")
+    ]
     assert "3 (client_2) at delta 1e-05 after 6 of 6 tours." in note
     part = mtcd.train(data, MODEL, "cycle", method, mtcd.Stop(iterations=2))
     spent = method.budget(mtcd.make_network("cycle", data.clients)).spent(2)
@@ -270,7 +329,9 @@ def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
     def train(iterations: int, folder: str, resume: bool = False, **changed: Any) -> mtcd.Run:
         method = replace(CLEAR, dp=replace(DP, **changed))
         stop = mtcd.Stop(iterations=iterations)
-        return mtcd.train(data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume)
+        return mtcd.train(
+            data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume
+        )
 
     train(4, "a")
     resumed, straight = train(50, "a", resume=True), train(50, "b")
@@ -278,13 +339,19 @@ def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
     again = train(100, "a", resume=True)
     assert again.final.iteration == 6
     assert (again.coefficients == straight.coefficients).all()
-    for changed in ({"epsilon": 9.0}, {"delta": 1e-4}, {"tours": 50}, {"parties": {"client_0": 1.0}}):
+    for changed in (
+        {"epsilon": 9.0},
+        {"delta": 1e-4},
+        {"tours": 50},
+        {"parties": {"client_0": 1.0}},
+    ):
         with pytest.raises(MtcdError, match="is of another training"):
             train(9, "a", resume=True, **changed)
 
 
 def test_two_trainings_do_not_share_their_noise() -> None:
-    """By default, and with the seed: with other budgets, or on a table with one other row, differences have noise."""
+    """By default, and with the seed: with other budgets, or on a table with one other row,
+    differences have noise."""
     data = table()
     row = np.array(data.blocks[0])
     row[3] = -row[3]
@@ -294,8 +361,12 @@ def test_two_trainings_do_not_share_their_noise() -> None:
         released: list[Array] = []
 
         def kept(self: PrivateSteering, values: Any, client: int, t: int) -> Any:
-            deviation = self.plan.budget.multipliers[client] * self.plan.scales(self.plan.parameters()).sensitivity
-            released.append(gaussian_noise(deviation, len(values), self.secret, client, t) / deviation)  # noqa: B023
+            deviation = (
+                self.plan.budget.multipliers[client]
+                * self.plan.scales(self.plan.parameters()).sensitivity
+            )
+            noise = gaussian_noise(deviation, len(values), self.secret, client, t)
+            released.append(noise / deviation)  # noqa: B023
             return values
 
         with pytest.MonkeyPatch.context() as patch:
@@ -313,7 +384,9 @@ def test_secret_noise_is_kept_in_checkpoints_and_drawn_once(tmp_path: Path) -> N
 
     def train(iterations: int, folder: str, resume: bool) -> Array:
         stop = mtcd.Stop(iterations=iterations)
-        return mtcd.train(data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume).coefficients
+        return mtcd.train(
+            data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume
+        ).coefficients
 
     train(2, "first", resume=False)
     for copy in ("second", "third"):
@@ -327,7 +400,8 @@ def test_secret_noise_is_kept_in_checkpoints_and_drawn_once(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("carriers", [0, 1, 9, 10])
 def test_no_row_decides_whether_there_is_a_training(carriers: int) -> None:
-    """Sealed tours refuse columns with few rows apart; noise hides these rows, and a refusal would not."""
+    """Sealed tours refuse columns with few rows apart; noise hides these rows, and a refusal would
+    not."""
     data = table()
     rare = np.zeros_like(np.array(data.blocks[1]))
     rare[:carriers, 2] = 1.0
@@ -338,7 +412,8 @@ def test_no_row_decides_whether_there_is_a_training(carriers: int) -> None:
 
 @pytest.mark.parametrize("size", [1.0, 1e9, 1e99])
 def test_no_row_decides_how_a_training_ends(size: float) -> None:
-    """One long row makes f, measured without noise, grow beyond any bound: that would be 'diverged' without dp."""
+    """One long row makes f, measured without noise, grow beyond any bound: that would be 'diverged'
+    without dp."""
     data = table()
     long = np.array(data.blocks[0])
     long[5] *= -size  # against the label that it had
@@ -347,7 +422,9 @@ def test_no_row_decides_how_a_training_ends(size: float) -> None:
     assert run.model is not None
     if size > 1:
         assert max(row.objective for row in run.history.rows) > 1e3 * run.history.rows[0].objective
-    assert [note for note in run.notes if note not in mtcd.train(data, MODEL, "cycle", CLEAR).notes] == []
+    assert [
+        note for note in run.notes if note not in mtcd.train(data, MODEL, "cycle", CLEAR).notes
+    ] == []
 
 
 class Chooses(mtcd.Callback):
@@ -355,7 +432,9 @@ class Chooses(mtcd.Callback):
         return None
 
 
-@pytest.mark.parametrize("callback", [mtcd.EarlyStopping(), mtcd.KeepBest(), Chooses()], ids=lambda one: str(type(one)))
+@pytest.mark.parametrize(
+    "callback", [mtcd.EarlyStopping(), mtcd.KeepBest(), Chooses()], ids=lambda one: str(type(one))
+)
 def test_no_measurement_decides_about_a_training(callback: mtcd.Callback) -> None:
     with pytest.raises(ConfigError, match="by measurements, which have no noise"):
         mtcd.train(table(), MODEL, "cycle", CLEAR, callbacks=[callback])
@@ -378,13 +457,19 @@ def test_no_measurement_decides_about_a_training(callback: mtcd.Callback) -> Non
     ids=str,
 )
 def test_methods_and_models_for_which_it_means_nothing(method: Any, model: Any, words: str) -> None:
-    data = table() if "ridge" not in str(model) else mtcd.synthetic("ridge", samples=90, features=9, clients=3)
+    data = (
+        table()
+        if "ridge" not in str(model)
+        else mtcd.synthetic("ridge", samples=90, features=9, clients=3)
+    )
     with pytest.raises(ConfigError, match=words):
         mtcd.train(data, model, "cycle", method, mtcd.Stop(iterations=3), privacy=SEALED)
 
 
 def test_refusals_that_say_what_to_do() -> None:
-    with pytest.raises(ConfigError, match=r"no better than if each party trained alone.*Set privacy.mode: sealed"):
+    with pytest.raises(
+        ConfigError, match=r"no better than if each party trained alone.*Set privacy.mode: sealed"
+    ):
         mtcd.Privacy(dp=DP)
     with pytest.raises(ConfigError, match="must be mtcd.DP"):
         mtcd.Privacy(mode="sealed", dp={"epsilon": 3})  # type: ignore[arg-type]
@@ -404,23 +489,33 @@ def test_split_networks_are_refused_before_anything_else(
 ) -> None:
     file = tmp_path / "split.yaml"
     file.write_text(
-        "data: {synthetic: logistic, samples: 60, features: 6, clients: 3}\nmodel: {kind: split, client: mlp}\n"
-        "method: {kind: mtcd, batch: 20, stepsize: 0.1}\nprivacy: {mode: sealed, dp: {epsilon: 3}}\n"
+        "data: {synthetic: logistic, samples: 60, features: 6, clients: 3}\nmodel: {kind: split, "
+        "client: mlp}\n"
+        "method: {kind: mtcd, batch: 20, stepsize: 0.1}\nprivacy: {mode: sealed, dp: {epsilon: "
+        "3}}\n"
     )
     assert run(command, str(file)) != 0
-    assert "privacy.dp, which needs privacy.mode: sealed, is for ridge and logistic" in capsys.readouterr().err
+    assert (
+        "privacy.dp, which needs privacy.mode: sealed, is for ridge and logistic"
+        in capsys.readouterr().err
+    )
 
 
-def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_and_plan_say_what_it_will_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "private.yaml"
     file.write_text(
-        "data: {synthetic: logistic, samples: 200, features: 12, clients: 3}\nmodel: {kind: logistic, l2: 1}\n"
+        "data: {synthetic: logistic, samples: 200, features: 12, clients: 3}\nmodel: {kind: "
+        "logistic, l2: 1}\n"
         "method: {kind: mtcd, walk: tour}\nstop: {iterations: 10}\n"
         "privacy: {mode: sealed, dp: {epsilon: 3, tours: 20, parties: {client_1: 1}}}\n"
     )
     run("inspect", str(file), "--json")
     found = json.loads(capsys.readouterr().out)["privacy"]
-    budget = plan_budget(mtcd.DP(epsilon=3, tours=20, parties={"client_1": 1}), ["client_0", "client_1", "client_2"])
+    budget = plan_budget(
+        mtcd.DP(epsilon=3, tours=20, parties={"client_1": 1}), ["client_0", "client_1", "client_2"]
+    )
     assert found["releases"] == 60
     assert list(found["noise_multiplier"].values()) == pytest.approx(budget.multipliers)
     assert list(found["expected_spending"].values()) == pytest.approx(budget.spent(10))
@@ -428,14 +523,15 @@ def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.C
     shown = capsys.readouterr()
     assert "A file beside each table counts what they have spent" in shown.err
     assert (
-        "on top of what earlier trainings on the same rows have spent, which nothing counts without a table"
-        in " ".join(shown.out.split())
+        "on top of what earlier trainings on the same rows have spent, which nothing counts "
+        "without a table" in " ".join(shown.out.split())
     )
     run("plan", str(file), "--json")
     planned = json.loads(capsys.readouterr().out)
     assert planned["cost"] == pytest.approx(10 * planned["cost_per_tour"])
     by_tours = planned["noise_by_tours"]
-    assert by_tours["80"]["client_0"] == pytest.approx(2 * by_tours["20"]["client_0"])  # the square root of the tours
+    # the square root of the tours
+    assert by_tours["80"]["client_0"] == pytest.approx(2 * by_tours["20"]["client_0"])
     assert run("plan", str(file), "--target", "0.1") != 0
     assert "--target is not for privacy.dp" in capsys.readouterr().err
     assert run("train", str(file), "--set", "privacy.mode=open") != 0
@@ -454,7 +550,10 @@ def test_seeded_noise_is_refused_in_a_federation() -> None:
     ("made", "said"),
     [
         (lambda: mtcd.Privacy(mode="closed"), "privacy.mode: unknown mode 'closed'"),
-        (lambda: mtcd.Privacy(aggregation="triple"), "privacy.aggregation: unknown aggregation 'triple'"),
+        (
+            lambda: mtcd.Privacy(aggregation="triple"),
+            "privacy.aggregation: unknown aggregation 'triple'",
+        ),
         (lambda: mtcd.DP(epsilon=1.0, clip=1e-4), "privacy.dp.clip is 0.0001"),
         (lambda: mtcd.DP(epsilon=1.0, clip=1001.0), "privacy.dp.clip is 1001"),
         (lambda: mtcd.DP(epsilon=1.0, delta=1.0), "delta must be below 1"),

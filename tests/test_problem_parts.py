@@ -1,4 +1,5 @@
-"""Linear problems without any training: blocks, penalties, settings and starts, against plain linear algebra."""
+"""Linear problems without any training: blocks, penalties, settings and starts, against plain
+linear algebra."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -57,7 +58,9 @@ def test_a_process_with_some_of_the_blocks_has_no_columns_of_others() -> None:
     thetas = [np.zeros(0), np.zeros(0), np.ones(3)]
     np.testing.assert_allclose(part.aggregate(thetas), X[:, [1, 4, 2]].sum(axis=1))
     score = problem.score([np.ones(2), np.ones(1), np.ones(3)])
-    assert score.objective == pytest.approx(((X.sum(axis=1) - LABELS["ridge"]) ** 2).sum() / 2 + 6 / 2)
+    assert score.objective == pytest.approx(
+        ((X.sum(axis=1) - LABELS["ridge"]) ** 2).sum() / 2 + 6 / 2
+    )
     assert (score.accuracy, score.test_accuracy, score.metrics) == (None, None, {})
 
 
@@ -115,9 +118,18 @@ def test_settings_of_other_models_are_refused(settings: dict[str, Any], says: st
 
 def test_settings_that_fit() -> None:
     assert Glm("ridge", alpha=3.0).l2_weight == Glm("ridge", l2=3.0).l2_weight == 3.0
-    assert (Glm("ridge").l2_weight, Glm("linear").l2_weight, Glm("ridge", l2=0.0).l2_weight) == (1.0, 0.0, 0.0)
+    assert (Glm("ridge").l2_weight, Glm("linear").l2_weight, Glm("ridge", l2=0.0).l2_weight) == (
+        1.0,
+        0.0,
+        0.0,
+    )
     for kind in ("linear", "logistic", "multinomial", "huber", "squared-hinge"):
-        assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).delta, Glm(kind).intercept) == (0.0, 0.0, 1.0, False)
+        assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).delta, Glm(kind).intercept) == (
+            0.0,
+            0.0,
+            1.0,
+            False,
+        )
     assert Glm("huber", delta=2.0).loss.curvature == Glm("huber").loss.curvature
     assert repr(Glm("logistic", positive="no")) == repr(Glm("logistic"))
     assert "loss" not in repr(Glm("logistic"))
@@ -126,7 +138,9 @@ def test_settings_that_fit() -> None:
 
 
 def test_weights_of_classes_are_for_classes() -> None:
-    with pytest.raises(ConfigError, match="model.class_weight is for classes, and linear predicts a number"):
+    with pytest.raises(
+        ConfigError, match="model.class_weight is for classes, and linear predicts a number"
+    ):
         Glm("linear", class_weight="balanced").problem(data_of("ridge"))
     with pytest.raises(ConfigError):
         Glm("logistic", class_weight="unbalanced")  # type: ignore[arg-type]
@@ -156,14 +170,21 @@ def started(start: Any, model: Glm, scaling: Scaling | None = None) -> LinearPro
 @pytest.mark.parametrize("after", [None, SCALING], ids=["plain", "scaled"])
 @pytest.mark.parametrize("before", [None, SCALING, "another"], ids=str)
 @pytest.mark.parametrize("model", [MODELS[1], MODELS[4]], ids=str)
-def test_a_start_at_an_earlier_model_has_its_decisions(model: Glm, before: Any, after: Scaling | None) -> None:
+def test_a_start_at_an_earlier_model_has_its_decisions(
+    model: Glm, before: Any, after: Scaling | None
+) -> None:
     if before == "another":
-        before = Scaling(SCALING.scales, (*SCALING.means[:1], np.array([2.0]), np.array([0.5, 1.5, 3.0])))
+        before = Scaling(
+            SCALING.scales, (*SCALING.means[:1], np.array([2.0]), np.array([0.5, 1.5, 3.0]))
+        )
     earlier, thetas = trained(model, before)
     found = started(earlier, model, after).start
     assert found is not None
     np.testing.assert_allclose(
-        decision_of(model, list(found), after), decision_of(model, thetas, before), rtol=1e-10, atol=1e-10
+        decision_of(model, list(found), after),
+        decision_of(model, thetas, before),
+        rtol=1e-10,
+        atol=1e-10,
     )
     if before is after:  # to the last bit
         assert all(np.array_equal(one, two) for one, two in zip(found, thetas, strict=True))
@@ -171,7 +192,10 @@ def test_a_start_at_an_earlier_model_has_its_decisions(model: Glm, before: Any, 
 
 def test_a_start_by_client_is_that_of_the_columns_as_trained() -> None:
     given = {"a": [1.0, 2.0], "b": [3.0], "c": [4.0, 5.0, 6.0]}
-    for model, first in ((Glm("ridge"), [1.0, 2.0]), (Glm("ridge", intercept=True), [1.0, 2.0, 0.0])):
+    for model, first in (
+        (Glm("ridge"), [1.0, 2.0]),
+        (Glm("ridge", intercept=True), [1.0, 2.0, 0.0]),
+    ):
         found = started(given, model, SCALING).start
         assert found is not None
         assert [theta.tolist() for theta in found] == [first, [3.0], [4.0, 5.0, 6.0]]
@@ -187,12 +211,17 @@ GIVEN = {"a": np.ones(2), "b": np.ones(1), "c": np.ones(3)}
         ({"a": np.ones(2), "c": np.ones(3)}, "start has no parameters of b"),
         (GIVEN | {"d": np.ones(1)}, "start has parameters of d"),
         (GIVEN | {"b": np.ones(2)}, r"'b' must have the shape \(1,\), but have the shape \(2,\)"),
-        (GIVEN | {"b": np.ones((1, 4))}, r"'b' must have the shape \(1,\), but have the shape \(1, 4\)"),
+        (
+            GIVEN | {"b": np.ones((1, 4))},
+            r"'b' must have the shape \(1,\), but have the shape \(1, 4\)",
+        ),
         (GIVEN | {"c": [1.0, np.inf, 1.0]}, "'c' are not all finite"),
         (GIVEN | {"c": ["x", "y", "z"]}, "'c' are not numbers"),
     ],
 )
-def test_parameters_that_do_not_fit_are_no_start(start: Mapping[str, Any] | float, says: str) -> None:
+def test_parameters_that_do_not_fit_are_no_start(
+    start: Mapping[str, Any] | float, says: str
+) -> None:
     with pytest.raises(ConfigError, match=says):
         started(start, Glm("ridge"))
 
@@ -207,5 +236,7 @@ def test_a_model_of_other_data_is_no_start() -> None:
             started(other, Glm("ridge"))
     with pytest.raises(ConfigError, match="other classes: none"):
         started(earlier, Glm("logistic"))
-    with pytest.raises(ConfigError, match="other classes: 'no', 'yes'|other classes: 'no' and 'yes'"):
+    with pytest.raises(
+        ConfigError, match="other classes: 'no', 'yes'|other classes: 'no' and 'yes'"
+    ):
         started(trained(Glm("logistic"))[0], Glm("ridge"))

@@ -1,4 +1,5 @@
-"""Parts of the protocol one by one, on a few messages: monitor, gathering, state of parties, transport, snapshots."""
+"""Parts of the protocol one by one, on a few messages: monitor, gathering, state of parties,
+transport, snapshots."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,9 @@ def test_the_monitor_waits_for_the_parts_of_all_clients() -> None:
     assert monitor.ahead(1) is None
     reported = [(1, 4), (0, 4), (1, 5)]
     for sender, iteration in reported:
-        assert monitor.collect(Message(sender, MONITOR, Part(iteration, np.array([sender])))) is None
+        assert (
+            monitor.collect(Message(sender, MONITOR, Part(iteration, np.array([sender])))) is None
+        )
         assert monitor.ahead(sender) == iteration
     whole = monitor.collect(Message(2, MONITOR, Part(4, np.array([2]))))
     assert (whole.hop, whole.t, whole.aggregate, whole.penalty) == (4, 0, None, 0.0)
@@ -63,7 +66,11 @@ def test_the_monitor_waits_for_the_parts_of_all_clients() -> None:
 
 def test_uploads_are_summed_when_all_are_here_and_those_who_leave_stay_in_the_sum() -> None:
     gathering = Gathering(3)
-    uploads = [fresh(1.0, 2.0, penalty=0.5), fresh(4.0, 8.0, penalty=0.25), fresh(16.0, 32.0, penalty=1.0)]
+    uploads = [
+        fresh(1.0, 2.0, penalty=0.5),
+        fresh(4.0, 8.0, penalty=0.25),
+        fresh(16.0, 32.0, penalty=1.0),
+    ]
     assert gathering.add(2, uploads[2]) is None
     assert gathering.add(0, uploads[0]) is None
     whole = gathering.add(1, uploads[1], leaving=[1])
@@ -135,7 +142,9 @@ def test_a_subclass_restarts_only_if_it_says_so() -> None:
     class Derived(InRounds):
         pass
 
-    assert [kind.recovery for kind in (Silent, Restarting, Inheriting, Again, InRounds, Derived)] == [
+    assert [
+        kind.recovery for kind in (Silent, Restarting, Inheriting, Again, InRounds, Derived)
+    ] == [
         Recovery.WAIT,
         Recovery.RESTART,
         Recovery.WAIT,
@@ -246,7 +255,9 @@ def test_only_what_is_declared_goes_into_a_snapshot(value: Any) -> None:
         take([value])
 
 
-@pytest.mark.parametrize("content", [{"Unknown": [1]}, {"array": "3"}, {"tuple": 5}, {"Instruction": []}])
+@pytest.mark.parametrize(
+    "content", [{"Unknown": [1]}, {"array": "3"}, {"tuple": 5}, {"Instruction": []}]
+)
 def test_a_snapshot_of_something_else_is_refused(content: Any) -> None:
     with pytest.raises(MtcdError, match="not of this training"):
         restored(Snapshot({"content": content}, {}))

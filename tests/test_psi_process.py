@@ -1,4 +1,5 @@
-"""Private set intersection in a process of its own: the party answers meanwhile, and both end together."""
+"""Private set intersection in a process of its own: the party answers meanwhile, and both end
+together."""
 
 import os
 import signal
@@ -40,12 +41,18 @@ def test_a_process_apart_computes_the_same_set() -> None:
     response = PsiAnswerer(theirs).respond(asker.request())
     assert asker.shared(response) == {"a", "c ü"}
     other = PsiAsker(ours)
-    assert other.shared(answerer_apart("psi", theirs, None, progress).respond(other.request())) == {"a", "c ü"}
+    assert other.shared(answerer_apart("psi", theirs, None, progress).respond(other.request())) == {
+        "a",
+        "c ü",
+    }
     assert progress.facts() is None
 
 
 def test_a_bad_message_is_refused_as_without_a_process() -> None:
-    asker, answerer = asker_apart("psi", ["a"], None, Progress()), answerer_apart("psi", ["a"], None, Progress())
+    asker, answerer = (
+        asker_apart("psi", ["a"], None, Progress()),
+        answerer_apart("psi", ["a"], None, Progress()),
+    )
     asker.request()
     for compute in (asker.shared, answerer.respond):
         with pytest.raises(DataError, match="private set intersection"):

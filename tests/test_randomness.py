@@ -28,7 +28,10 @@ def test_streams_differ_by_seed_purpose_and_ids_and_repeat_otherwise() -> None:
         for ids in ((), (0,), (1,), (0, 1), (1, 0))
     }
     assert len(set(draws.values())) == len(draws)
-    assert all(float(stream(seed, purpose, *ids).random()) == value for (seed, purpose, ids), value in draws.items())
+    assert all(
+        float(stream(seed, purpose, *ids).random()) == value
+        for (seed, purpose, ids), value in draws.items()
+    )
 
 
 DRAW = re.compile(r'\b(?:stream|uniform|shuffled)\(\s*[^,()]+,\s*"([^"]+)"')
@@ -47,13 +50,16 @@ SHARED = {
 
 
 def test_every_draw_has_a_purpose_of_its_own() -> None:
-    """With the purpose of another, held-out samples would be those of a fold, or starts would follow walks."""
+    """With the purpose of another, held-out samples would be those of a fold, or starts would
+    follow walks."""
     package, places = Path(mtcd.__file__).parent, defaultdict[str, set[str]](set)
     for path in package.rglob("*.py"):
         for purpose in DRAW.findall(path.read_text()):
             places[purpose].add(".".join(path.relative_to(package).with_suffix("").parts))
     shared = {purpose: found for purpose, found in places.items() if len(found) > 1}
-    assert {purpose: found for purpose, found in shared.items() if SHARED.get(purpose) != found} == {}
+    assert {
+        purpose: found for purpose, found in shared.items() if SHARED.get(purpose) != found
+    } == {}
     assert places["holdout"] == {"data.draws"}
     assert places["folds"] == {"studies.folds"}
     assert places["batch"] == {"protocol.batches"}
@@ -71,7 +77,9 @@ def test_a_row_of_uniforms_can_be_read_at_random_and_is_uniform() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
-def test_an_epoch_takes_every_sample_at_most_once_and_as_many_as_fit(samples: int, size: int, seed: int) -> None:
+def test_an_epoch_takes_every_sample_at_most_once_and_as_many_as_fit(
+    samples: int, size: int, seed: int
+) -> None:
     if size > samples:
         with pytest.raises(ConfigError, match=f"batch is {size}, but there are {samples} samples"):
             Batches(samples, size, seed)
@@ -79,7 +87,9 @@ def test_an_epoch_takes_every_sample_at_most_once_and_as_many_as_fit(samples: in
     batches = Batches(samples, size, seed)
     assert batches.per_epoch == samples // size
     epochs = [
-        np.concatenate([batches.rows(epoch * batches.per_epoch + i) for i in range(batches.per_epoch)])
+        np.concatenate(
+            [batches.rows(epoch * batches.per_epoch + i) for i in range(batches.per_epoch)]
+        )
         for epoch in (0, 1)
     ]
     for seen in epochs:
@@ -103,7 +113,9 @@ def test_the_full_batch_has_no_rows_to_pick() -> None:
 def test_batches_follow_each_other_in_the_order_of_their_epoch() -> None:
     batches = Batches(11, 3, seed=5)
     assert (batches.length, batches.per_epoch) == (3, 3)
-    for iteration, (epoch, first) in enumerate([(0, 0), (0, 3), (0, 6), (1, 0), (1, 3), (1, 6), (2, 0)]):
+    for iteration, (epoch, first) in enumerate(
+        [(0, 0), (0, 3), (0, 6), (1, 0), (1, 3), (1, 6), (2, 0)]
+    ):
         rows = batches.rows(iteration)
         assert rows is not None
         assert rows.tolist() == batches.order(epoch)[first : first + 3].tolist()
@@ -127,7 +139,9 @@ def test_tokens_start_and_walk_independently_and_uniformly() -> None:
     network = make_network("complete", CLIENTS)
     roaming = plan_roaming(network, 2, None, "lazy", None, 8, None)
     starts = np.array([[roaming.first(token, t) for t in range(3000)] for token in (0, 1)])
-    walks = np.array([[roaming.next(token, 0, hop, 0, -1) for hop in range(3000)] for token in (0, 1)])
+    walks = np.array(
+        [[roaming.next(token, 0, hop, 0, -1) for hop in range(3000)] for token in (0, 1)]
+    )
     for pair in (starts, walks):
         for one in pair:
             assert abs(np.bincount(one, minlength=12) / 3000 - 1 / 12).max() < 0.03
@@ -139,7 +153,9 @@ def test_every_hop_of_every_iteration_draws_anew() -> None:
     """Not the same as the hop before it in the iteration after."""
     S = 5
     roaming = plan_roaming(make_network("complete", CLIENTS), 1, None, "lazy", None, 8, S)
-    went = np.array([[roaming.next(0, t, hop, 0, -1) for hop in range(1, S + 1)] for t in range(1000)])
+    went = np.array(
+        [[roaming.next(0, t, hop, 0, -1) for hop in range(1, S + 1)] for t in range(1000)]
+    )
     assert abs(np.mean(went[1:, :-1] == went[:-1, 1:]) - 1 / 12) < 0.03
 
 
@@ -181,7 +197,9 @@ def test_a_start_outside_the_cluster_is_refused() -> None:
         ("path", {"c5": 1.0, "c11": 0.0}, 6, "c11"),
     ],
 )
-def test_a_start_from_which_a_client_can_never_be_visited_is_refused(kind, start, hops, unreached) -> None:
+def test_a_start_from_which_a_client_can_never_be_visited_is_refused(
+    kind, start, hops, unreached
+) -> None:
     network = make_network(kind, CLIENTS)
     with pytest.raises(ConfigError, match=f"'{unreached}' can never be visited"):
         plan_roaming(network, 2, None, "lazy", start, 0, hops)

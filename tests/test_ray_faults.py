@@ -1,4 +1,5 @@
-"""Actors that die, on a cluster in this process (``thread_cluster.py``); ``tests/ray`` kills real ones."""
+"""Actors that die, on a cluster in this process (``thread_cluster.py``); ``tests/ray`` kills real
+ones."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def killing(cluster: ThreadCluster, at: dict[int, int]) -> Any:
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 @pytest.mark.parametrize("at", [{1: 1}, {1: 4}, {0: 3, 1: 5}])
-def test_iterates_and_ledger_are_those_of_a_training_without_faults(name: str, at: dict[int, int]) -> None:
+def test_iterates_and_ledger_are_those_of_a_training_without_faults(
+    name: str, at: dict[int, int]
+) -> None:
     case, expected = BY_NAME[name], reference(name)
     cluster = ThreadCluster()
     cluster.on_create = killing(cluster, at)
@@ -81,7 +84,9 @@ def test_an_actor_that_keeps_dying_ends_the_training() -> None:
             next(observations)
         cluster.on_create = lambda number: cluster.handles[number].kill()
         cluster.handles[1].kill()
-        with pytest.raises(MtcdError, match=r"died 3 times without progress.*it was killed.*engine.memory"):
+        with pytest.raises(
+            MtcdError, match=r"died 3 times without progress.*it was killed.*engine.memory"
+        ):
             list(observations)
 
 
@@ -105,10 +110,14 @@ def test_tree_cg_is_as_in_one_process() -> None:
     case = EngineCase("tree-cg", RIDGE, {"kind": "stcd", "stepsize": 0.01}, "cycle")
     network, method = case.config.network, TreeCG()
     expected = LocalEngine(method.parties(case.problem, network, 0), Ledger())
-    observed = [[theta.copy() for theta in expected.parameters()] for _ in islice(expected.run(), 6)]
+    observed = [
+        [theta.copy() for theta in expected.parameters()] for _ in islice(expected.run(), 6)
+    ]
     cluster = ThreadCluster()
     recipe = BlockRecipe(method, network, 0, case.problem)
-    engine = RayEngine(cluster.settings, recipe, method.parties(case.problem, network, 0), Ledger(), cluster)
+    engine = RayEngine(
+        cluster.settings, recipe, method.parties(case.problem, network, 0), Ledger(), cluster
+    )
     with engine:
         for _, parameters in zip(engine.run(), observed, strict=False):
             for ours, theirs in zip(engine.parameters(), parameters, strict=True):

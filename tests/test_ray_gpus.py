@@ -23,7 +23,8 @@ def test_split_networks_take_the_gpus_there_are() -> None:
     assert chosen("auto", 4) == chosen("cuda", 4) == (4, 1.0)
     assert chosen("cuda", 8, actors=2) == (2, 4.0)
     assert chosen("cuda", 1, actors=2) == (2, 0.5)
-    assert chosen("cuda", 2, actors=3) == (3, 0.5)  # two thirds each would leave no GPU with room for the third
+    # two thirds each would leave no GPU with room for the third
+    assert chosen("cuda", 2, actors=3) == (3, 0.5)
 
 
 @given(gpus=st.integers(1, 16), actors=st.integers(1, 64))
@@ -41,10 +42,13 @@ def test_what_is_said_is_kept() -> None:
 
 
 def test_actors_without_gpus_are_refused_where_this_process_uses_one() -> None:
-    with pytest.raises(ConfigError, match=r"the cluster has none\. Set compute: \{device: cpu\}, or add nodes"):
+    with pytest.raises(
+        ConfigError, match=r"the cluster has none\. Set compute: \{device: cpu\}, or add nodes"
+    ):
         chosen("cuda", 0)
     with pytest.raises(
-        ConfigError, match=r"engine\.gpus is 0\. Set compute: \{device: cpu\}, or leave engine\.gpus out"
+        ConfigError,
+        match=r"engine\.gpus is 0\. Set compute: \{device: cpu\}, or leave engine\.gpus out",
     ):
         chosen("cuda", 4, gpus=0)
     with pytest.raises(ConfigError, match="whole GPUs"):

@@ -1,4 +1,5 @@
-"""Split networks in hosts (``thread_cluster.py``): bit for bit as in one process; ``tests/ray`` has one on Ray."""
+"""Split networks in hosts (``thread_cluster.py``): bit for bit as in one process; ``tests/ray`` has
+one on Ray."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def of(method: Method) -> SplitCase:
 
 
 def local(method: Method) -> LocalEngine:
-    return LocalEngine(method.split(of(method).problem(), ONE.network, 0).parties(), Ledger(float_bytes=4))
+    return LocalEngine(
+        method.split(of(method).problem(), ONE.network, 0).parties(), Ledger(float_bytes=4)
+    )
 
 
 def hosted(method: Method, cluster: Cluster | None = None) -> RayEngine:
@@ -109,9 +112,12 @@ def test_a_host_has_the_samples_and_networks_of_its_own_clients_only() -> None:
 def test_dropout_draws_the_same_masks() -> None:
     drawn = case("cycle", count=13, made=dropping)
     method = MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")
-    plain = LocalEngine(method.split(drawn.problem(), drawn.network, 0).parties(), Ledger(float_bytes=4))
+    plain = LocalEngine(
+        method.split(drawn.problem(), drawn.network, 0).parties(), Ledger(float_bytes=4)
+    )
     expected = [seen(plain) for _ in islice(plain.run(), 4)]
-    problem, cluster = drawn.problem(), ThreadCluster(1)  # threads of one process share the generator of PyTorch
+    # threads of one process share the generator of PyTorch
+    problem, cluster = drawn.problem(), ThreadCluster(1)
     parties = method.split(problem, drawn.network, 0).parties()
     recipe = SplitRecipe(method, drawn.network, 0, problem)
     with RayEngine(cluster.settings, recipe, parties, Ledger(float_bytes=4), cluster) as engine:

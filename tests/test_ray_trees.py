@@ -30,8 +30,12 @@ METHODS = {
 }
 MODELS = {
     "trees": mtcd.Trees("logistic", min_samples=5),
-    "mixed": mtcd.Mixed("logistic", {"client_1": "linear", "client_3": {"kind": "net", "hidden": [3]}}, "trees"),
-    "l1": mtcd.Mixed("logistic", {"client_3": {"kind": "linear", "l1": 2.0}}, {"kind": "trees", "min_samples": 5}),
+    "mixed": mtcd.Mixed(
+        "logistic", {"client_1": "linear", "client_3": {"kind": "net", "hidden": [3]}}, "trees"
+    ),
+    "l1": mtcd.Mixed(
+        "logistic", {"client_3": {"kind": "linear", "l1": 2.0}}, {"kind": "trees", "min_samples": 5}
+    ),
 }
 
 
@@ -55,7 +59,9 @@ def data(samples: int = 90) -> mtcd.VerticalData:
 
 
 def trained(model: str, method: str, engine: EngineSettings | None) -> mtcd.Run:
-    return mtcd.train(data(), MODELS[model], "cycle", METHODS[method], mtcd.Stop(iterations=24), engine=engine)
+    return mtcd.train(
+        data(), MODELS[model], "cycle", METHODS[method], mtcd.Stop(iterations=24), engine=engine
+    )
 
 
 def assert_same(run: mtcd.Run, plain: mtcd.Run) -> None:
@@ -67,7 +73,12 @@ def assert_same(run: mtcd.Run, plain: mtcd.Run) -> None:
 
 @pytest.mark.parametrize(
     ("model", "method"),
-    [*(("trees", method) for method in METHODS), ("mixed", "tour"), ("mixed", "clusters"), ("l1", "optimal")],
+    [
+        *(("trees", method) for method in METHODS),
+        ("mixed", "tour"),
+        ("mixed", "clusters"),
+        ("l1", "optimal"),
+    ],
 )
 def test_model_objective_and_ledger_are_those_of_one_process(model: str, method: str) -> None:
     if model == "mixed":
@@ -100,9 +111,13 @@ def test_a_share_has_the_blocks_of_its_own_clients_only() -> None:
     pytest.importorskip("torch")
     given = data()
     problem = AdditiveProblem.of(MODELS["mixed"], given, 0)
-    share = BlockRecipe(METHODS["tour"], make_network("cycle", given.clients), 0, problem).share([1, 3])
+    share = BlockRecipe(METHODS["tour"], make_network("cycle", given.clients), 0, problem).share(
+        [1, 3]
+    )
     assert [block.shape[1] for block in share.problem.blocks] == [0, 3, 0, 3]
     assert share.problem.evaluation is None
     thetas = [problem.client(k).initial() for k in range(CLIENTS)]
     own = share.aggregate({k: thetas[k] for k in (1, 3)})
-    np.testing.assert_array_equal(own, problem.client(1).represent(thetas[1]) + problem.client(3).represent(thetas[3]))
+    np.testing.assert_array_equal(
+        own, problem.client(1).represent(thetas[1]) + problem.client(3).represent(thetas[3])
+    )

@@ -20,4 +20,6 @@ def test_a_training_gives_the_recorded_numbers(name: str) -> None:
     assert (now["status"], now["iterations"]) == (then["status"], then["iterations"])
     assert {name: now["ledger"][name] for name in then["ledger"]} == then["ledger"]
     for numbers in ("objective", "parameters"):
-        np.testing.assert_allclose(now[numbers], then[numbers], rtol=then["tolerance"], atol=then["tolerance"])
+        np.testing.assert_allclose(
+            now[numbers], then[numbers], rtol=then["tolerance"], atol=then["tolerance"]
+        )

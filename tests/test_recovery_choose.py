@@ -59,17 +59,24 @@ def test_the_policy_of_each_party(method: Method, classes: Sequence[type[Recover
         (SVFL(stepsize=0.01), [Wait, RoundServer]),  # which undoes no visits
     ],
 )
-def test_where_the_members_change_nothing_is_undone(method: Method, classes: Sequence[type[RecoveryPolicy]]) -> None:
+def test_where_the_members_change_nothing_is_undone(
+    method: Method, classes: Sequence[type[RecoveryPolicy]]
+) -> None:
     network = with_changes(make_network("cycle", DATA.clients), [Change(5, leave=["c3"])])
     for number, expected in zip((0, SERVER), classes, strict=False):
         parties = method.parties(MODEL.problem(DATA), network, 0)
-        assert type(make_reliable_party(number, parties, MemoryJournal(), network).policy) is expected
+        assert (
+            type(make_reliable_party(number, parties, MemoryJournal(), network).policy) is expected
+        )
 
 
 @pytest.mark.parametrize("own", Recovery)
 def test_subclasses_inherit_every_way_to_recover_but_restart(own: Recovery) -> None:
-    """They may have state that the base class cannot undo; to say again that it can is up to them."""
+    """They may have state that the base class cannot undo; to say again that it can is up to
+    them."""
     base = type("Base", (Party,), {"recovery": own})
     assert base.recovery is own
-    assert type("Other", (base,), {}).recovery is (Recovery.WAIT if own is Recovery.RESTART else own)
+    assert type("Other", (base,), {}).recovery is (
+        Recovery.WAIT if own is Recovery.RESTART else own
+    )
     assert type("Same", (base,), {"recovery": own}).recovery is own

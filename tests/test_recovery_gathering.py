@@ -1,4 +1,5 @@
-"""A server that gathers uploads goes on without clients that stay dead, with what they told last."""
+"""A server that gathers uploads goes on without clients that stay dead, with what they told
+last."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -78,7 +79,9 @@ class Listening(World):
         """A sum was made just now: it is that of what was told last."""
         rows = server.policy.uploads.batches.rows(server.policy.now)
         expected = self.heard.sum(axis=0)
-        np.testing.assert_allclose(server.party.aggregate, expected if rows is None else expected[rows], atol=1e-12)
+        np.testing.assert_allclose(
+            server.party.aggregate, expected if rows is None else expected[rows], atol=1e-12
+        )
 
     def believe(self, k: int, gone: bool) -> None:
         """All links that are there notice."""
@@ -95,11 +98,14 @@ class Listening(World):
     def objective(self) -> float:
         """Of what all clients hold."""
         theta = self.parameters()
-        return PROBLEM.read_off(PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS))
+        return PROBLEM.read_off(
+            PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS)
+        )
 
 
 def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
-    """The optimum of the others' blocks, those of the dead as they are. Squared loss: they shift the labels."""
+    """The optimum of the others' blocks, those of the dead as they are. Squared loss: they shift
+    the labels."""
     told = sum(PROBLEM.client(k).represent(held[k]) for k in dead)
     living = [k for k in CLIENTS if k not in dead]
     blocks, penalties = [PROBLEM.blocks[k] for k in living], [PROBLEM.penalties[k] for k in living]
@@ -134,7 +140,8 @@ def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, see
     run(world, 40)
     waiting = world.parties[SERVER].unacknowledged()
     kept = Counter(one.to for one in waiting if not isinstance(one.message.payload, Cancelled))
-    assert max(kept[1], kept[3]) <= 2  # the last request, and one without an ack, however many rounds they have missed
+    # the last request, and one without an ack, however many rounds they have missed
+    assert max(kept[1], kept[3]) <= 2
     held = world.parameters()
     for k in CLIENTS:
         assert (np.abs(held[k] - before[k]).max() > 1e-4) == (k not in (1, 3))
@@ -189,7 +196,9 @@ def carry(sender: ReliableParty, to: ReliableParty) -> None:
 
 
 def all_parties(name: str) -> tuple[ReliableParty, list[ReliableParty]]:
-    return make(SERVER, cast_of(name), MemoryJournal()), [make(k, cast_of(name), MemoryJournal()) for k in CLIENTS]
+    return make(SERVER, cast_of(name), MemoryJournal()), [
+        make(k, cast_of(name), MemoryJournal()) for k in CLIENTS
+    ]
 
 
 def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
@@ -200,14 +209,22 @@ def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
             carry(server, client)
             carry(client, server)
         (waiting,) = [one for one in server.unacknowledged() if one.to == 3]
-        assert (waiting.sequence, waiting.iteration, waiting.message.payload.round) == (0, round_number, round_number)
+        assert (waiting.sequence, waiting.iteration, waiting.message.payload.round) == (
+            0,
+            round_number,
+            round_number,
+        )
         np.testing.assert_array_equal(waiting.message.payload.aggregate, server.party.aggregate)
         penalties = [one.party.model.penalty(one.party.theta) for one in clients[:3]]
-        assert server.party.penalty == pytest.approx(sum(penalties)), "the other has uploaded nothing yet"
+        assert server.party.penalty == pytest.approx(sum(penalties)), (
+            "the other has uploaded nothing yet"
+        )
     server.peer_found(3)
     carry(server, clients[3])
     carry(clients[3], server)
-    assert set(server.party.gathering.here) == {3}, "its answer is that of the round that the others are in"
+    assert set(server.party.gathering.here) == {3}, (
+        "its answer is that of the round that the others are in"
+    )
 
 
 def test_a_client_that_answers_late_is_requested_again_and_its_upload_remembered() -> None:
@@ -218,7 +235,9 @@ def test_a_client_that_answers_late_is_requested_again_and_its_upload_remembered
         carry(server, client)
         carry(client, server)
     assert server.party.round == 1
-    assert not [one for one in server.unacknowledged() if one.to == 3], "it has not answered the first one"
+    assert not [one for one in server.unacknowledged() if one.to == 3], (
+        "it has not answered the first one"
+    )
     server.peer_found(3)
     carry(clients[3], server)
     assert not server.party.gathering.here
@@ -227,7 +246,9 @@ def test_a_client_that_answers_late_is_requested_again_and_its_upload_remembered
     assert (request.sequence, request.iteration, request.message.payload.round) == (1, 1, 1)
 
 
-def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_training_has_ended() -> None:
+def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_training_has_ended() -> (
+    None
+):
     delivery: Any = SimpleNamespace(ended=None, down=frozenset({2}), reports=["earlier"], commits=0)
     delivery.send = lambda messages, cause: messages
     delivery.commit = lambda: setattr(delivery, "commits", delivery.commits + 1)

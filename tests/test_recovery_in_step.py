@@ -1,4 +1,5 @@
-"""How clients that go in step agree on the iteration at which they stop: what each does, one by one."""
+"""How clients that go in step agree on the iteration at which they stop: what each does, one by
+one."""
 
 from typing import Any
 
@@ -52,7 +53,9 @@ def test_envelopes_of_a_sender_are_processed_in_their_order(client: ReliablePart
     client.seen = {2: (4, [])}
     for sender, following in ((0, 0), (2, 4)):
         deferred = [
-            client.policy.must_defer(Envelope(sender, 1, number, 0, 0, {}, Message(sender, 1, End("stopped", 0, 9))))
+            client.policy.must_defer(
+                Envelope(sender, 1, number, 0, 0, {}, Message(sender, 1, End("stopped", 0, 9)))
+            )
             for number in range(following, following + 3)
         ]
         assert deferred == [False, True, True]
@@ -104,7 +107,9 @@ def test_it_stops_at_the_report_of_the_iteration_that_was_proposed(client: Relia
 
 
 @pytest.mark.parametrize("status", ["iterations", "seconds"])
-def test_a_limit_of_time_is_proposed_and_one_of_iterations_ends_it_at_once(client: ReliableParty, status: str) -> None:
+def test_a_limit_of_time_is_proposed_and_one_of_iterations_ends_it_at_once(
+    client: ReliableParty, status: str
+) -> None:
     client.limit = lambda report: status if report.iteration >= 5 else None
     counted = status == "iterations"
     assert cut(client, 4, 5, 6) == ((2, End("iterations", 0, 5)) if counted else (3, None))

@@ -1,4 +1,5 @@
-"""Restart of iterations, party by party: which visits count, which terms are kept, and where tokens go."""
+"""Restart of iterations, party by party: which visits count, which terms are kept, and where tokens
+go."""
 
 from typing import Any
 
@@ -41,7 +42,9 @@ class Visited:
         assert isinstance(self.reliable.policy, IterationClient)
         return self.reliable.policy
 
-    def hears(self, payload: Any, t: int = 0, term: int = 0, terms: dict[int, int] | None = None) -> None:
+    def hears(
+        self, payload: Any, t: int = 0, term: int = 0, terms: dict[int, int] | None = None
+    ) -> None:
         message = Message(SERVER, 1, payload)
         self.reliable.deliver(Envelope(SERVER, 1, self.sequence, t, term, terms or {}, message))
         self.sequence += 1
@@ -104,8 +107,12 @@ def test_a_term_is_learned_once_and_only_of_iterations_that_are_not_over() -> No
     assert client.reliable.terms == {4: 2, 5: 7}
 
 
-@pytest.mark.parametrize(("term", "left"), [(1, {2, 3}), (2, {3}), (3, set()), (SPECULATIVE_TERMS, set())])
-def test_of_the_checkpoints_those_of_later_speculative_terms_are_kept(term: int, left: set[int]) -> None:
+@pytest.mark.parametrize(
+    ("term", "left"), [(1, {2, 3}), (2, {3}), (3, set()), (SPECULATIVE_TERMS, set())]
+)
+def test_of_the_checkpoints_those_of_later_speculative_terms_are_kept(
+    term: int, left: set[int]
+) -> None:
     client = Visited(AVERAGE)
     before = client.theta()
     for visit in (1, 2, 3):
@@ -129,7 +136,9 @@ def test_only_tokens_that_count_are_reported_as_undeliverable(cancelled: str) ->
         assert client.visited_by(t=1, hop=11).to == SERVER
     client.reliable.peer_lost(sent.to)
     reports = [one.message.payload for one in client.reliable.unacknowledged() if one.to == SERVER]
-    assert [one for one in reports if not isinstance(one, Token)] == ([] if cancelled else [Undeliverable(0)])
+    assert [one for one in reports if not isinstance(one, Token)] == (
+        [] if cancelled else [Undeliverable(0)]
+    )
 
 
 def test_a_tour_that_lost_its_place_goes_on_along_a_link() -> None:
@@ -153,7 +162,9 @@ def test_a_term_is_dropped_when_every_client_has_sent_something_of_a_later_itera
 
     def arrives(sender: int, t: int) -> set[int]:
         reliable.terms |= dict.fromkeys(range(4), SPECULATIVE_TERMS)
-        reliable.policy.arriving(Envelope(sender, SERVER, 0, t, 0, {}, Message(sender, SERVER, Undeliverable(t))))
+        reliable.policy.arriving(
+            Envelope(sender, SERVER, 0, t, 0, {}, Message(sender, SERVER, Undeliverable(t)))
+        )
         return set(reliable.terms)
 
     for sender, t in ((0, 2), (1, 1), (2, 3), (3, 2), (4, 0)):

@@ -1,4 +1,5 @@
-"""A party that is made again from its journal has every attribute of the one that wrote it, whatever has happened."""
+"""A party that is made again from its journal has every attribute of the one that wrote it,
+whatever has happened."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ NOT_KEPT = {
 
 def world_of(method: Method, network: str) -> World:
     graph = make_network(network, DATA.clients)
-    return World(lambda: method.parties(PROBLEM, graph, 7), 1, make_with(make_reliable_party, graph), FAULTS)
+    return World(
+        lambda: method.parties(PROBLEM, graph, 7), 1, make_with(make_reliable_party, graph), FAULTS
+    )
 
 
 def sealed_world(server: bool, dp: mtcd.DP | None = None) -> World:
@@ -62,7 +65,10 @@ def sealed_world(server: bool, dp: mtcd.DP | None = None) -> World:
     method = SealedTours(depth=2, **settings) if dp is None else PrivateTours(dp=dp, **settings)
     problem = LOGISTIC.problem(SEALED_DATA)
     return World(
-        lambda: method.parties(problem, graph, 7, make_key=make_key), 1, make_with(make_reliable_party, graph), FAULTS
+        lambda: method.parties(problem, graph, 7, make_key=make_key),
+        1,
+        make_with(make_reliable_party, graph),
+        FAULTS,
     )
 
 
@@ -76,13 +82,21 @@ WORLDS: dict[str, Callable[[], World]] = {
     "mini-batches": lambda: world_of(BATCHES, "complete"),
     "rounds, masks": lambda: world_of(SVFL(stepsize=0.005, batch=6).masked(), "complete"),
     "rounds": lambda: world_of(SVFL(stepsize=0.005, batch=6), "complete"),
-    "double masks": lambda: world_of(SVFL(stepsize=0.005, batch=6).masked("double-masked"), "complete"),
+    "double masks": lambda: world_of(
+        SVFL(stepsize=0.005, batch=6).masked("double-masked"), "complete"
+    ),
     "tokens, double masks": lambda: world_of(BATCHES.masked("double-masked"), "complete"),  # type: ignore[attr-defined]
-    "accelerated": lambda: world_of(MTCD(walk="tour", acceleration="momentum", **CLUSTERS), "complete"),
-    "optimal sync": lambda: world_of(MTCD(tokens=2, hops=3, stepsize=0.02, combine="optimal"), "cycle"),
+    "accelerated": lambda: world_of(
+        MTCD(walk="tour", acceleration="momentum", **CLUSTERS), "complete"
+    ),
+    "optimal sync": lambda: world_of(
+        MTCD(tokens=2, hops=3, stepsize=0.02, combine="optimal"), "cycle"
+    ),
     "masks": lambda: world_of(MTCD(**CLUSTERS).masked(), "complete"),
     "iterations": lambda: world_of(DCPA(stepsize=0.05), "cycle"),
-    "lone accelerated": lambda: world_of(STCD(stepsize=0.02, walk="tour", acceleration="conjugate"), "cycle"),
+    "lone accelerated": lambda: world_of(
+        STCD(stepsize=0.02, walk="tour", acceleration="conjugate"), "cycle"
+    ),
     "sealed": lambda: sealed_world(True),
     "sealed, no server": lambda: sealed_world(False),
     "private": lambda: sealed_world(True, dp=mtcd.DP(epsilon=8.0, tours=6)),

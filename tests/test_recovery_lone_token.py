@@ -1,4 +1,5 @@
-"""Recovery of a lone token: one token at all times, whichever client is suspected of being down, or is."""
+"""Recovery of a lone token: one token at all times, whichever client is suspected of being down, or
+is."""
 
 from typing import Any
 
@@ -42,14 +43,17 @@ def test_whatever_links_believe_the_token_is_neither_doubled_nor_lost(network: s
 
 
 def slander(world: World) -> None:
-    """The last to pass the token on believes the next one gone, and is itself believed gone by the one before."""
+    """The last to pass the token on believes the next one gone, and is itself believed gone by the
+    one before."""
     passers = [
         reliable
         for reliable in world.parties.values()
         if reliable.policy.history.last_sent and reliable.policy.history.arrival
     ]
     if passers:
-        last = max(passers, key=lambda reliable: reliable.policy.history.last_sent.message.payload.hop)
+        last = max(
+            passers, key=lambda reliable: reliable.policy.history.last_sent.message.payload.hop
+        )
         receiver, giver = last.policy.history.last_sent.to, last.policy.history.arrival[0]
         world.report(last.number, receiver, True)
         world.report(giver, last.number, True)
@@ -66,7 +70,9 @@ def steps(world: World, fewest: int, most: int) -> None:
 
 @pytest.mark.parametrize("network", ["cycle", "complete", "path", "star"])
 @pytest.mark.parametrize("seed", range(2))
-def test_of_two_who_regenerate_the_token_one_counts(network: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_who_regenerate_the_token_one_counts(
+    network: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where nobody asks whether others see the receiver as down."""
     monkeypatch.setattr(Search, "unreachable", lambda search, _: {search.to})
     world = lone_world(network, seed, Faults(loss=0.02, duplicate=0.1, crash=0.002))
@@ -123,7 +129,11 @@ def test_the_end_goes_from_neighbour_to_neighbour_and_to_one_who_was_away(seed: 
     while not all(reliable.ended for reliable in world.parties.values()):
         world.step()
         assert world.time < 2000
-        told = [(k, envelope.to) for k, reliable in world.parties.items() for envelope in reliable.unacknowledged()]
+        told = [
+            (k, envelope.to)
+            for k, reliable in world.parties.items()
+            for envelope in reliable.unacknowledged()
+        ]
         assert all(to == k or to in near[k] for k, to in told)
     world.crash(first)  # it need not be there any more
     world.start(late)
@@ -153,11 +163,14 @@ def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
 
 
 def test_a_client_behind_a_cut_link_is_asked_by_others_and_gone_round() -> None:
-    """It says that it lacks the token, which then goes another way; and does not take it in when the link is back."""
+    """It says that it lacks the token, which then goes another way; and does not take it in when
+    the link is back."""
     world = lone_world("complete", 1, Faults())
     sender = world.parties[0]
     history = sender.policy.history
-    while history.last_sent is None or world.parties[history.last_sent.to].is_duplicate(history.last_sent):
+    while history.last_sent is None or world.parties[history.last_sent.to].is_duplicate(
+        history.last_sent
+    ):
         world.step()
     first = history.last_sent
     sender.peer_lost(first.to)

@@ -1,4 +1,5 @@
-"""A lone token when clients die for good, one after the other: the others go on, and say for whom they wait."""
+"""A lone token when clients die for good, one after the other: the others go on, and say for whom
+they wait."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,9 @@ def go_on(world: World, network: str, hops: int, most: int = 20_000) -> None:
     while max(reliable.policy.history.hop for reliable in world.parties.values()) < latest + hops:
         world.report_truth(graph)
         world.step()
-        assert world.time < until, [reliable.policy.waiting_reason(NAMES) for reliable in world.parties.values()]
+        assert world.time < until, [
+            reliable.policy.waiting_reason(NAMES) for reliable in world.parties.values()
+        ]
 
 
 def holder(world: World) -> int:
@@ -70,7 +73,9 @@ def test_clients_that_die_one_after_the_other_keep_their_blocks_and_the_others_r
     token, held = assert_kept(world), world.parameters()
     for k in range(5):
         assert np.array_equal(held[k], before[k]) == (k in dead)
-    assert PROBLEM.read_off(token.aggregate, token.penalty) == pytest.approx(best_without(dead, held), rel=1e-5)
+    assert PROBLEM.read_off(token.aggregate, token.penalty) == pytest.approx(
+        best_without(dead, held), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -96,7 +101,10 @@ def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
     world.crash(2)
     world.crash(3)
     world.in_flight = []
-    with pytest.raises(AssertionError, match="passed on to c2, .* confirm that they lack it: .*c3.* Or start c2 again"):
+    with pytest.raises(
+        AssertionError,
+        match="passed on to c2, .* confirm that they lack it: .*c3.* Or start c2 again",
+    ):
         go_on(world, "cycle", 20, most=1500)
     assert world.parties[1].policy.waits_for == {3}
     assert_kept(world)
@@ -143,7 +151,9 @@ def test_a_tour_that_lost_its_place_goes_on_when_all_are_back() -> None:
     tour = make_walk("tour", network)
     here, previous, seen = 0, 1, set()
     for hop in range(20, 32):  # the tour is elsewhere
-        there = next_around(tour, network, tour.next(here, previous, 0, 0, hop, 0.5), here, previous, (), 0.5)
+        there = next_around(
+            tour, network, tour.next(here, previous, 0, 0, hop, 0.5), here, previous, (), 0.5
+        )
         assert there in network.neighbours[here]
         previous, here = here, there
         seen.add(here)

@@ -1,4 +1,5 @@
-"""Delivery of every method: whatever fault passes, the training is the one without faults, bit for bit."""
+"""Delivery of every method: whatever fault passes, the training is the one without faults, bit for
+bit."""
 
 from collections import deque
 from collections.abc import Callable
@@ -28,7 +29,9 @@ CHANGES = [Change(7, leave=(1,)), Change(15, leave=(3,)), Change(24, join=(1, 3)
 
 
 def tour(acceleration: str, **settings: Any) -> Method:
-    return MTCD(clusters=CLUSTERS, hops=4, stepsize=0.02, walk="tour", acceleration=acceleration, **settings)
+    return MTCD(
+        clusters=CLUSTERS, hops=4, stepsize=0.02, walk="tour", acceleration=acceleration, **settings
+    )
 
 
 def lone_tour(acceleration: str) -> Method:
@@ -41,7 +44,11 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "momentum": (tour("momentum"), LASSO, []),
     "anderson": (tour("anderson", depth=2), RIDGE, []),
     "lone conjugate": (lone_tour("conjugate"), RIDGE, []),
-    "lone adaptive": (STCD(walk="tour", acceleration="conjugate").with_resolved_stepsize(1e-3), RIDGE, []),
+    "lone adaptive": (
+        STCD(walk="tour", acceleration="conjugate").with_resolved_stepsize(1e-3),
+        RIDGE,
+        [],
+    ),
     "lone momentum": (lone_tour("momentum"), LASSO, []),
     "lone anderson": (lone_tour("anderson"), RIDGE, []),
     "optimal": (MTCD(clusters=CLUSTERS, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
@@ -54,7 +61,8 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "svfl changes": (SVFL(stepsize=0.01), RIDGE, CHANGES),
 }
 CROSSING = {"optimal, crossing": 1e-6, "changes": 1e-9}
-"""Tokens cross: what they add up at a client rests on who comes first, up to rounding, which optimal sync enlarges."""
+"""Tokens cross: what they add up at a client rests on who comes first, up to rounding, which
+optimal sync enlarges."""
 
 
 def making_parties(name: str) -> Callable[[], Parties]:
@@ -76,7 +84,8 @@ def moments_without_faults(parties: Parties, most: int) -> dict[tuple[int, int],
     by_number = {**dict(enumerate(parties.clients)), SERVER: parties.server}
     found, waiting, sent = {}, deque(), parties.opening
     while len(found) < most:
-        found |= [moment(message) for message in sent if message.to == MONITOR]  # before a lone token goes on
+        # before a lone token goes on
+        found |= [moment(message) for message in sent if message.to == MONITOR]
         waiting.extend(message for message in sent if message.to != MONITOR)
         message = waiting.popleft()
         sent = by_number[message.to].receive(message)
@@ -107,7 +116,8 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_party_from_its_journal_goes_on_as_the_old_one(name: str) -> None:
-    """Every attribute that changes is kept: parties that are restored after every message stay equal to others."""
+    """Every attribute that changes is kept: parties that are restored after every message stay
+    equal to others."""
     make = making_parties(name)
     parties, journals = make(), {}
     waiting = deque(message for message in parties.opening if message.to != MONITOR)

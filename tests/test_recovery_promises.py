@@ -1,4 +1,5 @@
-"""What a client promises to initiators of ballots; and where it sends a token around clients that are down."""
+"""What a client promises to initiators of ballots; and where it sends a token around clients that
+are down."""
 
 from collections import Counter
 
@@ -26,7 +27,9 @@ def test_an_initiator_is_promised_each_ballot_once_and_none_that_is_older() -> N
     cases = [(0, False), (1, True), (1, False), (6, True), (4, False), (7, True)]
     for ballot, promised in cases:
         assert promises.promise(3, Prepare(HOP, ballot, False), 0, {}) is promised
-    assert promises.promise(2, Prepare(HOP, 1, False), 0, {}) is True, "others have their own ballots"
+    assert promises.promise(2, Prepare(HOP, 1, False), 0, {}) is True, (
+        "others have their own ballots"
+    )
     assert {k: prepare.ballot for k, (prepare, _) in promises.promised.items()} == {3: 7, 2: 1}
 
 
@@ -98,7 +101,10 @@ def test_when_an_end_is_undone_all_are_asked_again() -> None:
     assert maker.ended is None
     again = asked(maker)[len(before) :]
     assert [to for to, _ in again] == everybody
-    ballots = {question.ballot for _, question in before}, {question.ballot for _, question in again}
+    ballots = (
+        {question.ballot for _, question in before},
+        {question.ballot for _, question in again},
+    )
     assert [len(one) for one in ballots] == [1, 1]
     assert max(ballots[0]) < min(ballots[1])
     assert {(question.hop, question.binding) for _, question in again} == {(hop, False)}
@@ -117,17 +123,23 @@ def test_a_ballot_that_cannot_be_decided_any_more_is_followed_by_a_probe(reachab
     down = frozenset() if reachable else frozenset({beyond})
     answer = Message((maker.number + 3) % 5, maker.number, Promise(10, 2, 10, down))
     maker.deliver(Envelope(answer.sender, maker.number, 0, 0, 0, {}, answer))
-    assert {(question.hop, question.binding) for _, question in asked(maker)} == (set() if reachable else {(7, False)})
+    assert {(question.hop, question.binding) for _, question in asked(maker)} == (
+        set() if reachable else {(7, False)}
+    )
     assert maker.policy.search.binding is reachable
 
 
 @pytest.mark.parametrize(("down", "up"), [({1}, [2, 3, 4]), ({1, 3}, [2, 4]), ({1, 2, 3}, [4])])
-def test_around_a_client_that_is_down_all_other_neighbours_are_as_likely(down: set[int], up: list[int]) -> None:
+def test_around_a_client_that_is_down_all_other_neighbours_are_as_likely(
+    down: set[int], up: list[int]
+) -> None:
     network = make_network("star", [f"c{k}" for k in range(5)])
     walk, draws = make_walk("lazy", network), np.arange(120) / 120
     found = Counter(next_around(walk, network, 1, 0, 0, down, draw) for draw in draws)
     assert found == {k: 120 // len(up) for k in up}
-    assert {next_around(walk, network, 4, 0, 0, down, draw) for draw in draws} == {4}, "that one is up"
+    assert {next_around(walk, network, 4, 0, 0, down, draw) for draw in draws} == {4}, (
+        "that one is up"
+    )
 
 
 def test_a_token_whose_neighbours_are_all_down_stays() -> None:

@@ -1,4 +1,5 @@
-"""Recovery with a server: tours go around clients that are down, terms are dropped in time, mini-batches wait."""
+"""Recovery with a server: tours go around clients that are down, terms are dropped in time,
+mini-batches wait."""
 
 import numpy as np
 import pytest
@@ -19,8 +20,12 @@ from test_delivery import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows
 CHANCY = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
 TOURS = {
     "tour": MTCD(tokens=1, hops=7, stepsize=0.02, local_updates=5, walk="tour"),
-    "random-tour": MTCD(tokens=2, hops=5, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
-    "clusters": MTCD(clusters=[[0, 1, 2], [3, 4]], hops=4, stepsize=0.02, local_updates=5, walk="tour"),
+    "random-tour": MTCD(
+        tokens=2, hops=5, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"
+    ),
+    "clusters": MTCD(
+        clusters=[[0, 1, 2], [3, 4]], hops=4, stepsize=0.02, local_updates=5, walk="tour"
+    ),
 }
 
 
@@ -29,7 +34,9 @@ def recovery_world(method: Method, network: Network, seed: int, faults: Faults) 
         party = parties.server if number == SERVER else parties.clients[number]
         return iteration_party(number, party, journal, parties.opening, network=network)
 
-    return World(lambda: method.parties(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults)
+    return World(
+        lambda: method.parties(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults
+    )
 
 
 def tell(world: World, gone: set[int]) -> None:
@@ -45,8 +52,14 @@ def tell(world: World, gone: set[int]) -> None:
 
 
 def tokens_under_way(world: World) -> list[Token]:
-    envelopes = [envelope for reliable in world.parties.values() for envelope in reliable.unacknowledged()]
-    return [envelope.message.payload for envelope in envelopes if isinstance(envelope.message.payload, Token)]
+    envelopes = [
+        envelope for reliable in world.parties.values() for envelope in reliable.unacknowledged()
+    ]
+    return [
+        envelope.message.payload
+        for envelope in envelopes
+        if isinstance(envelope.message.payload, Token)
+    ]
 
 
 def without_the_server(world: World) -> None:
@@ -69,7 +82,8 @@ def with_the_server_again(world: World, syncs: int) -> None:
 
 @pytest.mark.parametrize("name", ["clusters", "average", "mini-batch"])
 def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(name: str) -> None:
-    """It kept the tokens, as there was nobody to send them to, and a new process does not know of that."""
+    """It kept the tokens, as there was nobody to send them to, and a new process does not know of
+    that."""
     world = recovery_world(METHODS[name], make_network("cycle", DATA.clients), 1, Faults())
     while len(world.reports) < 5:
         world.step()
@@ -88,14 +102,18 @@ def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(n
 def test_with_mini_batches_tokens_wait_for_the_server() -> None:
     method = METHODS["mini-batch"]
     world = recovery_world(method, make_network("cycle", DATA.clients), 1, Faults())
-    while not (len(world.reports) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))):
+    while not (
+        len(world.reports) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))
+    ):
         world.step()
     without_the_server(world)
     assert not tokens_under_way(world)
     with_the_server_again(world, 5)
 
 
-@pytest.mark.parametrize(("name", "network"), [("tour", "cycle"), ("random-tour", "cycle"), ("clusters", "complete")])
+@pytest.mark.parametrize(
+    ("name", "network"), [("tour", "cycle"), ("random-tour", "cycle"), ("clusters", "complete")]
+)
 def test_tours_go_round_the_dead(name: str, network: str) -> None:
     world = recovery_world(TOURS[name], make_network(network, DATA.clients), 2, CHANCY)
     while len(world.reports) < 10:
@@ -124,7 +142,8 @@ def test_tours_go_round_the_dead(name: str, network: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
-    """A client that was away knows what counts of what it did; when all are there, nothing is kept."""
+    """A client that was away knows what counts of what it did; when all are there, nothing is
+    kept."""
     method = METHODS["average"]
     world = recovery_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
     most = restarts = 0

@@ -1,4 +1,5 @@
-"""Who looks for a lone token: what follows from the answers so far, and who has to wait for whom; case by case."""
+"""Who looks for a lone token: what follows from the answers so far, and who has to wait for whom;
+case by case."""
 
 import numpy as np
 import pytest
@@ -21,8 +22,11 @@ HOP = 10
 BINDING, PROBE = True, False
 
 
-def search(binding: bool, *answers: int, hop: int = HOP, down: bool = True, ballot: int = 20) -> Search:
-    """Client 0 had the token from 4, passed it on to 1, and believes that one gone; these have answered."""
+def search(
+    binding: bool, *answers: int, hop: int = HOP, down: bool = True, ballot: int = 20
+) -> Search:
+    """Client 0 had the token from 4, passed it on to 1, and believes that one gone; these have
+    answered."""
     made = Search(HOP, TO, frozenset({BEYOND}), frozenset({FROM, TO}))
     made.ask(ballot, binding)
     made.down[INITIATOR] = frozenset({TO})
@@ -85,7 +89,8 @@ def test_whoever_answered_a_firm_question_with_a_higher_number_has_to_be_asked_a
 
 def test_a_firm_question_that_nobody_can_answer_any_more_is_withdrawn() -> None:
     heard = search(BINDING, FROM)
-    heard.down[OTHER] = frozenset({BEYOND})  # all of its neighbours that were heard believe it to be gone
+    # all of its neighbours that were heard believe it to be gone
+    heard.down[OTHER] = frozenset({BEYOND})
     assert heard.decision(NEAR) is Decision.PROBE
     assert heard.missing(NEAR) == [frozenset({BEYOND})]
 
@@ -124,18 +129,24 @@ class Client:
         self.reliable = next(one for one in world.parties.values() if not one.unacknowledged())
         self.sequences = dict.fromkeys(world.numbers, 0)
 
-    def hears(self, who: int, payload: object, gone: frozenset[int] = frozenset(), term: int = 0) -> bool:
+    def hears(
+        self, who: int, payload: object, gone: frozenset[int] = frozenset(), term: int = 0
+    ) -> bool:
         """Whether it takes in what somebody tells it."""
         assert isinstance(self.reliable.policy, LoneToken)
         me = self.reliable.number
-        envelope = Envelope(who, me, self.sequences[who], 0, term, {}, Message(who, me, payload), gone)
+        envelope = Envelope(
+            who, me, self.sequences[who], 0, term, {}, Message(who, me, payload), gone
+        )
         taken = self.reliable.deliver(envelope).ack is not None
         self.sequences[who] += taken
         return taken
 
     def answers(self) -> list[tuple[int, int, int]]:
         """To whom, to which question, and the highest number it knows of."""
-        told = [(envelope.to, envelope.message.payload) for envelope in self.reliable.unacknowledged()]
+        told = [
+            (envelope.to, envelope.message.payload) for envelope in self.reliable.unacknowledged()
+        ]
         return [(to, said.ballot, said.highest) for to, said in told if isinstance(said, Promise)]
 
 
@@ -155,11 +166,19 @@ def test_of_two_who_ask_firmly_the_one_with_the_later_hop_waits(client: Client) 
     assert client.hears(second, Prepare(HOP + 1, 26, PROBE))  # that binds nobody
     assert client.hears(first, Release(20))
     assert client.hears(second, Prepare(HOP + 1, 31, BINDING))
-    assert client.hears(second, Prepare(HOP + 1, 36, BINDING))  # which does not wait for its own earlier ballot
-    assert client.answers() == [(first, 20, 20), (second, 26, 20), (second, 31, 31), (second, 36, 36)]
+    # which does not wait for its own earlier ballot
+    assert client.hears(second, Prepare(HOP + 1, 36, BINDING))
+    assert client.answers() == [
+        (first, 20, 20),
+        (second, 26, 20),
+        (second, 31, 31),
+        (second, 36, 36),
+    ]
 
 
-def test_the_one_with_the_earlier_hop_is_answered_and_told_of_the_higher_number(client: Client) -> None:
+def test_the_one_with_the_earlier_hop_is_answered_and_told_of_the_higher_number(
+    client: Client,
+) -> None:
     first, second, *_ = others(client)
     assert client.hears(first, Prepare(HOP, 57, BINDING))
     assert client.hears(second, Prepare(HOP - 1, 20, BINDING))
@@ -190,7 +209,9 @@ def test_a_question_that_is_over_is_not_answered_again(client: Client) -> None:
     assert client.answers() == [(first, 25, 25)]
 
 
-def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for_whom(client: Client) -> None:
+def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for_whom(
+    client: Client,
+) -> None:
     first, *rest = others(client)
     client.reliable.peer_lost(first)
     assert client.hears(first, Token(0, 0, 3, np.zeros(DATA.samples), 0.0), gone=frozenset(rest))
@@ -210,7 +231,11 @@ def test_who_asks_after_the_end_is_told_of_it_once(client: Client) -> None:
     assert not client.reliable.ended_here
     for who, number in ((second, 20), (first, 21), (first, 26)):
         assert client.hears(who, Prepare(HOP, number, PROBE))
-    ends = [envelope.to for envelope in client.reliable.unacknowledged() if isinstance(envelope.message.payload, End)]
+    ends = [
+        envelope.to
+        for envelope in client.reliable.unacknowledged()
+        if isinstance(envelope.message.payload, End)
+    ]
     assert sorted(ends) == others(client), "the first one too, as it does not seem to know"
 
 
@@ -224,7 +249,9 @@ def test_as_long_as_answers_are_missing_it_says_whose(client: Client) -> None:
     assert f"{names[TO]} or {names[FROM]}. Or start {names[TO]} again." in said
     assert names[BEYOND] not in said
     reliable.policy.search = search(PROBE, BEYOND, FROM)
-    assert (reliable.policy.waiting_reason(NAMES) or "").endswith("The other clients are being asked where it is.")
+    assert (reliable.policy.waiting_reason(NAMES) or "").endswith(
+        "The other clients are being asked where it is."
+    )
 
 
 def test_if_one_who_asked_firmly_is_gone_it_says_so(client: Client) -> None:
@@ -237,7 +264,9 @@ def test_if_one_who_asked_firmly_is_gone_it_says_so(client: Client) -> None:
     assert client.hears(first, Prepare(HOP, 25, BINDING))
     assert client.reliable.policy.waiting_reason(NAMES) is None
     client.reliable.peer_lost(first)
-    assert f"Start {DATA.clients[first]} again" in (client.reliable.policy.waiting_reason(NAMES) or "")
+    assert f"Start {DATA.clients[first]} again" in (
+        client.reliable.policy.waiting_reason(NAMES) or ""
+    )
 
 
 def passed_on() -> tuple[ReliableParty, Envelope]:
@@ -271,7 +300,9 @@ def test_who_made_the_token_looks_for_it_too() -> None:
 
 
 @pytest.mark.parametrize("by_ack", [False, True])
-def test_a_term_is_kept_even_if_an_ack_or_a_duplicate_brings_it(client: Client, by_ack: bool) -> None:
+def test_a_term_is_kept_even_if_an_ack_or_a_duplicate_brings_it(
+    client: Client, by_ack: bool
+) -> None:
     """A process that starts again must not accept a token that is over."""
     first, second, *_ = others(client)
     me, journal = client.reliable.number, client.reliable.journal

@@ -1,4 +1,5 @@
-"""Speculative roaming while the server is down, or seems to be: uploaded tokens roam on, and count or do not."""
+"""Speculative roaming while the server is down, or seems to be: uploaded tokens roam on, and count
+or do not."""
 
 from collections import Counter
 
@@ -24,7 +25,9 @@ MANY = {
     "visitors": METHODS["visitors"],
     "clusters": METHODS["clusters"],
     "one": MTCD(tokens=1, hops=2, stepsize=0.02, local_updates=5),
-    "tours": MTCD(tokens=2, hops=4, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
+    "tours": MTCD(
+        tokens=2, hops=4, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"
+    ),
 }
 BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
 STORM = Faults(loss=0.05, duplicate=0.1, crash=0.003, cut=0.01, hang=0.01)
@@ -55,14 +58,16 @@ def to_come(world: World) -> list[Envelope]:
 
 
 def as_kept(world: World, number: int) -> ReliableParty:
-    """A party as its journal has it, also if it is down. It has heard which terms the server knows to count."""
+    """A party as its journal has it, also if it is down. It has heard which terms the server knows
+    to count."""
     reliable = world.from_journal(number)
     reliable.policy.learn_terms(world.journals[SERVER].last()["terms"])
     return reliable
 
 
 def assert_tokens_are_true(world: World) -> int:
-    """Every token is the aggregate of the copies that clients hold for it, also while it roams speculatively."""
+    """Every token is the aggregate of the copies that clients hold for it, also while it roams
+    speculatively."""
     clients = [as_kept(world, k) for k in range(len(DATA.clients))]
     checked = 0
     for envelope in to_come(world):
@@ -96,7 +101,8 @@ def reach_the_optimum(world: World) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", MANY)
 def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
-    """Also with few hops between syncs, and if it had all of them: at whatever moment between two syncs."""
+    """Also with few hops between syncs, and if it had all of them: at whatever moment between two
+    syncs."""
     for moment in range(30):
         world = world_of(name, moment % 3, Faults(loss=0.05, duplicate=0.1))
         while len(world.reports) < 3:
@@ -113,7 +119,8 @@ def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
 
 @pytest.fixture
 def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Iterations, each time that a speculative term of one turned out not to count at some client."""
+    """Iterations, each time that a speculative term of one turned out not to count at some
+    client."""
     found: list[int] = []
     undo = TokenClient.undo_visits
 
@@ -126,7 +133,9 @@ def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["average", "visitors", "clusters", "tours"])
-def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str, undone: list[int]) -> None:
+def test_what_was_done_without_the_server_counts_unless_it_had_synced(
+    name: str, undone: list[int]
+) -> None:
     """Also what a token did that had come back to it."""
     for seed in range(5):
         world = world_of(name, seed, Faults(loss=0.05))
@@ -134,11 +143,15 @@ def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str,
             world.step()
         server = world.journals[SERVER].last()
         without_the_server(world)
-        roamed = {envelope.message.payload.index: envelope.message.payload.hop for envelope in to_come(world)}
+        roamed = {
+            envelope.message.payload.index: envelope.message.payload.hop
+            for envelope in to_come(world)
+        }
         assert all(roamed[index] > 10 for index in server["uploaders"])
         with_the_server_again(world, 1)
         assert_the_server_knows_what_clients_hold(world)
-        assert server["party"]["t"] not in undone  # but earlier ones may be: not all clients knew that they are over
+        # but earlier ones may be: not all clients knew that they are over
+        assert server["party"]["t"] not in undone
         undone.clear()
 
 
@@ -155,7 +168,8 @@ def test_through_right_and_wrong_beliefs_all_that_counts_fits(name: str, undone:
 
 
 def believe_anything_until(world: World, told: int, happened: Counter[str]) -> None:
-    """All the while what is kept fits. Counts tokens looked at, and speculative terms that were synced."""
+    """All the while what is kept fits. Counts tokens looked at, and speculative terms that were
+    synced."""
     while len(world.reports) < told:
         believe_anything(world)
         if SERVER in world.parties and world.random.random() < 0.01:
@@ -202,7 +216,9 @@ def test_the_end_is_that_of_the_last_sync_whatever_roamed_speculatively(name: st
         for _ in range(1500):
             world.step()
         server = world.journals[SERVER].last()
-        assert {repr(world.journals[number].last()["ended"]) for number in world.numbers} == {repr(server["ended"])}
+        assert {repr(world.journals[number].last()["ended"]) for number in world.numbers} == {
+            repr(server["ended"])
+        }
         np.testing.assert_allclose(
             PROBLEM.aggregate(world.parameters()), server["party"]["aggregate"], rtol=0, atol=1e-9
         )

@@ -1,4 +1,5 @@
-"""Tokens that were taken back from a server that seemed to be gone: what must not happen to them, case by case."""
+"""Tokens that were taken back from a server that seemed to be gone: what must not happen to them,
+case by case."""
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ def carry(world: World, sender: int, to: int) -> None:
 def roam(world: World, index: int, at: int) -> int:
     """A token goes one hop further; where it then is."""
     tokens = [
-        envelope for envelope in world.parties[at].unacknowledged() if isinstance(envelope.message.payload, Token)
+        envelope
+        for envelope in world.parties[at].unacknowledged()
+        if isinstance(envelope.message.payload, Token)
     ]
     (to,) = [envelope.to for envelope in tokens if envelope.message.payload.index == index]
     carry(world, at, to)
@@ -37,9 +40,13 @@ def roam(world: World, index: int, at: int) -> int:
 
 
 def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
-    """The server has an earlier state of it, and so no reason to miss it, until another one comes up."""
+    """The server has an earlier state of it, and so no reason to miss it, until another one comes
+    up."""
     world = recovery_world(
-        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02), make_network("complete", DATA.clients), 0, Faults()
+        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02),
+        make_network("complete", DATA.clients),
+        0,
+        Faults(),
     )
     server = world.parties[SERVER]
     one, other = (envelope.to for envelope in server.unacknowledged())
@@ -60,10 +67,16 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     assert_the_server_knows_what_clients_hold(world)
 
 
-def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_he_is_gone() -> None:
-    """It has no reason yet to restart the iteration; later it must remember that the token may have been there."""
+def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_he_is_gone() -> (
+    None
+):
+    """It has no reason yet to restart the iteration; later it must remember that the token may have
+    been there."""
     world = recovery_world(
-        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02), make_network("complete", DATA.clients), 0, Faults()
+        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02),
+        make_network("complete", DATA.clients),
+        0,
+        Faults(),
     )
     server = world.parties[SERVER]
     one, other = (envelope.to for envelope in server.unacknowledged())
@@ -134,28 +147,37 @@ def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
     server = world.parties[SERVER]
     for number in range(20):
         token = Token(min(number, 1), 0, 3, np.zeros(12), 0.0)
-        server.deliver(Envelope(1, SERVER, number, 0, int(number == 0), {}, Message(1, SERVER, token, 12, 12)))
+        server.deliver(
+            Envelope(1, SERVER, number, 0, int(number == 0), {}, Message(1, SERVER, token, 12, 12))
+        )
     assert server.terms == {0: 1}
     assert server.party.back.keys() == {0}, "those are not taken in"
     assert [
-        envelope.to for envelope in server.unacknowledged() if isinstance(envelope.message.payload, ResendTokens)
+        envelope.to
+        for envelope in server.unacknowledged()
+        if isinstance(envelope.message.payload, ResendTokens)
     ] == [1]
 
 
 def test_a_request_of_an_earlier_speculative_term_does_not_stand_for_one_of_a_later() -> None:
-    """The answer to the earlier one no longer counts, so the token would be waited for without end."""
+    """The answer to the earlier one no longer counts, so the token would be waited for without
+    end."""
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
-    sent = [(1, 0, 0, 1), (1, 1, 1, 0), (2, 0, 0, 2), (1, 2, 1, 1)]  # by whom, its number, token, term
+    # by whom, its number, token, term
+    sent = [(1, 0, 0, 1), (1, 1, 1, 0), (2, 0, 0, 2), (1, 2, 1, 1)]
     for sender, number, index, term in sent:
         message = Message(sender, SERVER, Token(index, 0, 3, np.zeros(12), 0.0), 12, 12)
         server.deliver(Envelope(sender, SERVER, number, 0, term, {}, message))
-    asked = [one for one in server.unacknowledged() if isinstance(one.message.payload, ResendTokens)]
+    asked = [
+        one for one in server.unacknowledged() if isinstance(one.message.payload, ResendTokens)
+    ]
     assert [(envelope.to, envelope.term) for envelope in asked] == [(1, 1), (1, 2)]
 
 
 def test_a_token_is_not_requested_again_from_a_client_that_is_down() -> None:
-    """Its upload came although the server has no connection to it: the iteration restarts instead of waiting for it."""
+    """Its upload came although the server has no connection to it: the iteration restarts instead
+    of waiting for it."""
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
     server.peer_lost(1)
@@ -168,8 +190,11 @@ def test_a_token_is_not_requested_again_from_a_client_that_is_down() -> None:
 
 
 def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_it_dies() -> None:
-    """It has a token, for which there was an ack, and the server, whose link to it is cut, notices nothing new."""
-    world = recovery_world(MTCD(tokens=1, hops=50, stepsize=0.02), make_network("cycle", DATA.clients), 1, Faults())
+    """It has a token, for which there was an ack, and the server, whose link to it is cut, notices
+    nothing new."""
+    world = recovery_world(
+        MTCD(tokens=1, hops=50, stepsize=0.02), make_network("cycle", DATA.clients), 1, Faults()
+    )
     server = world.parties[SERVER]
     server.peer_lost(2)
     world.parties[2].peer_lost(SERVER)
@@ -186,7 +211,8 @@ def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_i
 
 
 def test_a_hop_that_is_taken_back_is_charged_once() -> None:
-    """When a token goes up its hop is charged as one that sends nothing; then it goes to a neighbour after all."""
+    """When a token goes up its hop is charged as one that sends nothing; then it goes to a
+    neighbour after all."""
     method = MTCD(tokens=1, hops=1, stepsize=0.02, walk="tour")  # which never stays where it is
     world = recovery_world(method, make_network("cycle", DATA.clients), 1, Faults())
     (envelope,) = world.parties[SERVER].unacknowledged()
@@ -200,7 +226,11 @@ def test_a_hop_that_is_taken_back_is_charged_once() -> None:
     charged = client.ledger.messages("charged")["client_client"]
     assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 0, 1)
     world.start(envelope.to)  # all of this is in the journal
-    (kept,) = [one for one in world.parties[envelope.to].unacknowledged() if isinstance(one.message.payload, Token)]
+    (kept,) = [
+        one
+        for one in world.parties[envelope.to].unacknowledged()
+        if isinstance(one.message.payload, Token)
+    ]
     assert (kept.to, kept.sequence) == (roaming.to, roaming.sequence)
 
 
@@ -212,7 +242,9 @@ def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arriv
     for hop in range(50):
         world = recovery_world(method, make_network("cycle", DATA.clients), 0, Faults())
         token = Token(0, 0, hop, np.zeros(12), 0.0)
-        world.parties[1].deliver(Envelope(SERVER, 1, 0, 0, 0, {}, Message(SERVER, 1, token, 12, 12)))
+        world.parties[1].deliver(
+            Envelope(SERVER, 1, 0, 0, 0, {}, Message(SERVER, 1, token, 12, 12))
+        )
         (envelope,) = world.parties[1].unacknowledged()
         if envelope.to == to:
             break

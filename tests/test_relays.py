@@ -35,7 +35,11 @@ def ask(
         **({"server": None, "method": STCD} | settings),
     )
     for name, wire in hub.wires.items():
-        wire.up = {p for p in wire.peers if not {(name, p), (p, name)} & {(names[a], names[b]) for a, b in cut}}
+        wire.up = {
+            p
+            for p in wire.peers
+            if not {(name, p), (p, name)} & {(names[a], names[b]) for a, b in cut}
+        }
         wire.up -= {"server"}
     hub.nodes["c2"].mail.on("hello", lambda asked: asked.answer(b"hello " + asked.sender.encode()))
     heard: list[Any] = []
@@ -61,7 +65,9 @@ def ask(
     ],
     ids=["nothing cut", "round the cycle", "the one way", "the other way", "to a neighbour"],
 )
-def test_a_way_is_found_round_a_cut(links: list[tuple[int, int]], cut: list[tuple[int, int]], tmp_path: Path) -> None:
+def test_a_way_is_found_round_a_cut(
+    links: list[tuple[int, int]], cut: list[tuple[int, int]], tmp_path: Path
+) -> None:
     assert ask(tmp_path, links, cut) == [b"hello c0"]
 
 
@@ -75,12 +81,15 @@ def test_a_server_that_is_not_there_is_asked_by_nobody_else(tmp_path: Path) -> N
 
 
 def test_an_old_start_that_comes_again_over_others_starts_nothing(tmp_path: Path) -> None:
-    """The party in between has kept what it passed on, and sends it to one that has a new folder."""
+    """The party in between has kept what it passed on, and sends it to one that has a new
+    folder."""
     data = make_data(MODELS[0], 8, [1, 1, 1], seed=0)
     kept: list[Passing] = []
     path = {"links": [["c0", "c1"], ["c1", "c2"]]}
     with Hub(tmp_path, data.clients, linear(data), network=path, server=None, method=STCD) as hub:
-        hub.meddle = lambda passing: kept.append(passing) if passing.to == "c2" and passing.kind == "relay" else None
+        hub.meddle = lambda passing: (
+            kept.append(passing) if passing.to == "c2" and passing.kind == "relay" else None
+        )
         hub.begin()
         hub.run()
     assert hub.nodes["c2"].trainer is not None

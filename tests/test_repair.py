@@ -1,4 +1,5 @@
-"""Tours and trees after clients have left and joined: still tours and trees, and not far from the old ones."""
+"""Tours and trees after clients have left and joined: still tours and trees, and not far from the
+old ones."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ many = settings(max_examples=200, deadline=None)
 
 @many
 @given(st.integers(1, 14), st.integers(0, 14), st.integers(0, 999))
-def test_a_repaired_tour_visits_exactly_those_present_over_links_and_is_not_long(K, extra, seed) -> None:
+def test_a_repaired_tour_visits_exactly_those_present_over_links_and_is_not_long(
+    K, extra, seed
+) -> None:
     network = connected(K, extra, seed)
     before, after = part(network, seed), part(network, seed + 1)
     for tour in (closed_walk(network, before), [before[0]]):
@@ -73,10 +76,15 @@ def test_nothing_changes_where_nobody_comes_or_goes(K, extra, seed) -> None:
 
 @many
 @given(st.integers(1, 14), st.integers(0, 14), st.integers(0, 999))
-def test_a_repaired_tree_spans_those_present_and_keeps_the_branches_between_them(K, extra, seed) -> None:
+def test_a_repaired_tree_spans_those_present_and_keeps_the_branches_between_them(
+    K, extra, seed
+) -> None:
     network = connected(K, extra, seed)
     before, after = part(network, seed), part(network, seed + 1)
-    old, new = nx.Graph(spanning_tree(network, before)), repaired_tree(spanning_tree(network, before), network, after)
+    old, new = (
+        nx.Graph(spanning_tree(network, before)),
+        repaired_tree(spanning_tree(network, before), network, after),
+    )
     graph = nx.Graph(new)
     assert nx.is_tree(graph)
     assert set(graph) == set(after)
@@ -88,13 +96,18 @@ def test_a_repaired_tree_spans_those_present_and_keeps_the_branches_between_them
 @many
 @given(st.integers(3, 14), st.integers(0, 14), st.integers(0, 999))
 def test_what_is_mended_leaves_those_far_from_it_as_they_were(K, extra, seed) -> None:
-    """One leaves: stretches of the old walk stay whole between bridges, in their order, but for spare passages."""
+    """One leaves: stretches of the old walk stay whole between bridges, in their order, but for
+    spare passages."""
     network = connected(K, extra, seed)
     tour = closed_walk(network, range(K))
     gone = next(k for k in range(K) if nx.is_connected(network.graph.subgraph(set(range(K)) - {k})))
     new = mended(tour, network, [k for k in range(K) if k != gone])
     steps = Counter(zip(tour, [*tour[1:], tour[0]], strict=True))
-    fresh = sum((Counter(zip(new, [*new[1:], new[0]], strict=True)) - steps).values()) if len(new) > 1 else 0
+    fresh = (
+        sum((Counter(zip(new, [*new[1:], new[0]], strict=True)) - steps).values())
+        if len(new) > 1
+        else 0
+    )
     bridges = 0
     inside = network.graph.subgraph(set(range(K)) - {gone})
     for before, at, after in zip([tour[-1], *tour[:-1]], tour, [*tour[1:], tour[0]], strict=True):
@@ -104,12 +117,17 @@ def test_what_is_mended_leaves_those_far_from_it_as_they_were(K, extra, seed) ->
 
 
 def test_on_the_whole_few_tables_change() -> None:
-    """Where one of 40 clients leaves, most send the token on as before; after a search anew, few do."""
+    """Where one of 40 clients leaves, most send the token on as before; after a search anew, few
+    do."""
     kept: dict[str, list[float]] = {"repaired": [], "anew": []}
     for seed in range(12):
         network = connected(40, 60, seed)
         tour = closed_walk(network, range(40))
-        gone = next(k for k in range(39, 0, -1) if nx.is_connected(network.graph.subgraph(set(range(40)) - {k})))
+        gone = next(
+            k
+            for k in range(39, 0, -1)
+            if nx.is_connected(network.graph.subgraph(set(range(40)) - {k}))
+        )
         present = [k for k in range(40) if k != gone]
         tables = [
             tables_of(tour),
@@ -126,7 +144,9 @@ def tables_of(tour: list[int]) -> dict[int, list[int]]:
     return {k: sorted(b for a, b in pairwise([*tour, tour[0]]) if a == k) for k in set(tour)}
 
 
-def test_what_is_mended_is_given_up_where_it_is_a_quarter_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_mended_is_given_up_where_it_is_a_quarter_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     everyone = make_network("complete", [f"c{k}" for k in range(9)])
     for hops, kept in ((10, True), (11, False)):
         walk = [k % 8 for k in range(hops)]
@@ -138,15 +158,24 @@ def test_what_is_mended_is_given_up_where_it_is_a_quarter_too_long(monkeypatch: 
 
 def test_by_hand() -> None:
     ring = make_network("cycle", [f"c{k}" for k in range(6)])
-    assert repaired([0, 1, 2, 3, 4, 5], ring, [0, 1, 2, 4, 5]) == [0, 1, 2, 1, 0, 5, 4, 5], "back the other way"
+    assert repaired([0, 1, 2, 3, 4, 5], ring, [0, 1, 2, 4, 5]) == [0, 1, 2, 1, 0, 5, 4, 5], (
+        "back the other way"
+    )
     everyone = make_network("complete", [f"c{k}" for k in range(6)])
     assert repaired([0, 2, 4, 1, 3], everyone, [0, 2, 1, 3]) == [0, 2, 1, 3]
     path = make_network("path", [f"c{k}" for k in range(5)])
     assert repaired([1, 2, 3, 2], path, range(5)) == [1, 0, 1, 2, 3, 4, 3, 2]
     assert repaired([1, 2, 3, 2], path, [1]) == [1]
     star = make_network("star", [f"c{k}" for k in range(5)])
-    assert repaired_tree({0: [1, 2], 1: [0], 2: [0]}, star, [0, 1, 4]) == {0: [1, 4], 1: [0], 4: [0]}
-    for mend in (lambda: repaired([0, 1, 2, 1], path, [0, 2]), lambda: repaired_tree({0: []}, path, [0, 2])):
+    assert repaired_tree({0: [1, 2], 1: [0], 2: [0]}, star, [0, 1, 4]) == {
+        0: [1, 4],
+        1: [0],
+        4: [0],
+    }
+    for mend in (
+        lambda: repaired([0, 1, 2, 1], path, [0, 2]),
+        lambda: repaired_tree({0: []}, path, [0, 2]),
+    ):
         with pytest.raises(NetworkError, match="reached from each other"):
             mend()
 
@@ -176,7 +205,9 @@ def test_a_repaired_walk_goes_everywhere_and_only_there(kind: str) -> None:
         ([0], [0]),
     ],
 )
-def test_spare_passages_are_dropped_and_the_last_one_of_a_client_never_is(walk: list[int], short: list[int]) -> None:
+def test_spare_passages_are_dropped_and_the_last_one_of_a_client_never_is(
+    walk: list[int], short: list[int]
+) -> None:
     found = _shortened(list(walk), make_network("path", [f"c{k}" for k in range(4)]))
     assert found in [short[i:] + short[:i] for i in range(len(short))]
 

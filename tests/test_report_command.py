@@ -45,16 +45,22 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def save(folder: Path) -> None:
     data = make_data(RIDGE, 12, [2, 1, 2, 3], seed=1)
-    mtcd.train(data, RIDGE, "path", mtcd.MTCD(2, 3, stepsize=1e-3), mtcd.Stop(iterations=6)).save(folder)
+    mtcd.train(data, RIDGE, "path", mtcd.MTCD(2, 3, stepsize=1e-3), mtcd.Stop(iterations=6)).save(
+        folder
+    )
 
 
 def inside(page: Path) -> Report:
-    found = re.search(r'<script type="application/json" id="report">(.*?)</script>', page.read_text(), re.DOTALL)
+    found = re.search(
+        r'<script type="application/json" id="report">(.*?)</script>', page.read_text(), re.DOTALL
+    )
     assert found is not None
     return checked(json.loads(found[1]))
 
 
-def test_one_page_about_several_runs(folder: Path, opened: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_page_about_several_runs(
+    folder: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", "small.yaml", "--out", "a", "--quiet") == 0
     for name in ("deep/a", "b"):
         save(folder / name)
@@ -84,7 +90,9 @@ def test_names_are_told_apart(folders: list[str], names: list[str]) -> None:
     assert unique_names([Path(folder) for folder in folders]) == names
 
 
-def test_what_cannot_be_reported_says_so_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_reported_says_so_and_leaves_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     save(folder / "a")
     (folder / "mine.html").write_text("<html>my own page")
     (folder / "empty").mkdir()
@@ -163,8 +171,13 @@ def test_a_training_is_watched_to_its_end(
     assert shown.coefficients == saved.coefficients
 
 
-def test_elsewhere_the_address_holds_a_secret(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", "small.yaml", "--live", "--live-address", "0.0.0.0:0", "--quiet", "--out", "a") == 0
+def test_elsewhere_the_address_holds_a_secret(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run("train", "small.yaml", "--live", "--live-address", "0.0.0.0:0", "--quiet", "--out", "a")
+        == 0
+    )
     said = capsys.readouterr().err
     assert re.search(r"http://[^/ ]+:\d+/[\w-]{32}/", said)
     assert "not encrypted" in said
@@ -175,7 +188,9 @@ def test_the_page_stays_if_asked_to(folder: Path, monkeypatch: pytest.MonkeyPatc
 
     def wait(seconds: float) -> None:
         (serving,) = served
-        statuses.append(checked(json.loads(urllib.request.urlopen(f"{serving.url}data").read())).runs[0].status)
+        statuses.append(
+            checked(json.loads(urllib.request.urlopen(f"{serving.url}data").read())).runs[0].status
+        )
         raise KeyboardInterrupt
 
     served: list[Serving] = []
@@ -193,7 +208,9 @@ def test_the_page_stays_if_asked_to(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("option", [("--live-address", "127.0.0.1:0"), ("--open",), ("--stay",)])
-def test_options_of_the_page_need_it(folder: Path, option: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_the_page_need_it(
+    folder: Path, option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", "small.yaml", *option) == 2
     assert "--live" in capsys.readouterr().err
     assert not (folder / "runs").exists()
@@ -229,7 +246,11 @@ def test_finishing_waits_for_those_who_watch_only() -> None:
         serving.finish(300.0)  # nobody has asked: it does not wait
 
 
-def test_the_error_of_a_training_is_that_of_the_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "small.yaml").write_text(CONFIG.replace("tokens: 2", "tokens: 2, clusters: [[0], [1]]"))
+def test_the_error_of_a_training_is_that_of_the_training(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "small.yaml").write_text(
+        CONFIG.replace("tokens: 2", "tokens: 2, clusters: [[0], [1]]")
+    )
     assert run("train", "small.yaml", "--live", "--quiet", "--out", "a") == 2
     assert "cluster" in capsys.readouterr().err

@@ -36,7 +36,9 @@ METHODS = {
 
 def trained(method: Method, model: mtcd.Glm = RIDGE, **others: Any) -> mtcd.Run:
     data = make_data(model, 12, [2, 1, 2, 3], seed=1)
-    return mtcd.train(data, model, "path", method, others.pop("stop", mtcd.Stop(iterations=12)), **others)
+    return mtcd.train(
+        data, model, "path", method, others.pop("stop", mtcd.Stop(iterations=12)), **others
+    )
 
 
 def reported(run: mtcd.Run, folder: Path) -> Run:
@@ -73,11 +75,14 @@ def test_every_method(name: str, tmp_path: Path) -> None:
         assert {client.visits for client in found.clients} == {run.final.iteration}
     columns = found.curves.columns
     assert columns["objective"] == pytest.approx(run.history["objective"].tolist(), rel=1e-8)
-    assert max(len(repr(value)) for value in columns["objective"]) <= 15  # digits make up most of a file
+    # digits make up most of a file
+    assert max(len(repr(value)) for value in columns["objective"]) <= 15
     assert found.curves.y[:2] == ["gap", "objective"]
     assert found.curves.x[0] == "iteration"
     assert columns["bytes"][-1] == pytest.approx(sum(run.ledger.bytes().values()), abs=1)
-    assert {one.link: one.bytes for one in found.links} == {k: v for k, v in run.ledger.bytes().items() if v}
+    assert {one.link: one.bytes for one in found.links} == {
+        k: v for k, v in run.ledger.bytes().items() if v
+    }
     assert dict(found.facts)["objective"] == f"{run.objective:.8g}"
     seconds = [one for one in found.trace.seconds if one is not None]
     assert seconds == sorted(seconds)
@@ -85,9 +90,15 @@ def test_every_method(name: str, tmp_path: Path) -> None:
 
 
 def test_bytes_are_those_of_single_precision(tmp_path: Path) -> None:
-    wide, single = (reported(trained(METHODS[name]), tmp_path / name) for name in ("mtcd", "float32"))
+    wide, single = (
+        reported(trained(METHODS[name]), tmp_path / name) for name in ("mtcd", "float32")
+    )
     for one, other in zip(wide.links, single.links, strict=True):
-        assert (one.messages, one.floats, one.bytes) == (other.messages, other.floats, 2 * other.bytes)
+        assert (one.messages, one.floats, one.bytes) == (
+            other.messages,
+            other.floats,
+            2 * other.bytes,
+        )
 
 
 def test_clusters(tmp_path: Path) -> None:
@@ -97,7 +108,9 @@ def test_clusters(tmp_path: Path) -> None:
     assert found.network.clusters == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("method", [mtcd.MTCD(2, 3, 1, 0.05, batch=4), mtcd.STCD(1, 0.05), mtcd.SVFL(1, 0.05)])
+@pytest.mark.parametrize(
+    "method", [mtcd.MTCD(2, 3, 1, 0.05, batch=4), mtcd.STCD(1, 0.05), mtcd.SVFL(1, 0.05)]
+)
 def test_split_networks_need_no_code(method: Method, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from split_problems import case
@@ -126,7 +139,9 @@ def test_a_diverged_run_and_a_run_of_an_older_version(tmp_path: Path) -> None:
     assert found.coefficients
 
 
-@pytest.mark.parametrize("spoilt", ["run.json", "history.csv", "ledger.json", "trace.npz", "coefficients.csv"])
+@pytest.mark.parametrize(
+    "spoilt", ["run.json", "history.csv", "ledger.json", "trace.npz", "coefficients.csv"]
+)
 def test_a_damaged_folder_is_refused(spoilt: str, tmp_path: Path) -> None:
     trained(METHODS["mtcd"]).save(tmp_path)
     (tmp_path / spoilt).write_bytes(b"client,column\n\xff\xfe")
@@ -141,15 +156,22 @@ def test_the_largest_coefficients_are_shown() -> None:
         for k in range(30)
         for i, value in enumerate(rng.standard_normal(15).tolist())
     ]
-    rows.append({"client": None, "column": "(intercept)", "coefficient": 99.0, "scaled_coefficient": 99.0})
+    rows.append(
+        {"client": None, "column": "(intercept)", "coefficient": 99.0, "scaled_coefficient": 99.0}
+    )
     shown = coefficients(rows)
     assert len(shown) == 200
     assert max(Counter(one["client"] for one in shown).values()) <= 10
     values = [abs(one["value"]) for one in shown]
     assert values == sorted(values, reverse=True)
-    tenth = {f"c{k}": sorted(abs(r["scaled_coefficient"]) for r in rows[15 * k : 15 * k + 15])[5] for k in range(30)}
+    tenth = {
+        f"c{k}": sorted(abs(r["scaled_coefficient"]) for r in rows[15 * k : 15 * k + 15])[5]
+        for k in range(30)
+    }
     expected = sorted(
-        abs(r["scaled_coefficient"]) for r in rows[:-1] if abs(r["scaled_coefficient"]) >= tenth[r["client"]]
+        abs(r["scaled_coefficient"])
+        for r in rows[:-1]
+        if abs(r["scaled_coefficient"]) >= tenth[r["client"]]
     )
     assert values == expected[::-1][:200]
 
@@ -157,7 +179,11 @@ def test_the_largest_coefficients_are_shown() -> None:
 def test_coefficients_of_several_classes_are_named(tmp_path: Path) -> None:
     run = trained(METHODS["stcd"], mtcd.Glm("multinomial", l2=1.0))
     found = reported(run, tmp_path / "run")
-    assert {one.column for one in found.coefficients if one.client == "c1"} == {"x2, a", "x2, b", "x2, c"}
+    assert {one.column for one in found.coefficients if one.client == "c1"} == {
+        "x2, a",
+        "x2, b",
+        "x2, c",
+    }
     table = {(row["client"], row["column"]): row for row in run.coefficients_table()}
     for one in found.coefficients:
         column, label = one.column.split(", ")
@@ -190,7 +216,9 @@ def test_a_training_that_is_watched(name: str) -> None:
     def watch(row: Any, fraction: float) -> None:
         seen.append(checked(live.document()).runs[0])
 
-    run = mtcd.train(data, RIDGE, "path", METHODS[name], mtcd.Stop(iterations=12), watch=watch, callbacks=[live])
+    run = mtcd.train(
+        data, RIDGE, "path", METHODS[name], mtcd.Stop(iterations=12), watch=watch, callbacks=[live]
+    )
     seen.append(checked(live.document()).runs[0])
     assert [one.status for one in seen] == ["running"] * (len(seen) - 1) + [run.status]
     assert seen[0].network is None
@@ -213,7 +241,16 @@ def test_watching_does_not_forget_what_other_callbacks_keep(tmp_path: Path) -> N
     def train(iterations: int, *callbacks: mtcd.Callback, resume: bool = False) -> mtcd.Run:
         stop = mtcd.Stop(iterations=iterations)
         method = METHODS["stcd"]
-        return mtcd.train(data, RIDGE, "path", method, stop, checkpoint=tmp_path, resume=resume, callbacks=callbacks)
+        return mtcd.train(
+            data,
+            RIDGE,
+            "path",
+            method,
+            stop,
+            checkpoint=tmp_path,
+            resume=resume,
+            callbacks=callbacks,
+        )
 
     train(10, patient)
     kept = mtcd.KeepBest("objective")
@@ -223,11 +260,14 @@ def test_watching_does_not_forget_what_other_callbacks_keep(tmp_path: Path) -> N
 
 
 def test_a_trace_with_gaps_says_what_the_messages_that_were_left_out_have_added() -> None:
-    """The visits before each window, counted from those of all messages; the hops of tokens add up to the ledger's."""
+    """The visits before each window, counted from those of all messages; the hops of tokens add up
+    to the ledger's."""
     data = make_data(RIDGE, 12, [1] * 6, seed=4)
     method, stop = mtcd.MTCD(2, 20, stepsize=1e-3), mtcd.Stop(iterations=6000)
     run = mtcd.train(data, RIDGE, "cycle", method, stop)
-    shown = checked(make_report([of_run(run, "long", None, clients=data.clients)], "file", "long", "1"))
+    shown = checked(
+        make_report([of_run(run, "long", None, clients=data.clients)], "file", "long", "1")
+    )
     trace = shown.runs[0].trace
     assert trace is not None
     assert trace.windows is not None

@@ -1,4 +1,5 @@
-"""Where clients are drawn: the same places every time, apart, and near those that they are linked to."""
+"""Where clients are drawn: the same places every time, apart, and near those that they are linked
+to."""
 
 import subprocess
 import sys
@@ -22,7 +23,9 @@ def drawn(network: mtcd.Network) -> np.ndarray:
 
 
 def of_graph(graph: nx.Graph) -> np.ndarray:
-    return layout("network", len(graph), np.array([sorted(edge) for edge in graph.edges], np.int64), None)
+    return layout(
+        "network", len(graph), np.array([sorted(edge) for edge in graph.edges], np.int64), None
+    )
 
 
 @given(network=st.integers(1, 12).flatmap(networks))
@@ -56,7 +59,9 @@ def test_a_complete_network_is_ordered_by_clusters() -> None:
     clusters = [0, 1, 0, 1, 0, 1]
     places = layout("complete", 6, np.empty((0, 2), np.int64), clusters)
     around = np.argsort(np.arctan2(*(places - 0.5).T))
-    changes = sum(clusters[a] != clusters[b] for a, b in zip(around, np.roll(around, 1), strict=True))
+    changes = sum(
+        clusters[a] != clusters[b] for a, b in zip(around, np.roll(around, 1), strict=True)
+    )
     assert changes == 2
 
 
@@ -65,7 +70,10 @@ def test_distances_on_the_page_follow_those_along_the_links() -> None:
     assert nx.is_connected(graph)
     places = of_graph(graph)
     along = np.array(
-        [[d for _, d in sorted(row.items())] for _, row in sorted(nx.all_pairs_shortest_path_length(graph))]
+        [
+            [d for _, d in sorted(row.items())]
+            for _, row in sorted(nx.all_pairs_shortest_path_length(graph))
+        ]
     )
     apart = np.hypot(*(places[:, None] - places[None, :]).transpose(2, 0, 1))
     upper = np.triu_indices(100, 1)
@@ -76,7 +84,8 @@ def test_pieces_do_not_overlap() -> None:
     graph = nx.disjoint_union_all([nx.cycle_graph(5)] * 4 + [nx.star_graph(9)])
     places = of_graph(graph)
     boxes = [
-        (places[list(piece)].min(axis=0), places[list(piece)].max(axis=0)) for piece in nx.connected_components(graph)
+        (places[list(piece)].min(axis=0), places[list(piece)].max(axis=0))
+        for piece in nx.connected_components(graph)
     ]
     for i, (low, high) in enumerate(boxes):
         for other_low, other_high in boxes[:i]:
@@ -90,7 +99,9 @@ def test_another_process_draws_the_same() -> None:
         "print(layout('network', 36, np.array([sorted(e) for e in g.edges]), None).tolist())"
     )
     shown = {
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
         for _ in range(2)
     }
     torus = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6, periodic=True))

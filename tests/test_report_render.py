@@ -1,4 +1,5 @@
-"""The page of a report as a file: everything inside, nothing from outside, and data that stays data."""
+"""The page of a report as a file: everything inside, nothing from outside, and data that stays
+data."""
 
 import base64
 import hashlib
@@ -13,11 +14,14 @@ from browser import made_up
 from mtcd.core.errors import NotInstalledError
 from mtcd.reporting.render import render
 
-HOSTILE = "</script><script>alert(1)</script> \u2028 \" ' & <!-- {{scripts}} <img src=x onerror=alert(1)>"
+HOSTILE = (
+    "</script><script>alert(1)</script> \u2028 \" ' & <!-- {{scripts}} <img src=x onerror=alert(1)>"
+)
 
 
 class Parts(HTMLParser):
-    """The scripts of a page, as a parser of HTML sees them, its policy, its title and the addresses it would load."""
+    """The scripts of a page, as a parser of HTML sees them, its policy, its title and the addresses
+    it would load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +61,9 @@ def test_the_report_comes_out_as_it_went_in_whatever_it_holds() -> None:
     report = hostile()
     parts = Parts(render(report))
     assert parts.title == HOSTILE
-    data = [text for attributes, text in parts.scripts if attributes.get("type") == "application/json"]
+    data = [
+        text for attributes, text in parts.scripts if attributes.get("type") == "application/json"
+    ]
     assert [json.loads(text) for text in data] == [report]
     assert len(parts.scripts) == 4  # the report, BokehJS and its interface, the page's own
 
@@ -78,7 +84,9 @@ def test_the_policy_allows_the_scripts_of_the_page_by_their_hashes_and_no_addres
 
 @pytest.mark.long
 def test_a_page_of_two_thousand_clients_is_below_three_megabytes() -> None:
-    text = render(made_up.report(made_up.run(clients=2000, tokens=8, iterations=40, hops=60, degree=6)))
+    text = render(
+        made_up.report(made_up.run(clients=2000, tokens=8, iterations=40, hops=60, degree=6))
+    )
     assert len(text.encode()) < 3_000_000
 
 

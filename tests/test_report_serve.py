@@ -33,7 +33,9 @@ def everywhere() -> Iterator[Serving]:
         yield serving
 
 
-def ask(serving: Serving, path: str, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+def ask(
+    serving: Serving, path: str, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
     port = urlsplit(serving.url).port
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -57,7 +59,9 @@ def test_the_page_and_the_document_are_served(local: Serving) -> None:
     assert int(response.getheader("Content-Length") or 0) == len(page_of(DOCUMENT).encode())
 
 
-@pytest.mark.parametrize("path", ["/x", "/data/", "/../etc/passwd", "/data%20", "http://127.0.0.1/"])
+@pytest.mark.parametrize(
+    "path", ["/x", "/data/", "/../etc/passwd", "/data%20", "http://127.0.0.1/"]
+)
 def test_nothing_else_is(local: Serving, path: str) -> None:
     assert ask(local, path)[0].status == 404
 
@@ -66,14 +70,18 @@ def test_other_methods_are_refused(local: Serving) -> None:
     assert ask(local, "/", method="POST")[0].status == 501
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[", "a@b@c"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[", "a@b@c"]
+)
 def test_a_name_that_was_pointed_at_this_machine_is_refused(local: Serving, host: str) -> None:
     for path in ("/", "/data"):
         assert ask(local, path, Host=host)[0].status == 404
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:9000", "[::1]:9000"])
-def test_the_names_of_this_machine_are_accepted_also_behind_a_tunnel(local: Serving, host: str) -> None:
+def test_the_names_of_this_machine_are_accepted_also_behind_a_tunnel(
+    local: Serving, host: str
+) -> None:
     assert ask(local, "/data", Host=host)[0].status == 200
 
 
@@ -91,16 +99,27 @@ def test_beyond_this_machine_the_address_holds_a_secret(everywhere: Serving) -> 
     assert len(secret) > 30
     assert ask(everywhere, secret, Host="any.example")[0].status == 200
     assert json.loads(ask(everywhere, f"{secret}data")[1]) == DOCUMENT
-    wrong = ["/", "/data", secret[:-1], secret[:-2] + "/", "/" + "A" * (len(secret) - 2) + "/", f"{secret}x"]
+    wrong = [
+        "/",
+        "/data",
+        secret[:-1],
+        secret[:-2] + "/",
+        "/" + "A" * (len(secret) - 2) + "/",
+        f"{secret}x",
+    ]
     for path in wrong:
         assert ask(everywhere, path)[0].status == 404, path
     with serve("0.0.0.0:0", lambda: DOCUMENT, page_of) as other:
         assert urlsplit(other.url).path != secret
 
 
-@pytest.mark.parametrize("line", [b"GET /\xc3\xa9\xff/data HTTP/1.0", b"GET //[ HTTP/1.0", b"GET ?since=1 HTTP/1.0"])
+@pytest.mark.parametrize(
+    "line", [b"GET /\xc3\xa9\xff/data HTTP/1.0", b"GET //[ HTTP/1.0", b"GET ?since=1 HTTP/1.0"]
+)
 def test_strange_requests_are_answered(everywhere: Serving, line: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", urlsplit(everywhere.url).port or 0), timeout=60) as connection:
+    with socket.create_connection(
+        ("127.0.0.1", urlsplit(everywhere.url).port or 0), timeout=60
+    ) as connection:
         connection.sendall(line + b"\r\n\r\n")
         assert b" 404 " in connection.makefile("rb").readline()
 
@@ -119,7 +138,11 @@ def test_an_ipv6_address() -> None:
 
 
 def test_a_document_that_fails_is_asked_again() -> None:
-    outcomes: list[Any] = [MtcdError("The party <a> is gone."), ValueError("secret detail"), DOCUMENT]
+    outcomes: list[Any] = [
+        MtcdError("The party <a> is gone."),
+        ValueError("secret detail"),
+        DOCUMENT,
+    ]
 
     def document() -> dict[str, Any]:
         outcome = outcomes.pop(0)
@@ -168,7 +191,16 @@ def test_after_closing_nobody_listens() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", "127.0.0.1", ":80", "127.0.0.1:http", "127.0.0.1:99999", "me@127.0.0.1:0", "127.0.0.1:0/x", "::1:80"],
+    [
+        "",
+        "127.0.0.1",
+        ":80",
+        "127.0.0.1:http",
+        "127.0.0.1:99999",
+        "me@127.0.0.1:0",
+        "127.0.0.1:0/x",
+        "::1:80",
+    ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):

@@ -38,7 +38,9 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> type[Inline]:
     return Inline.take_over(monkeypatch)
 
 
-def results_of(content: dict, folder: Path, jobs: int = 2, seeds: int = 2, fresh: bool = False) -> Results:
+def results_of(
+    content: dict, folder: Path, jobs: int = 2, seeds: int = 2, fresh: bool = False
+) -> Results:
     found: list[Results] = []
     failed = reproduce([plan(content, seeds)], Store(folder, fresh), Backend(jobs), found.append)
     assert failed == {}
@@ -47,9 +49,14 @@ def results_of(content: dict, folder: Path, jobs: int = 2, seeds: int = 2, fresh
 
 def same(a: Results, b: Results) -> bool:
     """Whether two results hold the very same numbers."""
-    pairs = [(x, y) for key in a.curves for x, y in zip(a.curves[key].trained, b.curves[key].trained, strict=True)]
+    pairs = [
+        (x, y)
+        for key in a.curves
+        for x, y in zip(a.curves[key].trained, b.curves[key].trained, strict=True)
+    ]
     return a.curves.keys() == b.curves.keys() and all(
-        x.stepsize == y.stepsize and all(np.array_equal(x.columns[name], y.columns[name]) for name in x.columns)
+        x.stepsize == y.stepsize
+        and all(np.array_equal(x.columns[name], y.columns[name]) for name in x.columns)
         for x, y in pairs
     )
 
@@ -58,9 +65,16 @@ def same(a: Results, b: Results) -> bool:
 
 
 def test_changes_are_laid_over_key_by_key_and_another_kind_replaces_the_section() -> None:
-    base = {"data": {"synthetic": "ridge", "samples": 9}, "network": {"kind": "grid", "rows": 2}, "method": {"hops": 1}}
+    base = {
+        "data": {"synthetic": "ridge", "samples": 9},
+        "network": {"kind": "grid", "rows": 2},
+        "method": {"hops": 1},
+    }
     assert laid_over(base, {"data": {"samples": 5}})["data"] == {"synthetic": "ridge", "samples": 5}
-    assert laid_over(base, {"data": {"synthetic": "logistic"}})["data"] == {"synthetic": "logistic", "samples": 9}
+    assert laid_over(base, {"data": {"synthetic": "logistic"}})["data"] == {
+        "synthetic": "logistic",
+        "samples": 9,
+    }
     assert laid_over(base, {"data": {"table": "a.csv"}})["data"] == {"table": "a.csv"}
     assert laid_over(base, {"data": {"dataset": "gisette"}}, {"data": {"samples": 3}})["data"] == {
         "dataset": "gisette",
@@ -77,17 +91,29 @@ def test_changes_are_laid_over_key_by_key_and_another_kind_replaces_the_section(
 def test_a_case_wins_over_a_curve_and_quick_over_all() -> None:
     content = changed(
         {"cases": {"row": {"changes": {"method": {"hops": 2}, "stop": {"iterations": 50}}}}},
-        {"curves": {"mtcd": {"changes": {"method": {"hops": 9, "tokens": 3}, "stop": {"iterations": 70}}}}},
+        {
+            "curves": {
+                "mtcd": {
+                    "changes": {"method": {"hops": 9, "tokens": 3}, "stop": {"iterations": 70}}
+                }
+            }
+        },
         {"quick": {"changes": {"method": {"local_updates": 1}}}},
     )
     config = {(one.case, one.curve): one.config(1) for one in plan(content).curves}
     assert (config["ring", "mtcd"].method.hops, config["row", "mtcd"].method.hops) == (9, 2)
     assert config["row", "mtcd"].method.tokens == 3
-    assert (config["row", "mtcd"].stop.iterations, config["row", "svfl"].stop.iterations) == (70, 50)
+    assert (config["row", "mtcd"].stop.iterations, config["row", "svfl"].stop.iterations) == (
+        70,
+        50,
+    )
     assert config["row", "svfl"].network.kind == "path"
     assert config["row", "mtcd"].seed == 1
     quick = plan(content, None, quick=True)
-    assert all(one.config(0).method.local_updates == 1 and one.config(0).stop.gap == 1e-2 for one in quick.curves)
+    assert all(
+        one.config(0).method.local_updates == 1 and one.config(0).stop.gap == 1e-2
+        for one in quick.curves
+    )
 
 
 def test_how_many_seeds() -> None:
@@ -104,7 +130,13 @@ def test_how_many_seeds() -> None:
         ({}, False),
         (FIXED, True),
         ({**FIXED, "curves": {"svfl": {"method": {"batch": 10}}}}, False),
-        ({"problem": {"data": {"seed": 7}, "network": {"kind": "erdos-renyi", "p": 0.9}}, "cases": {"row": {}}}, False),
+        (
+            {
+                "problem": {"data": {"seed": 7}, "network": {"kind": "erdos-renyi", "p": 0.9}},
+                "cases": {"row": {}},
+            },
+            False,
+        ),
     ],
 )
 def test_what_does_not_depend_on_the_seed_is_trained_once(change: dict, once: bool) -> None:
@@ -116,9 +148,13 @@ def test_what_does_not_depend_on_the_seed_is_trained_once(change: dict, once: bo
     )
 
 
-def test_tables_are_found_beside_the_experiment_and_other_content_is_another_training(tmp_path) -> None:
+def test_tables_are_found_beside_the_experiment_and_other_content_is_another_training(
+    tmp_path,
+) -> None:
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"y": rng.standard_normal(20), **{f"f{j}": rng.standard_normal(20) for j in range(4)}})
+    frame = pl.DataFrame(
+        {"y": rng.standard_normal(20), **{f"f{j}": rng.standard_normal(20) for j in range(4)}}
+    )
     frame.write_csv(tmp_path / "data.csv")
     content = changed({"problem": {"data": None}})
     content["problem"]["data"] = {"table": "data.csv", "label": "y", "clients": 4}
@@ -131,7 +167,11 @@ def test_tables_are_found_beside_the_experiment_and_other_content_is_another_tra
 
 def test_an_optional_case_without_data_is_left_out_and_others_need_theirs(monkeypatch) -> None:
     monkeypatch.delenv("MTCD_DATA", raising=False)
-    case = {"title": "Gisette", "optional": True, "changes": {"data": {"dataset": ["gisette"], "clients": 4}}}
+    case = {
+        "title": "Gisette",
+        "optional": True,
+        "changes": {"data": {"dataset": ["gisette"], "clients": 4}},
+    }
     figure = plan(changed({"cases": {"real": case}}))
     assert {one.case for one in figure.curves} == {"ring", "row"}
     assert any("'Gisette' is left out" in note for note in figure.notes)
@@ -177,7 +217,9 @@ def test_damaged_and_missing_files_are_trained_again(tmp_path, inline) -> None:
 def test_a_changed_setting_is_a_new_curve_and_only_that_one(tmp_path, inline) -> None:
     results_of(SMALL, tmp_path)
     before = inline.trained
-    results_of(changed({"curves": {"mtcd": {"label": "other words", "method": {"hops": 3}}}}), tmp_path)
+    results_of(
+        changed({"curves": {"mtcd": {"label": "other words", "method": {"hops": 3}}}}), tmp_path
+    )
     assert inline.trained == before + 4
     results_of(SMALL, tmp_path, seeds=3)
     assert inline.trained == before + 4 + 4
@@ -204,27 +246,43 @@ def test_a_training_that_two_cases_show_is_trained_once(tmp_path, inline) -> Non
     assert inline.trained == 8  # 2 seeds of 2 curves in 2 different cases
     for curve in ("svfl", "mtcd"):
         for one, other in zip(
-            results.curves["ring", curve].trained, results.curves["again", curve].trained, strict=True
+            results.curves["ring", curve].trained,
+            results.curves["again", curve].trained,
+            strict=True,
         ):
             assert np.array_equal(one.columns["gap"], other.columns["gap"])
 
 
 def test_the_quick_version_may_differ_by_curve_and_leave_out_cases() -> None:
-    given = changed({"cases": {"row": {"quick": False}}, "curves": {"svfl": {"quick": {"stop": {"iterations": 7}}}}})
+    given = changed(
+        {
+            "cases": {"row": {"quick": False}},
+            "curves": {"svfl": {"quick": {"stop": {"iterations": 7}}}},
+        }
+    )
     full, small = plan(given), plan(given, quick=True)
     assert [curve.case for curve in full.curves] == ["ring", "ring", "row", "row"]
-    assert [(curve.case, curve.curve) for curve in small.curves] == [("ring", "svfl"), ("ring", "mtcd")]
+    assert [(curve.case, curve.curve) for curve in small.curves] == [
+        ("ring", "svfl"),
+        ("ring", "mtcd"),
+    ]
     assert [curve.config(0).stop.iterations for curve in small.curves] == [7, 4000]
     assert [curve.config(0).stop.iterations for curve in full.curves[:2]] == [4000, 4000]
 
 
 def test_titles_tell_the_facts_of_what_is_trained() -> None:
-    asking = {"title": "{clients} clients, {data}", "cases": {"ring": {"title": "a ring of {clients}, {connectivity}"}}}
+    asking = {
+        "title": "{clients} clients, {data}",
+        "cases": {"ring": {"title": "a ring of {clients}, {connectivity}"}},
+    }
     smaller = {"quick": {"changes": {"data": {"clients": 3}}}}
     experiment = plan(changed(asking, smaller)).experiment
     assert experiment.title == "4 clients, made-up data"
     assert experiment.cases["ring"].title == "a ring of 4, 2"  # 2 - 2 cos(2 pi/4)
-    assert plan(changed(asking, smaller), quick=True).experiment.cases["ring"].title == "a ring of 3, 3"
+    assert (
+        plan(changed(asking, smaller), quick=True).experiment.cases["ring"].title
+        == "a ring of 3, 3"
+    )
 
 
 def test_notes_about_the_data_are_notes_of_the_figure(tmp_path, inline, monkeypatch) -> None:
@@ -259,7 +317,9 @@ def test_tuning_takes_the_best_and_tells_of_the_grid(tmp_path, inline) -> None:
     assert curve.tuned is not None
     assert curve.tuned[10.0] == "diverged"
     assert curve.tuned[2e-3].endswith("iterations")
-    assert curve.trained[0].columns["gap"][-1] <= 1e-5, "the real training goes on to the gap of the problem"
+    assert curve.trained[0].columns["gap"][-1] <= 1e-5, (
+        "the real training goes on to the gap of the problem"
+    )
     assert same(results, results_of(TUNED, tmp_path))
     assert inline.trained == 14
 
@@ -313,7 +373,9 @@ def test_processes_give_the_numbers_of_train_called_directly(tmp_path) -> None:
 @pytest.mark.long
 def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
     before = dict(os.environ)
-    forever = check_config({**SMALL["problem"], "method": FOREVER, "stop": {"gap": 1e-9, "iterations": 10**9}})
+    forever = check_config(
+        {**SMALL["problem"], "method": FOREVER, "stop": {"gap": 1e-9, "iterations": 10**9}}
+    )
     wrong = check_config({**SMALL["problem"], "network": {"kind": "ring"}})
     with open_workers(Backend(2)) as workers:
         workers.give("forever", CurveJob(forever))
@@ -323,7 +385,9 @@ def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
             for name, news in workers.news(1.0):
                 heard[name] = news
                 if isinstance(news, float):
-                    worker = next(worker for worker, busy_with in workers._busy.items() if busy_with == name)
+                    worker = next(
+                        worker for worker, busy_with in workers._busy.items() if busy_with == name
+                    )
                     process, _ = workers._started[worker]
                     os.kill(process.pid or 0, signal.SIGKILL)
                     del heard[name]
@@ -359,11 +423,18 @@ def test_an_interrupt_while_a_worker_starts_is_not_lost(monkeypatch: pytest.Monk
 
 @pytest.mark.long
 def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
-    content = changed({"curves": {"mtcd": {"method": FOREVER, "changes": {"stop": {"iterations": 10**9}}}}})
+    content = changed(
+        {"curves": {"mtcd": {"method": FOREVER, "changes": {"stop": {"iterations": 10**9}}}}}
+    )
     (tmp_path / "slow.yaml").write_text(text(content))
     command = [sys.executable, "-m", "mtcd", "reproduce", "slow.yaml", "--out", "out"]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert until(lambda: list((tmp_path / "out").glob("curves/*.json")))
     os.killpg(process.pid, signal.SIGINT)
@@ -377,7 +448,10 @@ def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
 
 
 def test_what_is_written_in_the_moment_of_an_interrupt_is_counted(
-    inline: type[Inline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    inline: type[Inline],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def write(path: Path, content: str) -> None:
         write_whole(path, content)

@@ -1,4 +1,5 @@
-"""mtcd reproduce as people run it: what it leaves, every bad file, and the experiments of the library."""
+"""mtcd reproduce as people run it: what it leaves, every bad file, and the experiments of the
+library."""
 
 from pathlib import Path
 
@@ -8,7 +9,13 @@ from mtcd.cli.app import main
 from mtcd.config.schema import StopSection
 from mtcd.core.errors import ConfigError
 from mtcd_experiments.plan import plan_figure
-from mtcd_experiments.read import FIGURES, experiments_folder, find_experiments, known_experiments, read_experiment
+from mtcd_experiments.read import (
+    FIGURES,
+    experiments_folder,
+    find_experiments,
+    known_experiments,
+    read_experiment,
+)
 from small_experiment import GONE, SMALL, Inline, changed, text
 
 OPTIONAL = {"optional": True}
@@ -46,7 +53,9 @@ def test_the_command_leaves_pictures_numbers_and_trainings(folder, capsys, inlin
 
 
 @pytest.mark.long
-def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inline, monkeypatch) -> None:
+def test_all_goes_on_without_a_figure_whose_data_is_missing(
+    folder, capsys, inline, monkeypatch
+) -> None:
     monkeypatch.delenv("MTCD_DATA", raising=False)
     real = changed({"problem": {"data": None}})
     real["problem"]["data"] = {"dataset": "gisette", "clients": 4}
@@ -62,7 +71,9 @@ def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inli
 
 
 @pytest.mark.long
-def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, inline, monkeypatch) -> None:
+def test_all_goes_on_without_an_optional_figure_and_ends_well(
+    folder, capsys, inline, monkeypatch
+) -> None:
     without_torch(monkeypatch)
     (folder / f"{FIGURES[0]}.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
     (folder / f"{FIGURES[1]}.yaml").write_text(text(SMALL))
@@ -74,7 +85,9 @@ def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, in
     assert f"- {FIGURES[0]}:" in (folder / "page.md").read_text()
 
 
-def test_an_optional_figure_that_is_asked_for_by_name_must_be_possible(folder, capsys, monkeypatch) -> None:
+def test_an_optional_figure_that_is_asked_for_by_name_must_be_possible(
+    folder, capsys, monkeypatch
+) -> None:
     without_torch(monkeypatch)
     (folder / "small.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
     refused(folder, capsys, ["small.yaml"], ["case ring, curve svfl", "pip install '.[torch]'"])
@@ -99,16 +112,34 @@ def test_list_names_every_experiment(folder, capsys, monkeypatch) -> None:
 ACCURACY = {"measure": "accuracy", "panels": [{"x": "epochs"}], "target": GONE}
 BAD = {
     "unknown key": ({"panles": []}, ["unknown key 'panles'", "did you mean 'panels'"]),
-    "unknown key of a case": ({"cases": {"row": {"titel": "x"}}}, ["'cases.row.titel'", "did you mean 'title'"]),
-    "unknown key of a panel": ({"panels": [{"x": "cost", "ration": 3}]}, ["'panels.0.ration'", "did you mean 'ratio'"]),
-    "unknown key of the config": ({"problem": {"stop": {"gapp": 1}}}, ["case ring, curve svfl", "'stop.gapp'"]),
+    "unknown key of a case": (
+        {"cases": {"row": {"titel": "x"}}},
+        ["'cases.row.titel'", "did you mean 'title'"],
+    ),
+    "unknown key of a panel": (
+        {"panels": [{"x": "cost", "ration": 3}]},
+        ["'panels.0.ration'", "did you mean 'ratio'"],
+    ),
+    "unknown key of the config": (
+        {"problem": {"stop": {"gapp": 1}}},
+        ["case ring, curve svfl", "'stop.gapp'"],
+    ),
     "unknown section": ({"problem": {"modle": {}}}, ["'modle'", "did you mean 'model'"]),
     "unknown curve": ({"cases": {"row": {"curves": ["scd"]}}}, ["cases.row.curves", "'scd'"]),
-    "unknown kind of method": ({"curves": {"mtcd": {"method": {"kind": "mtdc"}}}}, ["curve mtcd", "method.kind"]),
+    "unknown kind of method": (
+        {"curves": {"mtcd": {"method": {"kind": "mtdc"}}}},
+        ["curve mtcd", "method.kind"],
+    ),
     "unknown axis": ({"panels": [{"x": "time"}]}, ["panels.0.x", "'time'"]),
     "no hops": ({"curves": {"mtcd": {"method": {"hops": 0}}}}, ["case ring, curve mtcd", "hops"]),
-    "no grid": ({"curves": {"svfl": {"method": {"stepsize": "tune"}}}}, ["tune: must give the grid"]),
-    "no grid for a case": ({"cases": {"row": {"changes": {"method": {"stepsize": "tune"}}}}}, ["case row", "grid"]),
+    "no grid": (
+        {"curves": {"svfl": {"method": {"stepsize": "tune"}}}},
+        ["tune: must give the grid"],
+    ),
+    "no grid for a case": (
+        {"cases": {"row": {"changes": {"method": {"stepsize": "tune"}}}}},
+        ["case row", "grid"],
+    ),
     "no gap": ({"problem": {"stop": {"gap": None}}}, ["stop.gap"]),
     "a seed": ({"problem": {"seed": 3}}, ["seed", "--seeds"]),
     "no panels": ({"panels": []}, ["panels"]),
@@ -118,20 +149,38 @@ BAD = {
     "no curves in a case": ({"cases": {"row": {"curves": []}}}, ["cases.row.curves"]),
     "a hidden label": ({"curves": {"mtcd": {"label": "_mtcd"}}}, ["curves.mtcd.label"]),
     "no label": ({"curves": {"mtcd": {"label": ""}}}, ["curves.mtcd.label"]),
-    "no local updates": ({"curves": {"svfl": {"method": {"local_updates": 0}}}}, ["curve svfl", "local_updates"]),
-    "a negative limit": ({"problem": {"stop": {"iterations": -1}}}, ["case ring, curve svfl", "iterations"]),
-    "costs of a case": ({"cases": {"row": {"changes": {"costs": {"ratio": 5}}}}}, ["case row", "costs in problem"]),
-    "costs of the quick version": ({"quick": {"changes": {"costs": {"ratio": 5}}}}, ["costs in problem"]),
+    "no local updates": (
+        {"curves": {"svfl": {"method": {"local_updates": 0}}}},
+        ["curve svfl", "local_updates"],
+    ),
+    "a negative limit": (
+        {"problem": {"stop": {"iterations": -1}}},
+        ["case ring, curve svfl", "iterations"],
+    ),
+    "costs of a case": (
+        {"cases": {"row": {"changes": {"costs": {"ratio": 5}}}}},
+        ["case row", "costs in problem"],
+    ),
+    "costs of the quick version": (
+        {"quick": {"changes": {"costs": {"ratio": 5}}}},
+        ["costs in problem"],
+    ),
     "a title about a network that is none": (
         {"cases": {"row": {"title": "{connectivity}", "changes": {"network": {"kind": "rwo"}}}}},
         ["rwo"],
     ),
     "an axis of accuracy": ({"panels": [{"x": "epochs"}]}, ["with measure: gap", "iterations"]),
     "an accuracy to reach": ({"target_accuracy": 0.8}, ["target_accuracy", "measure: accuracy"]),
-    "an axis of the gap": ({**ACCURACY, "panels": [{"x": "ratio"}]}, ["with measure: accuracy", "epochs"]),
+    "an axis of the gap": (
+        {**ACCURACY, "panels": [{"x": "ratio"}]},
+        ["with measure: accuracy", "epochs"],
+    ),
     "a gap to reach": ({**ACCURACY, "target": 1e-3}, ["target is for measure: gap"]),
     "dots of accuracy": ({**ACCURACY, "layout": "dots"}, ["layout is for measure: gap"]),
-    "accuracy tuned": ({**ACCURACY, "curves": {"svfl": {"method": {"stepsize": "tune"}}}}, ["step sizes", "its own"]),
+    "accuracy tuned": (
+        {**ACCURACY, "curves": {"svfl": {"method": {"stepsize": "tune"}}}},
+        ["step sizes", "its own"],
+    ),
     "accuracy tuned in a case": (
         {**ACCURACY, "cases": {"ring": {"changes": {"method": {"stepsize": "tune"}}}}},
         ["case ring", "give a number"],
@@ -144,7 +193,9 @@ BAD = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", BAD)
-def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsys, name: str) -> None:
+def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(
+    folder, capsys, name: str
+) -> None:
     change, says = BAD[name]
     (folder / "small.yaml").write_text(text(changed(change)))
     refused(folder, capsys, ["small.yaml", *(["--quick"] if "quick" in name else [])], says)
@@ -164,13 +215,17 @@ def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsy
         (["small.yaml", "--seeds", "0"], ["--seeds"]),
     ],
 )
-def test_bad_commands_are_one_clear_paragraph_and_leave_nothing(folder, capsys, arguments, says) -> None:
+def test_bad_commands_are_one_clear_paragraph_and_leave_nothing(
+    folder, capsys, arguments, says
+) -> None:
     (folder / "broken.yaml").write_text("title: [")
     (folder / "list.yaml").write_text("- 1\n")
     refused(folder, capsys, arguments, says)
 
 
-def refused(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: list[str]) -> None:
+def refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: list[str]
+) -> None:
     before = sorted(folder.rglob("*"))
     assert command(*arguments) == 2
     shown = capsys.readouterr()
@@ -195,7 +250,9 @@ def test_a_training_that_cannot_work_names_its_curve(folder, capsys) -> None:
 # ---- the experiments of the library
 
 
-@pytest.mark.parametrize("path", sorted(experiments_folder().glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(experiments_folder().glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_the_experiments_of_the_library_are_sound(path: Path, monkeypatch) -> None:
     monkeypatch.setattr("mtcd_experiments.plan.first_present", lambda names: names[0])
     monkeypatch.setattr("mtcd_experiments.plan.is_present", lambda name: True)
@@ -211,7 +268,9 @@ def test_the_experiments_of_the_library_are_sound(path: Path, monkeypatch) -> No
 
 
 def test_names_come_in_the_order_of_the_paper() -> None:
-    assert [name for name in known_experiments() if name in FIGURES] == [n for n in FIGURES if n in known_experiments()]
+    assert [name for name in known_experiments() if name in FIGURES] == [
+        n for n in FIGURES if n in known_experiments()
+    ]
     with pytest.raises(ConfigError, match="no figure"):
         find_experiments("figure-99")
 

@@ -11,7 +11,9 @@ from mtcd_experiments.results import CurveResult, Results, Trained
 from mtcd_experiments.schema import Experiment
 
 
-def trained(x: list[float], gap: list[float], seed: int = 0, server: float = 0.0, status: str = "converged") -> Trained:
+def trained(
+    x: list[float], gap: list[float], seed: int = 0, server: float = 0.0, status: str = "converged"
+) -> Trained:
     """One message between clients per iteration, and this many with the server."""
     places = np.array(x, dtype=float)
     floats = {"floats_client_client": 10 * places, "floats_client_server": 3 * server * places}
@@ -29,7 +31,9 @@ def exponential(rate: float, x: list[float], **more: Any) -> Trained:
     return trained(x, [float(np.exp(-rate * place)) for place in x], **more)
 
 
-@pytest.mark.parametrize(("gap", "seen"), [(0.9, 3), (1e-1, 57), (1e-3, 300), (2e-3, 300), (3e-3, 120)])
+@pytest.mark.parametrize(
+    ("gap", "seen"), [(0.9, 3), (1e-1, 57), (1e-3, 300), (2e-3, 300), (3e-3, 120)]
+)
 def test_reach_is_where_it_was_first_measured(gap: float, seen: int) -> None:
     one = exponential(0.05, [0, 3, 10, 11, 57, 120, 300], server=0.5)
     assert one.reach(gap, "iterations") == seen
@@ -66,7 +70,9 @@ def test_cost_is_one_with_the_server_and_a_share_between_clients() -> None:
 
 def test_the_spread_is_over_the_seeds_that_got_there() -> None:
     places = range(1001)
-    curve = CurveResult("c", tuple(exponential(rate, places, seed=i) for i, rate in enumerate((0.01, 0.02, 0.001))))
+    curve = CurveResult(
+        "c", tuple(exponential(rate, places, seed=i) for i, rate in enumerate((0.01, 0.02, 0.001)))
+    )
     spread = curve.reach(1e-4)
     assert spread is not None
     slow, fast = (np.ceil(np.log(1e4) / rate) for rate in (0.01, 0.02))
@@ -81,7 +87,9 @@ def test_the_spread_is_over_the_seeds_that_got_there() -> None:
 
 def test_the_line_is_the_geometric_mean_up_to_the_first_seed_that_was_stopped() -> None:
     fast = exponential(0.03, [0, 200], seed=1, status="iterations")
-    line = CurveResult("c", (exponential(0.01, [0, 50, 400]), fast)).line("iterations", 1.0, points=40)
+    line = CurveResult("c", (exponential(0.01, [0, 50, 400]), fast)).line(
+        "iterations", 1.0, points=40
+    )
     assert line.x[0] == 0
     assert line.x[-1] == pytest.approx(200)
     np.testing.assert_allclose(line.value, np.exp(-0.02 * line.x), rtol=1e-10)
@@ -109,9 +117,9 @@ def test_the_line_along_cost() -> None:
 def test_a_line_through_gaps_of_rounding_size_stays_positive() -> None:
     line = CurveResult("c", (trained([0, 10, 20], [1.0, 1e-9, -1e-12]),)).line("iterations", 1.0)
     assert line.value.min() == pytest.approx(1e-9)
-    assert CurveResult("c", (trained([0, 10], [0.0, 0.0]),)).line("iterations", 1.0).value.tolist()[0] == pytest.approx(
-        1e-16
-    )
+    assert CurveResult("c", (trained([0, 10], [0.0, 0.0]),)).line("iterations", 1.0).value.tolist()[
+        0
+    ] == pytest.approx(1e-16)
 
 
 def test_a_training_that_diverged_at_once_is_a_point() -> None:

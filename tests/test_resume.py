@@ -1,4 +1,5 @@
-"""A training of a linear model that was interrupted at any moment resumes to the same iterates, history and ledger."""
+"""A training of a linear model that was interrupted at any moment resumes to the same iterates,
+history and ledger."""
 
 from __future__ import annotations
 
@@ -39,7 +40,12 @@ from waiting import until
 MORE = {
     "float32": (RIDGE, "cycle", mtcd.MTCD(2, 3, 2, 0.01, transport="float32")),
     "one client": (RIDGE, [], mtcd.STCD(2, 0.01)),
-    "server, clients that leave": (LASSO, "complete", mtcd.SVFL(2, 0.005), mtcd.Stop(iterations=30)),
+    "server, clients that leave": (
+        LASSO,
+        "complete",
+        mtcd.SVFL(2, 0.005),
+        mtcd.Stop(iterations=30),
+    ),
     "by cost": (LOGISTIC, "cycle", mtcd.MTCD(2, 3, 2, 0.01), mtcd.Stop(cost=3000)),
     "by epochs": (MULTINOMIAL, "cycle", mtcd.MTCD(2, 3, 2, 0.01, batch=7), mtcd.Stop(epochs=9)),
 }
@@ -98,9 +104,15 @@ def assert_same(found: mtcd.Run, expected: mtcd.Run) -> None:
         assert found.parameters[name].tobytes() == theta.tobytes()
     assert found.ledger == expected.ledger
     assert_same_trace(found.trace, expected.trace)
-    ours, theirs = ([asdict(row) | {"seconds": 0} for row in run.history] for run in (found, expected))
+    ours, theirs = (
+        [asdict(row) | {"seconds": 0} for row in run.history] for run in (found, expected)
+    )
     assert ours == theirs
-    assert (found.status, found.message, found.notes) == (expected.status, expected.message, expected.notes)
+    assert (found.status, found.message, found.notes) == (
+        expected.status,
+        expected.message,
+        expected.notes,
+    )
 
 
 @pytest.mark.long
@@ -118,7 +130,9 @@ def test_resuming_equals_never_having_stopped(name: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["stcd, conjugate", "dcpa", "tree-cg", "mtcd, batches"])
-def test_it_may_be_interrupted_again_and_again_and_at_checkpoints_that_are_rare(name: str, tmp_path: Path) -> None:
+def test_it_may_be_interrupted_again_and_again_and_at_checkpoints_that_are_rare(
+    name: str, tmp_path: Path
+) -> None:
     for count, moment in enumerate((9, 3, 5)):
         with pytest.raises(KilledError):
             train(name, checkpoint=tmp_path, resume=count > 0, watch=kill_at(moment))
@@ -126,12 +140,16 @@ def test_it_may_be_interrupted_again_and_again_and_at_checkpoints_that_are_rare(
     assert_same(train(name, checkpoint=tmp_path, resume=True), whole(name))
 
 
-@pytest.mark.parametrize("name", ["stcd, momentum", "mtcd, optimal", "svfl, batches", "dcpa", "tree-cg"])
+@pytest.mark.parametrize(
+    "name", ["stcd, momentum", "mtcd, optimal", "svfl, batches", "dcpa", "tree-cg"]
+)
 def test_a_finished_training_goes_on_to_a_larger_limit(name: str, tmp_path: Path) -> None:
     expected = whole(name)
     first = train(name, mtcd.Stop(iterations=8), checkpoint=tmp_path)
     assert_same(train(name, mtcd.Stop(iterations=8), checkpoint=tmp_path, resume=True), first)
-    found = train(name, mtcd.Stop(iterations=expected.final.iteration), checkpoint=tmp_path, resume=True)
+    found = train(
+        name, mtcd.Stop(iterations=expected.final.iteration), checkpoint=tmp_path, resume=True
+    )
     for client, theta in expected.parameters.items():
         assert found.parameters[client].tobytes() == theta.tobytes()
     assert found.ledger == expected.ledger
@@ -144,7 +162,17 @@ HIDDEN: dict[str, Any] = {
     "double masks": mtcd.SVFL(2, 0.005, batch=7).masked("double-masked"),
     "masks": mtcd.MTCD(2, 4, 2, 0.01, combine="cluster").masked(),
 }
-DERIVED = ("model", "plan", "unchanged", "masks", "double_masks", "_prepared", "scales", "rounded", "column_scales")
+DERIVED = (
+    "model",
+    "plan",
+    "unchanged",
+    "masks",
+    "double_masks",
+    "_prepared",
+    "scales",
+    "rounded",
+    "column_scales",
+)
 """What is the same at all times, or is made anew: with what it has computed already."""
 
 
@@ -179,7 +207,9 @@ def test_parties_of_a_checkpoint_have_every_attribute_of_those_that_wrote_it(
     monkeypatch.setattr(Checkpoints, "write", compared)
     if name in HIDDEN:
         data = make_data(LOGISTIC, 60, [14, 15, 14, 16], seed=3)
-        mtcd.train(data, LOGISTIC, "cycle", HIDDEN[name], mtcd.Stop(iterations=30), checkpoint=tmp_path)
+        mtcd.train(
+            data, LOGISTIC, "cycle", HIDDEN[name], mtcd.Stop(iterations=30), checkpoint=tmp_path
+        )
     else:
         train(name, mtcd.Stop(iterations=40), checkpoint=tmp_path)
     assert count[0] >= 6
@@ -212,7 +242,14 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(tmp_path: Path) -> None:
         ("costs", {"costs": mtcd.Costs(ratio=7)}),
         ("costs", {"costs": mtcd.Costs(per="float")}),
         ("costs", {"costs": mtcd.Costs(account="sent")}),
-        ("network", {"network": mtcd.with_changes(mtcd.make_network("cycle", table(RIDGE).clients), LEAVING)}),
+        (
+            "network",
+            {
+                "network": mtcd.with_changes(
+                    mtcd.make_network("cycle", table(RIDGE).clients), LEAVING
+                )
+            },
+        ),
         ("data", {"data": replace(table(RIDGE), labels=table(RIDGE).labels[::-1])}),
         ("data", {"data": replace(table(RIDGE), weights=np.arange(1.0, 31.0))}),
         ("samples", {"data": table(RIDGE).take(np.arange(20))}),
@@ -220,8 +257,15 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(tmp_path: Path) -> None:
         ("clients", {"data": mtcd.split(np.eye(30, 12), np.arange(30.0), clients=list("abcdef"))}),
     ],
 )
-def test_another_training_is_refused_by_the_name_of_what_differs(what: str, changed: Any, tmp_path: Path) -> None:
-    given: dict[str, Any] = {"data": table(RIDGE), "model": RIDGE, "network": "cycle", "method": mtcd.STCD(3, 0.01)}
+def test_another_training_is_refused_by_the_name_of_what_differs(
+    what: str, changed: Any, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {
+        "data": table(RIDGE),
+        "model": RIDGE,
+        "network": "cycle",
+        "method": mtcd.STCD(3, 0.01),
+    }
     given |= {"stop": mtcd.Stop(iterations=20), "checkpoint": tmp_path}
     mtcd.train(**given)
     with pytest.raises(mtcd.MtcdError, match=f"of another training: its {what} was"):

@@ -30,7 +30,11 @@ from test_methods import assert_same, iterates
 def test_svfl_follows_its_plain_version_through_several_changes() -> None:
     model = Glm("ridge", l2=0.5)
     data = make_data(model, 12, [2, 1, 3, 2], seed=5)
-    changes = [Change(2, leave=["c1"]), Change(4, join=["c1"], leave=["c2", "c3"]), Change(6, join=["c3"])]
+    changes = [
+        Change(2, leave=["c1"]),
+        Change(4, join=["c1"], leave=["c2", "c3"]),
+        Change(6, join=["c3"]),
+    ]
     network = with_changes(make_network("complete", data.clients), changes)
     case, method, rounds = Case(data, model, network, 0), SVFL(2, 2e-3), 9
     away = list(absences(network))
@@ -65,7 +69,8 @@ def test_a_start_is_drawn_by_its_weights() -> None:
     assert [even.pick(draw) for draw in (0.0, 0.33, 0.34, 0.66, 0.67, 0.99)] == [4, 4, 7, 7, 9, 9]
     assert [weighted.pick(draw) for draw in (0.0, 0.249, 0.25, 0.251, 0.999)] == [4, 4, 9, 9, 9]
     assert (even.support(), weighted.support()) == ([4, 7, 9], [4, 9])
-    assert StartAt([3], [5e-324]).pick(0.9) == 3  # the least number there is: its product with the draw is no less
+    # the least number there is: its product with the draw is no less
+    assert StartAt([3], [5e-324]).pick(0.9) == 3
 
 
 def test_a_start_among_those_present_keeps_its_weights() -> None:
@@ -80,22 +85,43 @@ def test_a_start_among_those_present_keeps_its_weights() -> None:
 
 
 def on_path(clients: int, start: Start, hops: int | None, **about: Any) -> Roaming:
-    tokens, clusters, walk = about.get("tokens", 1), about.get("clusters"), about.get("walk", "lazy")
-    return plan_roaming(make_network("path", [f"c{k}" for k in range(clients)]), tokens, clusters, walk, start, 0, hops)
+    tokens, clusters, walk = (
+        about.get("tokens", 1),
+        about.get("clusters"),
+        about.get("walk", "lazy"),
+    )
+    return plan_roaming(
+        make_network("path", [f"c{k}" for k in range(clients)]),
+        tokens,
+        clusters,
+        walk,
+        start,
+        0,
+        hops,
+    )
 
 
-@pytest.mark.parametrize(("hops", "missed"), [(1, "c1"), (3, "c3"), (4, "c4"), (5, None), (None, None)])
-def test_starts_from_which_somebody_is_never_visited_are_refused(hops: int | None, missed: str | None) -> None:
+@pytest.mark.parametrize(
+    ("hops", "missed"), [(1, "c1"), (3, "c3"), (4, "c4"), (5, None), (None, None)]
+)
+def test_starts_from_which_somebody_is_never_visited_are_refused(
+    hops: int | None, missed: str | None
+) -> None:
     if missed is None:
         on_path(5, "c0", hops)
         return
-    with pytest.raises(ConfigError, match=f"client '{missed}' can never be visited .* within {hops} hops: give more"):
+    with pytest.raises(
+        ConfigError,
+        match=f"client '{missed}' can never be visited .* within {hops} hops: give more",
+    ):
         on_path(5, "c0", hops)
 
 
 def test_a_lone_token_that_never_gets_somewhere_has_no_number_of_hops() -> None:
     apart = Network(("a", "b", "c"), ((1,), (0,), ()))
-    with pytest.raises(ConfigError, match="client 'c' can never be visited from the given starts.$"):
+    with pytest.raises(
+        ConfigError, match="client 'c' can never be visited from the given starts.$"
+    ):
         plan_roaming(apart, 1, None, "lazy", "a", 0, None)
 
 
@@ -107,7 +133,9 @@ def test_a_token_may_start_anywhere_in_its_cluster_but_not_outside() -> None:
         on_path(5, ["c2", "c3"], 4, **about)
 
 
-@pytest.mark.parametrize("weights", [(0.0, 0.0), (1.0, -0.5), (1.0, float("inf")), (float("nan"), 1.0)])
+@pytest.mark.parametrize(
+    "weights", [(0.0, 0.0), (1.0, -0.5), (1.0, float("inf")), (float("nan"), 1.0)]
+)
 def test_weights_of_starts_are_finite_and_not_all_0(weights: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="weights must be finite, 0 or more, and not all 0"):
         on_path(2, dict(zip(("c0", "c1"), weights, strict=True)), 4)
@@ -125,8 +153,12 @@ def test_a_tour_of_a_network_that_does_not_change(home: int) -> None:
     assert {*trail[:6]} == {0, 1, 2, 3}
     for hop, client in enumerate(trail):
         begins = hop - hop % 6
-        assert roaming.has_visited_all(hop) == (hop == begins or {*trail[begins:hop]} == {0, 1, 2, 3})
-        assert roaming.is_last_visit(0, 0, hop, client) == (client not in (home, *trail[hop + 1 : begins + 6]))
+        assert roaming.has_visited_all(hop) == (
+            hop == begins or {*trail[begins:hop]} == {0, 1, 2, 3}
+        )
+        assert roaming.is_last_visit(0, 0, hop, client) == (
+            client not in (home, *trail[hop + 1 : begins + 6])
+        )
 
 
 def test_the_draws_of_an_iteration_follow_those_of_the_one_before() -> None:
@@ -142,7 +174,9 @@ def test_the_last_clients_of_an_iteration_are_those_where_the_trails_end() -> No
     plan = MTCD(3, 5, 1, 1e-3).plan(10, 1, network, 2)
     ends = [tuple(trail_of(plan.roaming, token, t, 5)[-1] for token in range(3)) for t in range(4)]
     assert len(set(ends)) == 4
-    assert [plan.last_clients(t) for t in (1, 0, 0, 2, 3, 1)] == [ends[t] for t in (1, 0, 0, 2, 3, 1)]
+    assert [plan.last_clients(t) for t in (1, 0, 0, 2, 3, 1)] == [
+        ends[t] for t in (1, 0, 0, 2, 3, 1)
+    ]
     once = MTCD(3, 1, 1, 1e-3).plan(10, 1, network, 2)
     assert once.last_clients(0) == tuple(once.roaming.first(token, 0) for token in range(3))
 
@@ -182,7 +216,9 @@ def test_until_the_first_change_a_lone_token_goes_where_it_would_go_without_any(
     star, starts = make_network("star", [f"c{k}" for k in range(6)]), set()
     late = with_changes(star, [Change(30, leave=["c1"])])
     for seed in range(6):
-        plain, changing = (STCD(1, 1e-3, walk=walk).plan(10, 1, one, seed).roaming for one in (star, late))
+        plain, changing = (
+            STCD(1, 1e-3, walk=walk).plan(10, 1, one, seed).roaming for one in (star, late)
+        )
         trail = trail_of(plain, 0, 0, 20)
         assert trail_of(changing, 0, 0, 20) == trail
         starts.add(trail[0])
@@ -199,7 +235,9 @@ def test_a_lone_tour_enters_each_view_from_where_it_was(walk: str) -> None:
         roaming: Any = method.plan(10, 1, with_changes(path, changes), 0).roaming
         trail = trail_of(roaming, 0, 0, 24)
         assert [view.begins for view in roaming.views] == [0, first, first + later]
-        assert [trail[view.begins] for view in roaming.views] == [view.entry for view in roaming.views]
+        assert [trail[view.begins] for view in roaming.views] == [
+            view.entry for view in roaming.views
+        ]
         assert all(there in (here, *path.neighbours[here]) for here, there in pairwise(trail))
 
 
@@ -237,7 +275,9 @@ def test_a_server_of_rounds_sums_the_latest_uploads_and_their_penalties() -> Non
     thetas = parties.parameters()
     assert [message.to for message in answer[1:]] == [0, 1, 2]
     assert server.last_sync() == (1, 1)
-    assert answer[0].payload.penalty == pytest.approx(sum(0.25 * (theta**2).sum() for theta in thetas[1:]))
+    assert answer[0].payload.penalty == pytest.approx(
+        sum(0.25 * (theta**2).sum() for theta in thetas[1:])
+    )
     expected = sum(block @ theta for block, theta in zip(data.blocks[1:], thetas[1:], strict=True))
     np.testing.assert_allclose(answer[0].payload.aggregate, expected)
 
@@ -257,7 +297,9 @@ def test_rounds_from_given_parameters_begin_with_an_upload_of_all(batch: int | N
     expected = sum(block @ theta for block, theta in zip(data.blocks, start, strict=True))
     for message in sent:
         assert message.payload.t == 0
-        np.testing.assert_allclose(message.payload.aggregate, expected if rows is None else expected[rows])
+        np.testing.assert_allclose(
+            message.payload.aggregate, expected if rows is None else expected[rows]
+        )
         assert message.floats == (batch or 12)
     assert (progress.payload.aggregate is None) == (batch is not None)
     following = Batches(12, batch, 0).rows(1)

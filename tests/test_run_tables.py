@@ -47,7 +47,9 @@ def test_coefficients_by_name_on_both_scales_are_those_of_scikit_learn() -> None
     assert [row["client"] for row in table] == ["lab", "clinic", "lab", "clinic", None]
     for j, name in enumerate(FRAME.columns):
         assert rows[name]["scaled_coefficient"] == pytest.approx(other.coef_[0, j], abs=1e-4)
-        assert rows[name]["coefficient"] == pytest.approx(other.coef_[0, j] / scaler.scale_[j], rel=1e-3, abs=1e-4)
+        assert rows[name]["coefficient"] == pytest.approx(
+            other.coef_[0, j] / scaler.scale_[j], rel=1e-3, abs=1e-4
+        )
     assert rows["(intercept)"]["scaled_coefficient"] == pytest.approx(other.intercept_[0], abs=1e-4)
     frame = table.to_polars()
     scores = X @ frame["coefficient"].to_numpy()[:-1] + frame["coefficient"][-1]
@@ -59,9 +61,16 @@ def test_of_several_classes_a_column_each() -> None:
     run = trained("multinomial", tuple(grades))
     frame = run.coefficients_table().to_pandas()
     named = [f"coefficient_{one}" for one in run.classes]
-    assert list(frame.columns) == ["client", "column", *named, *(f"scaled_{name}" for name in named)]
+    assert list(frame.columns) == [
+        "client",
+        "column",
+        *named,
+        *(f"scaled_{name}" for name in named),
+    ]
     assert_allclose(frame[named].to_numpy(), np.vstack([run.coefficients, run.intercept]))
-    assert_allclose(X @ frame[named].to_numpy()[:-1] + frame[named].to_numpy()[-1], run.decision(X), rtol=1e-9)
+    assert_allclose(
+        X @ frame[named].to_numpy()[:-1] + frame[named].to_numpy()[-1], run.decision(X), rtol=1e-9
+    )
 
 
 def test_a_run_folder_has_them_as_csv(tmp_path: Path) -> None:
@@ -70,7 +79,9 @@ def test_a_run_folder_has_them_as_csv(tmp_path: Path) -> None:
     with (tmp_path / "run" / "coefficients.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["coefficient"]) for row in rows] == [*run.coefficients, run.intercept]
-    assert [float(row["scaled_coefficient"]) for row in rows[:-1]] == run.scaled_coefficients.tolist()
+    assert [
+        float(row["scaled_coefficient"]) for row in rows[:-1]
+    ] == run.scaled_coefficients.tolist()
     run.save(tmp_path / "run")
     replace(run, model=None).save(tmp_path / "run")
     assert not (tmp_path / "run" / "coefficients.csv").exists(), "a run without a model has none"
@@ -80,7 +91,9 @@ def test_of_a_split_network_they_are_refused() -> None:
     nn = pytest.importorskip("torch").nn
     data = mtcd.VerticalDataset({"a": X[:, :2] / 100, "b": X[:, 2:]}, Y)
     model = mtcd.SplitModel({"a": nn.Linear(2, 3), "b": nn.Linear(2, 3)}, nn.Linear(6, 2))
-    run = mtcd.train(data, model, method=mtcd.SVFL(2, stepsize=0.1, batch=20), stop=mtcd.Stop(epochs=1))
+    run = mtcd.train(
+        data, model, method=mtcd.SVFL(2, stepsize=0.1, batch=20), stop=mtcd.Stop(epochs=1)
+    )
     with pytest.raises(mtcd.MtcdError, match="split network"):
         run.coefficients_table()
     check_html(run)
@@ -94,7 +107,9 @@ def test_a_prepared_and_weighted_run_reads_back(tmp_path: Path) -> None:
     table = patients(90)
     weights = np.random.default_rng(1).uniform(0.5, 2, 90)
     with pytest.warns(mtcd.DataWarning, match="hashed into 32 columns.*city"):
-        data = mtcd.split(table, table["outcome"], clients=CLIENTS, prepare="auto", weights=weights).holdout(0.2)
+        data = mtcd.split(
+            table, table["outcome"], clients=CLIENTS, prepare="auto", weights=weights
+        ).holdout(0.2)
     model = Glm("logistic", l2=1.0, intercept=True, class_weight="balanced")
     metrics = ("auc", "log_loss", "ks")
     run = mtcd.train(data, model, "path", mtcd.STCD(), mtcd.Stop(iterations=60), metrics=metrics)
@@ -105,7 +120,8 @@ def test_a_prepared_and_weighted_run_reads_back(tmp_path: Path) -> None:
     assert {"train_ks", "test_auc"} <= set(back.final.metrics)
     assert back.classes == run.classes
     assert back.coefficients_table() == run.coefficients_table()
-    with pytest.warns(mtcd.DataWarning, match="no category in the training rows"):  # cities of the test set
+    # cities of the test set
+    with pytest.warns(mtcd.DataWarning, match="no category in the training rows"):
         shares, first_shares = back.predict_proba(table), run.predict_proba(table)
     np.testing.assert_array_equal(shares, first_shares)
     assert back.history.to_polars().equals(run.history.to_polars())
@@ -136,7 +152,8 @@ def test_without_pandas_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def check_html(run: mtcd.Run) -> ElementTree.Element:
-    """It is well formed, so that nothing in it was left unescaped, and brings nothing from outside."""
+    """It is well formed, so that nothing in it was left unescaped, and brings nothing from
+    outside."""
     shown = run._repr_html_()
     assert "<script" not in shown
     assert "href" not in shown
@@ -178,7 +195,9 @@ def test_the_picture_of_a_run(tmp_path: Path) -> None:
     figure = run.plot(tmp_path / "run.svg")
     assert (tmp_path / "run.svg").read_text().lstrip().startswith("<?xml")
     drawn = figure.axes[0].lines[0].get_ydata()
-    np.testing.assert_array_equal(drawn, np.where(run.history["gap"] > 0, run.history["gap"], np.nan))
+    np.testing.assert_array_equal(
+        drawn, np.where(run.history["gap"] > 0, run.history["gap"], np.nan)
+    )
     for bad in (tmp_path / "run.xyz", tmp_path / "nowhere" / "run.png"):
         with pytest.raises(mtcd.MtcdError, match="picture cannot be written"):
             run.plot(bad)

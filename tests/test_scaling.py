@@ -14,7 +14,9 @@ from mtcd.planner.scaling import Machine, Work, placed, predict
 from mtcd.planner.virtual_time import VirtualTime
 
 N, K = 1000, 12
-MACHINE = Machine(latency_ms=2.0, bandwidth_mbps=100.0, server_mbps=50.0, cores=2, memory_gb=1.0, process_mb=0.0)
+MACHINE = Machine(
+    latency_ms=2.0, bandwidth_mbps=100.0, server_mbps=50.0, cores=2, memory_gb=1.0, process_mb=0.0
+)
 LATENCY, LINK, SERVER = 2e-3, 64 * N / 100e6, 64 * N / 50e6
 
 
@@ -36,9 +38,12 @@ def test_neighbours_share_a_machine() -> None:
 
 def test_a_lone_token_pays_for_the_hops_that_leave_a_machine() -> None:
     method = mtcd.STCD(1, 1.0, walk="tour")
-    one, three, all_apart = (predict(method, 1e-3, work(), MACHINE, machines) for machines in (1, 3, K))
+    one, three, all_apart = (
+        predict(method, 1e-3, work(), MACHINE, machines) for machines in (1, 3, K)
+    )
     assert one.seconds == pytest.approx(1e-3)
-    assert three.parts["latency"] == pytest.approx(LATENCY * 3 / K, rel=0.05)  # a tour of 12 hops leaves three times
+    # a tour of 12 hops leaves three times
+    assert three.parts["latency"] == pytest.approx(LATENCY * 3 / K, rel=0.05)
     assert all_apart.seconds == pytest.approx(1e-3 + LATENCY + LINK)
     assert (one.limit, all_apart.limit) == ("compute", "latency")
 
@@ -46,7 +51,12 @@ def test_a_lone_token_pays_for_the_hops_that_leave_a_machine() -> None:
 def test_rounds_of_a_server_are_limited_by_its_link() -> None:
     found = predict(mtcd.SVFL(1, 1.0), 1e-3, work(), MACHINE, K)
     assert found.parts == pytest.approx(
-        {"compute": 1e-3, "latency": 2 * LATENCY, "link bandwidth": 0.0, "server link": 2 * K * SERVER}
+        {
+            "compute": 1e-3,
+            "latency": 2 * LATENCY,
+            "link bandwidth": 0.0,
+            "server link": 2 * K * SERVER,
+        }
     )
     assert found.limit == "server link"
     crowded = predict(mtcd.SVFL(1, 1.0), 1e-3, work(), MACHINE, 2)
@@ -58,7 +68,8 @@ def test_tokens_sync_once_in_so_many_hops_and_share_cores() -> None:
     found = predict(method, 1e-3, work(), MACHINE, K)
     assert found.parts["server link"] == pytest.approx(2 * 4 * SERVER / 8)
     assert found.parts["latency"] == pytest.approx(LATENCY + 2 * LATENCY / 8)
-    assert predict(method, 1e-3, work(), MACHINE, 1).parts["compute"] == pytest.approx(2e-3)  # 4 tokens, 2 cores
+    # 4 tokens, 2 cores
+    assert predict(method, 1e-3, work(), MACHINE, 1).parts["compute"] == pytest.approx(2e-3)
 
 
 def test_memory_gives_out_first_where_the_data_does_not_fit() -> None:
@@ -68,27 +79,49 @@ def test_memory_gives_out_first_where_the_data_does_not_fit() -> None:
 
 def test_the_model_agrees_with_simulated_time(tmp_path: Path) -> None:
     """Each client on a machine of its own; the simulation knows nothing of the model."""
-    (tmp_path / "links.csv").write_text("from,to,latency_ms,bandwidth_mbps\n*,*,2,100\nserver,*,2,100\n")
-    data, network = mtcd.synthetic("ridge", samples=N, features=24, clients=K), make_network("cycle", names(K))
+    (tmp_path / "links.csv").write_text(
+        "from,to,latency_ms,bandwidth_mbps\n*,*,2,100\nserver,*,2,100\n"
+    )
+    data, network = (
+        mtcd.synthetic("ridge", samples=N, features=24, clients=K),
+        make_network("cycle", names(K)),
+    )
     for method in (mtcd.STCD(1, 1e-6, walk="tour"), mtcd.MTCD(2, 24, 1, 1e-6, walk="tour")):
         engine = VirtualTime(read_links(tmp_path / "links.csv", network), 1e-3)
         stop = mtcd.Stop(iterations=480)
         run = mtcd.train(data, mtcd.Glm("ridge"), network, method, stop, engine=engine, metrics=())
-        model = predict(method, 1e-3, work(), Machine(latency_ms=2.0, bandwidth_mbps=100.0, server_mbps=100.0), K)
+        model = predict(
+            method,
+            1e-3,
+            work(),
+            Machine(latency_ms=2.0, bandwidth_mbps=100.0, server_mbps=100.0),
+            K,
+        )
         assert run.final.seconds / 480 == pytest.approx(model.seconds, rel=0.1)
 
 
 def test_bad_descriptions_of_a_machine_are_refused() -> None:
-    for bad in ("latncy_ms=1", "latency_ms=x", "latency_ms=-1", "cores=0", "cores=1.5", "bandwidth_mbps=0"):
+    for bad in (
+        "latncy_ms=1",
+        "latency_ms=x",
+        "latency_ms=-1",
+        "cores=0",
+        "cores=1.5",
+        "bandwidth_mbps=0",
+    ):
         with pytest.raises(ConfigError):
             Machine.parse([bad])
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("c.yaml").write_text(
-        "data: {synthetic: ridge, samples: 40, features: 12, clients: 6}\nmodel: {kind: ridge, alpha: 1}\n"
-        "network: {kind: cycle}\nmethod: {kind: mtcd, tokens: 2, hops: 4, local_updates: 5}\nstop: {gap: 1e-2}\n"
+        "data: {synthetic: ridge, samples: 40, features: 12, clients: 6}\nmodel: {kind: ridge, "
+        "alpha: 1}\n"
+        "network: {kind: cycle}\nmethod: {kind: mtcd, tokens: 2, hops: 4, local_updates: 5}\nstop: "
+        "{gap: 1e-2}\n"
     )
     command = ["plan", "c.yaml", "--budget", "1s", "--machines", "30"]
     with pytest.raises(SystemExit, match="0"):
@@ -98,7 +131,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert set(rows) == {1, 10, 30, 100, 1000}
     assert rows[30]["method"] == said["chosen"]["method"]
     assert rows[1]["parts"]["latency"] == 0.0
-    for wrong in (["--machine", "cores=2"], ["--machines", "0"], ["--machines", "2", "--links", "c.yaml"]):
+    for wrong in (
+        ["--machine", "cores=2"],
+        ["--machines", "0"],
+        ["--machines", "2", "--links", "c.yaml"],
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", "c.yaml", *wrong])
         assert capsys.readouterr().err
@@ -106,21 +143,32 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
 @pytest.mark.parametrize(
     ("target", "budget", "said"),
-    [("1e-12", "0.001s", "larger --budget or --target"), ("1e12", "1s", "nothing is to be trained")],
+    [
+        ("1e-12", "0.001s", "larger --budget or --target"),
+        ("1e12", "1s", "nothing is to be trained"),
+    ],
 )
 def test_without_a_measurement_there_is_no_advice_on_machines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target, budget, said
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    target,
+    budget,
+    said,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("c.yaml").write_text(
-        "data: {synthetic: ridge, samples: 60, features: 80, clients: 6}\nmodel: {kind: ridge, alpha: 1e-3}\n"
+        "data: {synthetic: ridge, samples: 60, features: 80, clients: 6}\nmodel: {kind: ridge, "
+        "alpha: 1e-3}\n"
         "network: {kind: path}\nmethod: {kind: stcd}\n"
     )
     command = ["plan", "c.yaml", "--budget", budget, "--target", target, "--machines", "30"]
     with pytest.raises(SystemExit, match="0"):
         main(command)
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"No advice on 30 machines: {'no candidate' if target == '1e-12' else 'the start'}" in shown
+    assert (
+        f"No advice on 30 machines: {'no candidate' if target == '1e-12' else 'the start'}" in shown
+    )
     assert said in shown
     assert "nan" not in shown
     assert "gives out first" not in shown

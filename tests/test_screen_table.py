@@ -52,9 +52,19 @@ def read_back(text: str, table: ScreenTable) -> list[dict[str, str]]:
 NUMBERS = st.integers(0, 10**12).map(lambda n: f"{n:,}")
 
 
-@given(st.integers(1, 8).flatmap(lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), min_size=1)), st.data())
-def test_every_title_and_number_is_whole_at_every_width(rows: list[list[str]], data: st.DataObject) -> None:
-    titles = ["name", *(f"column{'_' * data.draw(st.integers(0, 12))}{j}" for j, _ in enumerate(rows[0]))]
+@given(
+    st.integers(1, 8).flatmap(
+        lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), min_size=1)
+    ),
+    st.data(),
+)
+def test_every_title_and_number_is_whole_at_every_width(
+    rows: list[list[str]], data: st.DataObject
+) -> None:
+    titles = [
+        "name",
+        *(f"column{'_' * data.draw(st.integers(0, 12))}{j}" for j, _ in enumerate(rows[0])),
+    ]
     table = ScreenTable(titles, [[f"r{i}", *row] for i, row in enumerate(rows)], words=["name"])
     width = data.draw(st.integers(24, 200))
     text = printed(table, width)
@@ -63,7 +73,9 @@ def test_every_title_and_number_is_whole_at_every_width(rows: list[list[str]], d
 
 
 def test_columns_side_by_side_where_they_fit_and_words_wrap_first() -> None:
-    table = ScreenTable(["method", "cost"], [["STCD, Q=5, tour, conjugate", "1,234.5"], ["SVFL", "7"]], ["method"])
+    table = ScreenTable(
+        ["method", "cost"], [["STCD, Q=5, tour, conjugate", "1,234.5"], ["SVFL", "7"]], ["method"]
+    )
     assert printed(table, 35).splitlines()[1] == "STCD, Q=5, tour, conjugate  1,234.5"
     assert [line.rstrip() for line in printed(table, 25).splitlines()] == [
         "method               cost",
@@ -83,14 +95,21 @@ def test_columns_side_by_side_where_they_fit_and_words_wrap_first() -> None:
 
 def test_a_case_is_said_once_side_by_side_and_in_every_block() -> None:
     rows = [["path", "MTCD", "12,345,678"], ["path", "STCD", "3"], ["cycle", "STCD", "4"]]
-    table = ScreenTable(["case", "curve", "iterations"], rows, ["case", "curve"], caption="ridge", grouped=True)
+    table = ScreenTable(
+        ["case", "curve", "iterations"], rows, ["case", "curve"], caption="ridge", grouped=True
+    )
     assert printed(table, 60).count("path") == 1
     assert printed(table, 20).count("path") == 2
     assert printed(table, 20).startswith("ridge")
 
 
 def test_nothing_in_a_cell_is_taken_for_markup_or_steers_the_terminal() -> None:
-    table = ScreenTable(["client", "holds"], [["[bold]a[/]", "3: [x], [/y]\x1b[2J\na"]], ["client", "holds"], "\x1b[1A")
+    table = ScreenTable(
+        ["client", "holds"],
+        [["[bold]a[/]", "3: [x], [/y]\x1b[2J\na"]],
+        ["client", "holds"],
+        "\x1b[1A",
+    )
     text = printed(table, 60)
     assert "\x1b" not in text
     assert "\ufffd[2J a" in text
@@ -118,7 +137,15 @@ def test_runs_of_the_demo(wide: int, capsys: pytest.CaptureFixture[str]) -> None
     """With the numbers that it gives: once they were too wide for 80 columns."""
     data = mtcd.synthetic("ridge", samples=20, features=4, clients=2)
     run = mtcd.train(data, method=mtcd.SVFL(2, 1e-4), stop=mtcd.Stop(gap=1e-2, iterations=5))
-    last = replace(run.final, iteration=182_784, hops=365_568, syncs=2_856, gap=9.93e-5, cost=159_600.0, seconds=146.3)
+    last = replace(
+        run.final,
+        iteration=182_784,
+        hops=365_568,
+        syncs=2_856,
+        gap=9.93e-5,
+        cost=159_600.0,
+        seconds=146.3,
+    )
     long = replace(run, method="MTCD, Γ=2, S=64, Q=20, average", history=mtcd.History([last]))
     screen.print(show.runs_table([run, long]))
     titles = ("iterations", "hops", "syncs", "gap", "cost", "seconds")
@@ -140,8 +167,16 @@ def test_train(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (tmp_path / "c.yaml").write_text(CONFIG)
     assert command("train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")) == 0
     last = mtcd.load_run(tmp_path / "out").final
-    numbers = (f"{last.iteration:,}", f"{last.hops:,}", f"{last.gap:.2e}", f"{last.cost:,.1f}", f"{last.seconds:.1f}")
-    check_shown(capsys.readouterr().out, "iterations", "hops", "syncs", "gap", "cost", "seconds", *numbers)
+    numbers = (
+        f"{last.iteration:,}",
+        f"{last.hops:,}",
+        f"{last.gap:.2e}",
+        f"{last.cost:,.1f}",
+        f"{last.seconds:.1f}",
+    )
+    check_shown(
+        capsys.readouterr().out, "iterations", "hops", "syncs", "gap", "cost", "seconds", *numbers
+    )
 
 
 def test_inspect(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,10 +192,21 @@ def test_inspect(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_plan(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG)
-    (tmp_path / "links.csv").write_text("from,to,latency_ms,bandwidth_mbps\n*,*,20,100\nserver,*,50,10\n")
-    out = ("--out", str(tmp_path / "p.yaml"), "--links", str(tmp_path / "links.csv"), "--budget", "1s")
+    (tmp_path / "links.csv").write_text(
+        "from,to,latency_ms,bandwidth_mbps\n*,*,20,100\nserver,*,50,10\n"
+    )
+    out = (
+        "--out",
+        str(tmp_path / "p.yaml"),
+        "--links",
+        str(tmp_path / "links.csv"),
+        "--budget",
+        "1s",
+    )
     assert command("plan", str(tmp_path / "c.yaml"), *out) == 0
-    check_shown(capsys.readouterr().out, "cost", "hops", "server", "compute", "wall-clock", "how sure")
+    check_shown(
+        capsys.readouterr().out, "cost", "hops", "server", "compute", "wall-clock", "how sure"
+    )
 
 
 def test_the_list_of_experiments(wide: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,9 +218,16 @@ def test_the_list_of_experiments(wide: int, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("phase", ["aligning", "ended"])
 def test_status_of_a_federation(wide: int, phase: str, capsys: pytest.CaptureFixture[str]) -> None:
-    one: dict[str, Any] = {"phase": phase, "iteration": 1_234_567, "connected": ["b"], "gone": ["clinic_0"]}
+    one: dict[str, Any] = {
+        "phase": phase,
+        "iteration": 1_234_567,
+        "connected": ["b"],
+        "gone": ["clinic_0"],
+    }
     summary = {
-        "parties": {f"clinic_{k}": one | {"waiting_for": ["clinic_2", "the_server"]} for k in range(3)},
+        "parties": {
+            f"clinic_{k}": one | {"waiting_for": ["clinic_2", "the_server"]} for k in range(3)
+        },
         "tokens": {"0": "clinic_1", "1": "clinic_1"},
         "hops": 12345678,
         "cost": 123456.0,
@@ -185,7 +238,17 @@ def test_status_of_a_federation(wide: int, phase: str, capsys: pytest.CaptureFix
     }
     show_summary(summary)
     shown = capsys.readouterr().out
-    check_shown(shown, "phase", "iteration", "connected", "waits for", "clinic_2", "the_server", "1234567", phase)
+    check_shown(
+        shown,
+        "phase",
+        "iteration",
+        "connected",
+        "waits for",
+        "clinic_2",
+        "the_server",
+        "1234567",
+        phase,
+    )
 
 
 SPLIT = """
@@ -198,15 +261,31 @@ metrics: [auc, average_precision, balanced_accuracy, log_loss, brier]
 """
 
 
-def test_a_split_network_with_many_metrics(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_split_network_with_many_metrics(
+    wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("torch")
     (tmp_path / "c.yaml").write_text(SPLIT)
     assert command("train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")) == 0
     last = mtcd.load_run(tmp_path / "out").final
-    numbers = (f"{last.objective:.6g}", f"{last.test_accuracy:.1%}", f"{last.cost:,.1f}", f"{last.seconds:.1f}")
+    numbers = (
+        f"{last.objective:.6g}",
+        f"{last.test_accuracy:.1%}",
+        f"{last.cost:,.1f}",
+        f"{last.seconds:.1f}",
+    )
     metrics = [f"{value:#.4g}" for value in last.metrics.values()]
     shown = capsys.readouterr().out
-    check_shown(shown, "epochs", "syncs", "seconds", "test accuracy", "balanced accuracy", *numbers, *metrics)
+    check_shown(
+        shown,
+        "epochs",
+        "syncs",
+        "seconds",
+        "test accuracy",
+        "balanced accuracy",
+        *numbers,
+        *metrics,
+    )
 
 
 def test_large_errors_keep_their_digits() -> None:
@@ -217,7 +296,12 @@ def test_large_errors_keep_their_digits() -> None:
 
 @pytest.mark.parametrize("width", [20, 80])
 def test_alarming_rows_are_red_and_no_others(width: int) -> None:
-    table = ScreenTable(["party", "phase"], [["a", "training"], ["b", "not reached"]], ["party", "phase"], alarming=[1])
+    table = ScreenTable(
+        ["party", "phase"],
+        [["a", "training"], ["b", "not reached"]],
+        ["party", "phase"],
+        alarming=[1],
+    )
     console = Console(width=width, force_terminal=True, color_system="standard", file=io.StringIO())
     console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""The plan, the settings and the sizes of sealed tours, without a training: numbers that are computed by hand."""
+"""The plan, the settings and the sizes of sealed tours, without a training: numbers that are
+computed by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ from mtcd.protocol.party import SERVER
 from problems import make_data
 
 LOGISTIC, RIDGE = mtcd.Glm("logistic", l2=1.0), mtcd.Glm("ridge", l2=0.5)
-CLEAR, ALONE = SealedTours(scheme="clear", depth=2), SealedTours(scheme="clear", depth=2, server=False)
+CLEAR, ALONE = (
+    SealedTours(scheme="clear", depth=2),
+    SealedTours(scheme="clear", depth=2, server=False),
+)
 SAMPLES, WIDTHS = 40, (3, 7, 5)
 
 
@@ -35,36 +39,51 @@ def problem_of(model: mtcd.Glm = LOGISTIC, widths: tuple[int, ...] = WIDTHS) -> 
 
 def with_labels(*labels: float) -> LinearProblem:
     problem = problem_of(RIDGE)
-    return replace(problem, labels=np.array(labels), blocks=tuple(X[: len(labels)] for X in problem.blocks))
+    return replace(
+        problem, labels=np.array(labels), blocks=tuple(X[: len(labels)] for X in problem.blocks)
+    )
 
 
 def network_of(kind: str = "path", clients: int = 3) -> Network:
     return mtcd.make_network(kind, [f"p{k}" for k in range(clients)])
 
 
-def plan_of(method: SealedTours = CLEAR, model: mtcd.Glm = LOGISTIC, kind: str = "path") -> SealedPlan:
+def plan_of(
+    method: SealedTours = CLEAR, model: mtcd.Glm = LOGISTIC, kind: str = "path"
+) -> SealedPlan:
     problem = problem_of(model)
     return method.plan(problem, network_of(kind), 0, None)
 
 
 def test_the_sums_beside_g_are_those_of_theta_the_latest_move_and_the_change() -> None:
-    """With M moves: theta with itself and them, the latest move with all, the change with theta, itself and all."""
+    """With M moves: theta with itself and them, the latest move with all, the change with theta,
+    itself and all."""
     for depth in (1, 2, 20):
         assert beside(depth) == (1 + depth) + depth + (2 + depth)
         assert SealedTours(depth=depth).token_numbers(100) == 100 + beside(depth)
 
 
 @pytest.mark.parametrize("widest", [1, 5])
-def test_the_cipher_has_room_for_the_token_the_widest_block_and_two_tokens_of_visits(widest: int) -> None:
+def test_the_cipher_has_room_for_the_token_the_widest_block_and_two_tokens_of_visits(
+    widest: int,
+) -> None:
     parameters = replace(plan_of(), columns=(1, widest, 1)).parameters()
-    assert (parameters.samples, parameters.most_columns, parameters.visits) == (40 + 9, widest, 2 * (3 + 2))
+    assert (parameters.samples, parameters.most_columns, parameters.visits) == (
+        40 + 9,
+        widest,
+        2 * (3 + 2),
+    )
 
 
 @pytest.mark.parametrize(("model", "finer"), [(LOGISTIC, 8.0), (RIDGE, 1.0)])
 def test_the_scales_of_a_plan(model: mtcd.Glm, finer: float) -> None:
     plan = plan_of(model=model)
     scales = plan.scales(plan.parameters())
-    assert (scales.samples, scales.curvature, scales.start) == (40, model.loss.curvature, plan.start)
+    assert (scales.samples, scales.curvature, scales.start) == (
+        40,
+        model.loss.curvature,
+        plan.start,
+    )
     assert (scales.visits, scales.finer, scales.extras) == (3, finer, 9)
 
 
@@ -82,7 +101,9 @@ def test_the_part_of_f_that_depends_on_labels_alone() -> None:
 
 def test_every_client_draws_other_numbers_in_every_tour() -> None:
     plan = plan_of()
-    drawn = [one.draws(t, k) for one in (plan, replace(plan, seed=1)) for t in (1, 2) for k in (0, 1)]
+    drawn = [
+        one.draws(t, k) for one in (plan, replace(plan, seed=1)) for t in (1, 2) for k in (0, 1)
+    ]
     assert len({tuple(draws) for draws in drawn}) == 8
     assert all(draws.shape == (40,) and (draws >= 0).all() and (draws < 1).all() for draws in drawn)
     np.testing.assert_array_equal(plan.draws(2, 1), drawn[3])
@@ -105,7 +126,12 @@ def test_a_tour_leads_over_links_from_the_label_holder_to_all_clients_and_back(w
 
 def test_messages_take_shortest_ways_to_the_key_holder_and_to_clients() -> None:
     plan = plan_of()
-    assert [plan.towards(0, 2), plan.towards(1, 2), plan.towards(2, 0), plan.towards(1, 0)] == [1, 2, 1, 0]
+    assert [plan.towards(0, 2), plan.towards(1, 2), plan.towards(2, 0), plan.towards(1, 0)] == [
+        1,
+        2,
+        1,
+        0,
+    ]
     assert [plan.towards(k, SERVER) for k in range(3)] == [SERVER] * 3
     ring = ALONE.plan(problem_of(widths=(3,) * 6), network_of("cycle", 6), 0, None)
     assert [ring.towards(k, 0) for k in range(1, 6)] in ([0, 1, 2, 5, 0], [0, 1, 4, 5, 0])
@@ -120,8 +146,16 @@ def test_tours_that_take_rounding_errors_off() -> None:
 
 def test_a_method_says_what_it_is() -> None:
     assert (SealedTours().kind, SealedTours(server=False).kind) == ("mtcd", "stcd")
-    assert (SealedTours().has_server, SealedTours().holder, SealedTours().resolved_stepsize()) == (True, 0, 1.0)
-    assert (SealedTours().local_updates, SealedTours().gradient_steps, SealedTours().reads_objective) == (1, 0, 0)
+    assert (SealedTours().has_server, SealedTours().holder, SealedTours().resolved_stepsize()) == (
+        True,
+        0,
+        1.0,
+    )
+    assert (
+        SealedTours().local_updates,
+        SealedTours().gradient_steps,
+        SealedTours().reads_objective,
+    ) == (1, 0, 0)
     assert CLEAR.in_federation(2) == replace(CLEAR, holder=2)
     assert CLEAR.sealed() is CLEAR
     assert CLEAR.with_stepsize(0.1) is CLEAR
@@ -140,11 +174,15 @@ def test_one_client_has_nobody_to_hide_from_and_two_have() -> None:
 
 
 @pytest.mark.parametrize(("narrowest", "tours"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
-def test_without_a_server_tours_are_half_of_the_columns_of_the_narrowest_other(narrowest: int, tours: int) -> None:
+def test_without_a_server_tours_are_half_of_the_columns_of_the_narrowest_other(
+    narrowest: int, tours: int
+) -> None:
     assert ALONE.most_tours((1, 99, narrowest)) == tours
 
 
-@pytest.mark.parametrize(("columns", "tours"), [((1, 1), 1), ((2, 1), 1), ((2, 2), 2), ((20, 1, 4), 12)])
+@pytest.mark.parametrize(
+    ("columns", "tours"), [((1, 1), 1), ((2, 1), 1), ((2, 2), 2), ((20, 1, 4), 12)]
+)
 def test_with_a_server_tours_are_half_of_all_columns(columns: tuple[int, ...], tours: int) -> None:
     assert CLEAR.most_tours(columns) == tours
 
@@ -160,9 +198,12 @@ def test_the_columns_of_the_label_holder_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "bound"), [((4.0, 0.0), 8.0), ((4.1, 0.0), 16.0), ((0.5, -0.5), 0.25), ((0.0, 0.0), 1.0)]
+    ("labels", "bound"),
+    [((4.0, 0.0), 8.0), ((4.1, 0.0), 16.0), ((0.5, -0.5), 0.25), ((0.0, 0.0), 1.0)],
 )
-def test_parties_agree_on_a_power_of_two_above_f_at_the_start(labels: tuple[float, ...], bound: float) -> None:
+def test_parties_agree_on_a_power_of_two_above_f_at_the_start(
+    labels: tuple[float, ...], bound: float
+) -> None:
     assert start_bound(with_labels(*labels)) == bound
 
 
@@ -199,32 +240,50 @@ def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None
     check_columns(np.ones((50, 1)), "a")
     check_columns(X[:, [0, 2]], "a", free=1)  # the intercept is not looked at
     for some in (X, sp.csr_array(X)):
-        with pytest.raises(DataError, match="Column 2 of a differs from its usual value in 3 rows only"):
+        with pytest.raises(
+            DataError, match="Column 2 of a differs from its usual value in 3 rows only"
+        ):
             check_columns(some, "a")
-    with pytest.raises(DataError, match="Column 2 of a differs from its usual value in 1 rows only"):
+    with pytest.raises(
+        DataError, match="Column 2 of a differs from its usual value in 1 rows only"
+    ):
         check_columns(X[:, [0, 2]], "a")
     X[:10, 0] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
-    with pytest.raises(DataError, match="Column 1 of a differs from its usual value in 9 rows only"):
+    with pytest.raises(
+        DataError, match="Column 1 of a differs from its usual value in 9 rows only"
+    ):
         check_columns(X[:, [0]], "a")
 
 
 def test_the_cost_of_a_tour_by_numbers() -> None:
-    """A path of four, the labels at its second client: six hops; the ways to it have 1, 1 and 2 links."""
-    costs, sizes, network = Costs(ratio=10.0, per="float"), Sizes(uplink=7.0, downlink=100.0, hop=1000.0), network_of()
-    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(4 * 100 + 4 * 7 + 4 * 1 + 7 + 100)
+    """A path of four, the labels at its second client: six hops; the ways to it have 1, 1 and 2
+    links."""
+    costs, sizes, network = (
+        Costs(ratio=10.0, per="float"),
+        Sizes(uplink=7.0, downlink=100.0, hop=1000.0),
+        network_of(),
+    )
+    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(
+        4 * 100 + 4 * 7 + 4 * 1 + 7 + 100
+    )
     longer = network_of(clients=4)
-    assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(600 + 4 * (0.7 + 0.1))
+    assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(
+        600 + 4 * (0.7 + 0.1)
+    )
 
 
 @pytest.mark.parametrize(
     ("samples", "request_", "token"),
     [
-        (150, 8192 * (14 + 14 - 6 - 5), 2 * 8192 * 3 * 7),  # two polynomials, three primes of seven bytes each
+        # two polynomials, three primes of seven bytes each
+        (150, 8192 * (14 + 14 - 6 - 5), 2 * 8192 * 3 * 7),
         (20_000, 8192 * (14 + 14 - 6 - 5), 3 * 2 * 8192 * 3 * 7),  # three ciphertexts
     ],
 )
 def test_the_bytes_of_messages(samples: int, request_: int, token: int) -> None:
-    assert SealedTours().sizes(samples, 1, network_of(), 0) == Sizes(request_ / 8, token / 16, token / 8)
+    assert SealedTours().sizes(samples, 1, network_of(), 0) == Sizes(
+        request_ / 8, token / 16, token / 8
+    )
 
 
 def test_the_bounds_of_messages() -> None:
@@ -242,7 +301,9 @@ def test_the_bounds_of_messages() -> None:
     assert (bound.server, alone.server) == (True, False)
 
 
-@pytest.mark.parametrize(("scale", "stretch", "valid"), [(0.5, 0.25, True), (0.0, 1.0, False), (1.0, 0.0, False)])
+@pytest.mark.parametrize(
+    ("scale", "stretch", "valid"), [(0.5, 0.25, True), (0.0, 1.0, False), (1.0, 0.0, False)]
+)
 def test_scales_of_tokens_are_positive(scale: float, stretch: float, valid: bool) -> None:
     token = SealedToken(1, 0, np.zeros(0), stretch, scale, np.zeros(8, np.uint8))
     bounds: Any = Bounds("run", 3, frozenset(), (40,))

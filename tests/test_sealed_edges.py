@@ -1,4 +1,5 @@
-"""The arithmetic of sealed tours at its edges: rounding errors, columns without curvature, room that is just enough."""
+"""The arithmetic of sealed tours at its edges: rounding errors, columns without curvature, room
+that is just enough."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def products(block: SealedBlock, g: np.ndarray) -> np.ndarray:
 
 
 def test_a_block_knows_the_rounding_errors_of_its_scores_at_the_key_holder() -> None:
-    """The scores at the key holder are followed here, from the integers that are added to the token."""
+    """The scores at the key holder are followed here, from the integers that are added to the
+    token."""
     rng = np.random.default_rng(0)
     block, unit = block_of(rng.standard_normal((N, 4)), l2=0.5), 0.25 * TOKEN
     at_start, moves, lengths = np.zeros(N), list[np.ndarray](), list[int]()
@@ -50,8 +52,12 @@ def test_a_block_knows_the_rounding_errors_of_its_scores_at_the_key_holder() -> 
             assert np.abs(block.errors[0]).max() > 1 / unit
         added = block.update(products(block, 0.3 * rng.standard_normal(N)), TOKEN, rng.random(N))
         change = added[:N] / unit
-        np.testing.assert_allclose(block.errors[1], change - block.rounded @ block.change, atol=1e-12)
-        weights = np.eye(1, 1 + len(moves))[0] if tour == 20 else rng.uniform(1.5, 2.5, 1 + len(moves))
+        np.testing.assert_allclose(
+            block.errors[1], change - block.rounded @ block.change, atol=1e-12
+        )
+        weights = (
+            np.eye(1, 1 + len(moves))[0] if tour == 20 else rng.uniform(1.5, 2.5, 1 + len(moves))
+        )
         stretch = 0.5
         move = np.asarray(sum(w * v for w, v in zip(weights, [change, *moves], strict=True)))
         at_start = at_start + move
@@ -133,31 +139,49 @@ def test_other_keys_bring_other_scales_and_another_minimum() -> None:
 
 
 def test_powers_of_two_below() -> None:
-    assert [power_below(x) for x in (0.3, 0.5, 1.0, 3.9, 4.0, 4.1)] == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
+    assert [power_below(x) for x in (0.3, 0.5, 1.0, 3.9, 4.0, 4.1)] == [
+        0.25,
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+        4.0,
+    ]
 
 
 def test_sums_leave_a_ninth_of_their_room() -> None:
     half = scales().parameters.half
-    for start, k in ((half / (9 * 2.0**10) * (1 - 1e-9), 10), (half / (9 * 2.0**10) * (1 + 1e-9), 9)):
+    for start, k in (
+        (half / (9 * 2.0**10) * (1 - 1e-9), 10),
+        (half / (9 * 2.0**10) * (1 + 1e-9), 9),
+    ):
         assert scales(start=start).sums == 2.0**k
     assert np.frexp(scales(start=0.0).sums)[0] == 0.5  # a power of two
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_a_column_is_as_fine_as_its_length_with_its_rounding_leaves_room_for(tokens: int) -> None:
-    """Rounding N entries makes a column longer by half of the root of N at most; a thousandth is to spare."""
+    """Rounding N entries makes a column longer by half of the root of N at most; a thousandth is to
+    spare."""
     s = scales()
     assert s.finer == 1.0
-    s = Scales(s.parameters, N, 0.25, 40.0, 3, 8.0)  # where the sum of the entries is not the tighter bound
+    # where the sum of the entries is not the tighter bound
+    s = Scales(s.parameters, N, 0.25, 40.0, 3, 8.0)
     longest = s.parameters.half / (1.001 * tokens * s.longest) - np.sqrt(N) / 2
     column = np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] / np.sqrt(N)
-    for length, scale in ((longest * (1 - 1e-9), 1.0), (longest * (1 + 1e-9), 0.5), (longest / 4 * (1 - 1e-9), 4.0)):
+    for length, scale in (
+        (longest * (1 - 1e-9), 1.0),
+        (longest * (1 + 1e-9), 0.5),
+        (longest / 4 * (1 - 1e-9), 4.0),
+    ):
         assert s.integers(column * length, tokens)[1].tolist() == [scale]
         assert (s.integers(column * length)[1].tolist() == [scale]) == (tokens == 1)
 
 
 @pytest.mark.parametrize("start", [20.0, 40.0])
-def test_the_finest_token_is_that_of_a_share_of_2_to_the_minus_40_of_f_at_the_start(start: float) -> None:
+def test_the_finest_token_is_that_of_a_share_of_2_to_the_minus_40_of_f_at_the_start(
+    start: float,
+) -> None:
     s = scales(start=start)
     assert s.token(0.0) == s.token(start * 2.0**-40) == 2.0**20 * s.token(start)
 
@@ -213,5 +237,7 @@ def test_f_may_rise_by_less_where_the_loss_is_less_curved(allowed: bool) -> None
 def test_inner_products_without_labels_are_positive_semidefinite() -> None:
     P = np.array([[5.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, -0.5]])
     found = _without_labels(P, np.array([7.0, 10.0, 20.0]))
-    np.testing.assert_allclose(found, [[-9.0, -9.0, -18.0], [-9.0, 3.0, 0.0], [-18.0, 0.0, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(
+        found, [[-9.0, -9.0, -18.0], [-9.0, 3.0, 0.0], [-18.0, 0.0, 0.0]], atol=1e-12
+    )
     assert P[0, 0] == 5.0

@@ -25,19 +25,25 @@ from test_delivery_end import ends, in_process, run_to_the_end, summed
 MODEL = Glm("logistic", l2=0.5)
 DATA = make_data(MODEL, 40, [8, 6, 7], seed=3)  # without a server: three tours at most
 PROBLEM = MODEL.problem(DATA)
-NETWORK = make_network("path", DATA.clients)  # requests pass through others where there is no server
+# requests pass through others where there is no server
+NETWORK = make_network("path", DATA.clients)
 HOLDERS = pytest.mark.parametrize("server", [True, False], ids=["server", "alone"])
 LABEL_HOLDER, TOURS = 0, 3
 
 
 def making_parties(server: bool, scheme: SchemeName = "clear") -> Any:
     """The parties of one run: its key is made once, as if it were in the folder of its holder."""
-    method, make_key = SealedTours(server=server, depth=2, scheme=scheme), cache(find(scheme).generate)
+    method, make_key = (
+        SealedTours(server=server, depth=2, scheme=scheme),
+        cache(find(scheme).generate),
+    )
     return lambda: method.parties(PROBLEM, NETWORK, 7, make_key=make_key)
 
 
 def world_of(server: bool, faults: Faults, seed: int = 1, scheme: SchemeName = "clear") -> World:
-    return World(making_parties(server, scheme), seed, make_with(make_reliable_party, NETWORK), faults)
+    return World(
+        making_parties(server, scheme), seed, make_with(make_reliable_party, NETWORK), faults
+    )
 
 
 def completed(world: World) -> int:

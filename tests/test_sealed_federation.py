@@ -1,4 +1,5 @@
-"""Sealed tours in a federation: the same model as in one process, restarts, and what the parties wrote and sent."""
+"""Sealed tours in a federation: the same model as in one process, restarts, and what the parties
+wrote and sent."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def table(clients: int = 2) -> mtcd.VerticalData:
 
 
 @pytest.mark.parametrize("settings", [WITH_SERVER, ALONE], ids=["server", "alone"])
-def test_a_federation_trains_what_one_process_trains(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_federation_trains_what_one_process_trains(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
     data = table()
     found = unobserved(engine_of(tmp_path, data, **settings))
     run = in_process(data, found.kits[data.clients[0]])
@@ -48,7 +51,9 @@ def test_a_federation_trains_what_one_process_trains(tmp_path: Path, settings: d
     assert not list(tmp_path.rglob(KEY_FILE))  # the key has served
 
 
-def interrupted(folder: Path, data: mtcd.VerticalData, settings: dict[str, Any]) -> tuple[FederationEngine, Any]:
+def interrupted(
+    folder: Path, data: mtcd.VerticalData, settings: dict[str, Any]
+) -> tuple[FederationEngine, Any]:
     """A federation that was stopped after its first tour, and what it left."""
     engine = engine_of(folder, data, **settings)
     with engine:
@@ -58,7 +63,9 @@ def interrupted(folder: Path, data: mtcd.VerticalData, settings: dict[str, Any])
         return engine, engine.snapshot()
 
 
-def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp_path: Path) -> None:
+def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(
+    tmp_path: Path,
+) -> None:
     data, settings = table(), WITH_SERVER | {"stop": {"iterations": 3}}
     engine, snapshot = interrupted(tmp_path, data, settings)
     [key] = tmp_path.rglob(KEY_FILE)
@@ -73,9 +80,13 @@ def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp
 
 
 @pytest.mark.parametrize("settings", [WITH_SERVER, ALONE], ids=["server", "alone"])
-def test_the_key_holder_ends_a_training_on_a_plateau(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_the_key_holder_ends_a_training_on_a_plateau(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
     data, rule = table(), {"patience": 1, "min_improvement": 0.2}
-    found = unobserved(engine_of(tmp_path, data, **settings | {"stop": {"plateau": rule, "iterations": 9}}))
+    found = unobserved(
+        engine_of(tmp_path, data, **settings | {"stop": {"plateau": rule, "iterations": 9}})
+    )
     run = in_process(data, found.kits[data.clients[0]])
     assert run.status == "plateau"
     assert 0 < run.final.iteration < 9
@@ -92,7 +103,10 @@ def test_the_key_holder_ends_a_training_on_a_plateau(tmp_path: Path, settings: d
         ({"holdout": 0.2}, "scores of the held-out samples"),
         ({"model": {"kind": "huber"}}, "a loss of the form"),
         (
-            {"stop": {"plateau": 0.01, "iterations": 9}, "privacy": {"mode": "sealed", "dp": {"epsilon": 3.0}}},
+            {
+                "stop": {"plateau": 0.01, "iterations": 9},
+                "privacy": {"mode": "sealed", "dp": {"epsilon": 3.0}},
+            },
             "does not count",
         ),
     ],
@@ -113,9 +127,13 @@ def test_a_column_that_singles_out_rows_ends_the_opening(tmp_path: Path) -> None
         unobserved(engine_of(tmp_path, data, **WITH_SERVER))
 
 
-def test_the_label_holder_refuses_what_a_party_has_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_label_holder_refuses_what_a_party_has_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half as many columns as samples; the party itself would not have asked to take part."""
-    monkeypatch.setattr(sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(60))
+    monkeypatch.setattr(
+        sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(60)
+    )
     with pytest.raises(mtcd.MtcdError, match="has 60 columns .*accept_revealed_labels"):
         unobserved(engine_of(tmp_path, table(), **WITH_SERVER))
 
@@ -123,8 +141,12 @@ def test_the_label_holder_refuses_what_a_party_has_declared(tmp_path: Path, monk
 def test_a_party_that_has_declared_other_columns_than_it_has_does_not_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(columns - 1))
-    with pytest.raises(mtcd.MtcdError, match="number of columns is not what this party has declared"):
+    monkeypatch.setattr(
+        sealed_participant, "columns_to_bytes", lambda columns: columns_to_bytes(columns - 1)
+    )
+    with pytest.raises(
+        mtcd.MtcdError, match="number of columns is not what this party has declared"
+    ):
         unobserved(engine_of(tmp_path, table(), **WITH_SERVER))
 
 
@@ -133,8 +155,12 @@ def test_a_federation_that_ends_at_the_cap_says_its_estimated_gap(tmp_path: Path
     found = unobserved(engine_of(tmp_path, data, **ALONE | {"stop": {"iterations": 9}}))
     holder, other = (found.summaries[name] for name in data.clients)
     assert holder.iterations == other.iterations == 3
-    assert any("at the cap of 3 tours" in note and "estimated gap is" in note for note in holder.notes)
-    assert any("at the cap of 3 tours" in note and "at the label holder" in note for note in other.notes)
+    assert any(
+        "at the cap of 3 tours" in note and "estimated gap is" in note for note in holder.notes
+    )
+    assert any(
+        "at the cap of 3 tours" in note and "at the label holder" in note for note in other.notes
+    )
 
 
 @pytest.mark.long
@@ -144,7 +170,8 @@ def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path
     data = table()
     engine, snapshot = interrupted(tmp_path, data, settings)
     again = type(engine)(engine.kits, engine.folder, engine.participant)
-    again.resume(snapshot)  # no gradient is released twice: the answers are in the journal of the server
+    # no gradient is released twice: the answers are in the journal of the server
+    again.resume(snapshot)
     found = unobserved(again)
     run = in_process(data, found.kits[data.clients[0]])
     assert run.final.iteration == 2

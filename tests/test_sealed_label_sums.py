@@ -1,4 +1,5 @@
-"""Sums over labels that the server of a sealed training is told: rounded, counted, and of no use to a lattice."""
+"""Sums over labels that the server of a sealed training is told: rounded, counted, and of no use to
+a lattice."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.privacy.sealed.steering import Steering
 
 
-def test_a_lattice_reduction_reads_labels_from_exact_sums_and_not_from_those_that_are_told() -> None:
+def test_a_lattice_reduction_reads_labels_from_exact_sums_and_not_from_those_that_are_told() -> (
+    None
+):
     samples, tours = 24, 3
     changes, exact, told, problem = observed(samples, 10, tours)
     found = labels_from_sums(changes, exact, error=0.0)
@@ -33,7 +36,8 @@ def test_a_lattice_reduction_reads_labels_from_exact_sums_and_not_from_those_tha
 
 
 def test_what_is_told_leaves_most_label_vectors_possible() -> None:
-    """All label vectors of 12 samples: the transcripts of their sums are so few that each leaves many of them."""
+    """All label vectors of 12 samples: the transcripts of their sums are so few that each leaves
+    many of them."""
     samples, tours = 12, 6
     rng = np.random.default_rng(0)
     changes = rng.standard_normal((tours, samples)) * 0.5 ** np.arange(tours)[:, None]
@@ -51,7 +55,15 @@ def test_the_lengths_are_those_of_a_prefix_code() -> None:
     """The inequality of Kraft: the sum of 2^-length over all integers is at most 1."""
     lengths = [code_length(number) for number in range(-5000, 5001)]
     assert 0.9 < sum(2.0**-length for length in lengths) <= 1.0
-    assert [code_length(number) for number in (0, 1, -1, 2, -2, 1000, -1000)] == [1, 4, 4, 5, 5, 17, 17]
+    assert [code_length(number) for number in (0, 1, -1, 2, -2, 1000, -1000)] == [
+        1,
+        4,
+        4,
+        5,
+        5,
+        17,
+        17,
+    ]
 
 
 def test_sums_are_told_until_the_bits_are_spent_and_never_again() -> None:
@@ -77,10 +89,13 @@ def test_the_constant_is_rounded_up_and_counts() -> None:
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_rounded_sums_keep_the_gap_small(kind: str) -> None:
     data = mtcd.synthetic(kind, samples=900, features=36, clients=3, seed=4)
-    blocks = tuple(X + 0.7 * data.blocks[0][:, :1] for X in data.blocks)  # so that tours alone are slow
+    # so that tours alone are slow
+    blocks = tuple(X + 0.7 * data.blocks[0][:, :1] for X in data.blocks)
     data = mtcd.VerticalData(data.clients, data.columns, blocks, data.labels)
     method = SealedTours(scheme="clear")
-    run = mtcd.train(data, mtcd.Glm(kind, l2=0.1), "cycle", method, mtcd.Stop(gap=1e-4, iterations=18))
+    run = mtcd.train(
+        data, mtcd.Glm(kind, l2=0.1), "cycle", method, mtcd.Stop(gap=1e-4, iterations=18)
+    )
     assert run.status == "converged"
 
 
@@ -114,7 +129,8 @@ def test_an_estimate_takes_the_place_of_a_sum_that_is_not_told_and_f_is_no_highe
 
 
 def test_a_mix_that_rounding_might_have_made_up_is_not_taken() -> None:
-    """A move of no effect but a sum over labels as large as its rounding error: weights must stay at the end."""
+    """A move of no effect but a sum over labels as large as its rounding error: weights must stay
+    at the end."""
     N = 40
     for resolution, label, mixed in ((0.0, 1e-3, True), (1.0, 1e-3, False)):
         steering = steering_of(N, resolution)

@@ -1,4 +1,5 @@
-"""Limits of sealed trainings: caps on tours, numbers of columns, and columns that rounding would spoil."""
+"""Limits of sealed trainings: caps on tours, numbers of columns, and columns that rounding would
+spoil."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def test_a_party_with_half_as_many_columns_as_samples_is_refused_unless_asked(
     if not refused:
         mtcd.train(data, MODEL, "path", method, mtcd.Stop(iterations=1))
         return
-    with pytest.raises(ConfigError, match=rf"client 1 has {width} columns .*accept_revealed_labels: true"):
+    with pytest.raises(
+        ConfigError, match=rf"client 1 has {width} columns .*accept_revealed_labels: true"
+    ):
         mtcd.train(data, MODEL, "path", method, mtcd.Stop(iterations=1))
     accepted = method.accepting(mtcd.Privacy("sealed", accept_revealed_labels=True))
     assert mtcd.train(data, MODEL, "path", accepted, mtcd.Stop(iterations=1)).final.iteration == 1
@@ -48,7 +51,9 @@ def test_a_party_with_half_as_many_columns_as_samples_is_refused_unless_asked(
 def test_a_party_with_one_column_needs_a_server_or_consent() -> None:
     stop, alone = mtcd.Stop(iterations=9), replace(CLEAR, server=False)
     mtcd.train(table(1, 4), MODEL, "path", alone, stop)  # the label holder itself may have one
-    with pytest.raises(ConfigError, match=r"client 1 has one column.*mtcd.*accept_revealed_columns: true"):
+    with pytest.raises(
+        ConfigError, match=r"client 1 has one column.*mtcd.*accept_revealed_columns: true"
+    ):
         mtcd.train(table(4, 1), MODEL, "path", alone, stop)
     assert mtcd.train(table(4, 1), MODEL, "path", CLEAR, stop).final.iteration == 2
     accepted = alone.accepting(mtcd.Privacy("sealed", accept_revealed_columns=True))
@@ -58,7 +63,9 @@ def test_a_party_with_one_column_needs_a_server_or_consent() -> None:
 def test_the_settings_reach_the_method_from_python_and_from_a_config() -> None:
     section = PrivacySection(mode="sealed", accept_revealed_columns=True)
     assert section.privacy() == mtcd.Privacy("sealed", accept_revealed_columns=True)
-    with pytest.raises(ConfigError, match=r"privacy\.accept_revealed_labels is for privacy\.mode: sealed"):
+    with pytest.raises(
+        ConfigError, match=r"privacy\.accept_revealed_labels is for privacy\.mode: sealed"
+    ):
         mtcd.Privacy(accept_revealed_labels=True)
     with pytest.raises(ConfigError, match=r"privacy\.accept_revealed_labels must be true or false"):
         mtcd.Privacy("sealed", accept_revealed_labels=1)  # type: ignore[arg-type]
@@ -69,10 +76,14 @@ def test_the_settings_reach_the_method_from_python_and_from_a_config() -> None:
 
 
 @pytest.mark.parametrize(("server", "cap"), [(True, 7), (False, 3)])
-def test_a_training_that_ends_at_the_cap_says_so_with_its_estimated_gap(server: bool, cap: int) -> None:
+def test_a_training_that_ends_at_the_cap_says_so_with_its_estimated_gap(
+    server: bool, cap: int
+) -> None:
     data, method = table(8, 6, samples=400), replace(CLEAR, server=server)
     hard = tuple(X + 2 * data.blocks[0][:, :1] for X in data.blocks)
-    run = mtcd.train(replace(data, blocks=hard), MODEL, "path", method, mtcd.Stop(gap=1e-14, iterations=50))
+    run = mtcd.train(
+        replace(data, blocks=hard), MODEL, "path", method, mtcd.Stop(gap=1e-14, iterations=50)
+    )
     assert run.final.iteration == cap
     [note] = [one for one in run.notes if "the cap of" in one]
     assert f"the cap of {cap} tours" in note
@@ -83,7 +94,9 @@ def test_a_training_that_ends_at_the_cap_says_so_with_its_estimated_gap(server: 
     else:  # three tours are few
         assert "The estimated gap is of the order of" in note
 
-    earlier = mtcd.train(replace(data, blocks=hard), MODEL, "path", method, mtcd.Stop(iterations=cap - 1))
+    earlier = mtcd.train(
+        replace(data, blocks=hard), MODEL, "path", method, mtcd.Stop(iterations=cap - 1)
+    )
     assert not any("the cap of" in one for one in earlier.notes)
 
 
@@ -95,22 +108,36 @@ def test_the_gap_is_that_of_a_geometric_approach(ratio: float, every: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("values", "gap"), [([], None), ([1.0], None), ([3.0, 2.0], None), ([3.0, 2.0, 1.0], None), ([3.0, 2.0, 2.0], 0.0)]
+    ("values", "gap"),
+    [
+        ([], None),
+        ([1.0], None),
+        ([3.0, 2.0], None),
+        ([3.0, 2.0, 1.0], None),
+        ([3.0, 2.0, 2.0], 0.0),
+    ],
 )
 def test_a_gap_that_cannot_be_estimated(values: list[float], gap: float | None) -> None:
     assert estimated_gap(list(enumerate(values))) == gap
 
 
 def test_a_party_without_the_key_says_where_the_estimate_is() -> None:
-    assert "The summary at the server, which has the key, says the estimated gap." in cap_note(5, [], server=True)
+    assert "The summary at the server, which has the key, says the estimated gap." in cap_note(
+        5, [], server=True
+    )
     assert "The summary at the label holder" in cap_note(5, [], server=False)
-    assert "gap is of the order of 2.5e-01 (relative)" in cap_note(1, [(0, 5.0), (1, 4.0)], server=True)
+    assert "gap is of the order of 2.5e-01 (relative)" in cap_note(
+        1, [(0, 5.0), (1, 4.0)], server=True
+    )
 
 
 @pytest.mark.parametrize("server", [True, False])
 @pytest.mark.parametrize("more", [1, 15])
-def test_a_party_that_asks_for_more_products_than_it_has_declared_is_refused(server: bool, more: int) -> None:
-    """The party has as many columns as it likes in its own process; the key holder goes by what it declared."""
+def test_a_party_that_asks_for_more_products_than_it_has_declared_is_refused(
+    server: bool, more: int
+) -> None:
+    """The party has as many columns as it likes in its own process; the key holder goes by what it
+    declared."""
     problem = MODEL.problem(table(20, 5))
     network = mtcd.make_network("path", ["a", "b"])
     method = replace(CLEAR, server=server)
@@ -127,7 +154,9 @@ def test_a_party_that_asks_for_more_products_than_it_has_declared_is_refused(ser
                 party: Any = parties.server if message.to == SERVER else parties.clients[message.to]
                 waiting.extend(party.receive(message))
 
-    with pytest.raises(WireError, match=f"products with {5 + more} columns, but this client has declared 5"):
+    with pytest.raises(
+        WireError, match=f"products with {5 + more} columns, but this client has declared 5"
+    ):
         go_on()
 
 
@@ -148,7 +177,9 @@ def test_the_label_holder_gets_one_sum_over_labels_in_a_tour() -> None:
     curious: Any = holder
     sealer, columns = curious._prepare()
     product = sealer.product(sealer.vector_from_bytes(curious.begun.tobytes()), columns)
-    of_columns = replace(payload, data=as_block(sealer.to_bytes(sealer.flood(sealer.mask(product)[0]))))
+    of_columns = replace(
+        payload, data=as_block(sealer.to_bytes(sealer.flood(sealer.mask(product)[0])))
+    )
     with pytest.raises(WireError, match="products with 6 columns, but this client has declared 1"):
         server.receive(Message(0, SERVER, of_columns))
     server.receive(request)
@@ -156,7 +187,9 @@ def test_the_label_holder_gets_one_sum_over_labels_in_a_tour() -> None:
         server.receive(request)
 
 
-@pytest.mark.parametrize("columns", [[6], [6, 5, 4], [6, 0], [6, 5.0], "65", [6, 10**7], None, [True, 5]], ids=str)
+@pytest.mark.parametrize(
+    "columns", [[6], [6, 5, 4], [6, 0], [6, 5.0], "65", [6, 10**7], None, [True, 5]], ids=str
+)
 def test_sizes_that_are_not_one_for_each_party_are_refused(columns: Any) -> None:
     assert sizes_from({"columns": [6, 5], "start": 64.0}, 2) == SealedSizes((6, 5), 64.0)
     with pytest.raises(WireError, match="number of columns"):
@@ -172,14 +205,18 @@ def with_values(*values: float, samples: int = 5000) -> mtcd.VerticalData:
 
 @pytest.mark.parametrize("values", [(1e4,), (-2e3,), (3e5,), (1e4, -1e4, 2e4)])
 def test_a_column_whose_extreme_values_take_the_room_is_refused(values: tuple[float, ...]) -> None:
-    with pytest.raises(DataError, match=r"Column 2 of p1 would be rounded too coarsely.*Cap its extreme values"):
+    with pytest.raises(
+        DataError, match=r"Column 2 of p1 would be rounded too coarsely.*Cap its extreme values"
+    ):
         mtcd.train(with_values(*values), MODEL, "path", CLEAR, mtcd.Stop(iterations=1))
 
 
 def test_a_column_far_from_0_is_refused_unless_it_is_centred() -> None:
     data = table(3, 3, samples=5000)
     shifted = replace(data, blocks=(data.blocks[0] + 2000.0, data.blocks[1]))
-    with pytest.raises(DataError, match=r"Column 1 of p0 .*subtract their mean \(standardise: true\)"):
+    with pytest.raises(
+        DataError, match=r"Column 1 of p0 .*subtract their mean \(standardise: true\)"
+    ):
         mtcd.train(shifted, MODEL, "path", CLEAR, mtcd.Stop(iterations=1))
     mtcd.train(shifted, MODEL, "path", CLEAR, mtcd.Stop(iterations=1), standardise=True)
 
@@ -191,5 +228,7 @@ def test_skewed_rare_and_constant_columns_and_an_outlier_that_leaves_room_are_fi
     rare = (np.arange(5000) < 20).astype(float)
     first = np.stack([skewed, 1e7 * rare, np.ones(5000)], axis=1)
     data = replace(data, blocks=(first, data.blocks[1]))
-    run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0, intercept=True), "path", CLEAR, mtcd.Stop(iterations=1))
+    run = mtcd.train(
+        data, mtcd.Glm("logistic", l2=1.0, intercept=True), "path", CLEAR, mtcd.Stop(iterations=1)
+    )
     assert run.final.iteration == 1

@@ -1,4 +1,5 @@
-"""The parties of sealed tours, message by message, with a cipher in the clear: what they compute, send and refuse."""
+"""The parties of sealed tours, message by message, with a cipher in the clear: what they compute,
+send and refuse."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def of_kind(messages: list[Message], kind: type) -> list[Any]:
 @HOLDERS
 @pytest.mark.parametrize("holder", [0, 1])
 def test_the_first_tour_minimises_f_block_by_block(server: bool, holder: int) -> None:
-    """For squared loss the bound is f itself: a tour is one round of the method of Gauss and Seidel."""
+    """For squared loss the bound is f itself: a tour is one round of the method of Gauss and
+    Seidel."""
     problem = problem_of()
     parties, holding = parties_of(problem, replace(CLEAR, server=server, holder=holder))
     seen = run(parties, 1)
@@ -108,7 +110,9 @@ def test_the_key_holder_knows_f_and_the_scores_of_the_models(kind: str, server: 
 
 
 @HOLDERS
-def test_the_model_is_that_of_the_tour_that_ended_last_while_the_next_is_under_way(server: bool) -> None:
+def test_the_model_is_that_of_the_tour_that_ended_last_while_the_next_is_under_way(
+    server: bool,
+) -> None:
     parties, _ = parties_of(problem_of(), replace(CLEAR, server=server))
     engine, latest, seen = LocalEngine(parties, Ledger()), list[list[np.ndarray]](), []
 
@@ -162,7 +166,9 @@ def test_keys_are_sent_once_to_all_but_their_holder(server: bool) -> None:
 
 
 @pytest.mark.parametrize("ones", [3, 5, 11, 20])
-def test_a_sum_over_labels_is_as_fine_as_a_difference_of_two_tokens_leaves_room_for(ones: int) -> None:
+def test_a_sum_over_labels_is_as_fine_as_a_difference_of_two_tokens_leaves_room_for(
+    ones: int,
+) -> None:
     problem = replace(problem_of("logistic"), labels=(np.arange(N) < ones).astype(float))
     parties, holding = parties_of(problem)
     run(parties, 1)
@@ -181,7 +187,9 @@ def test_tours_go_on_until_their_number_is_reached() -> None:
         holding.tour = t
         report, *signal = holding._next_tour()
         assert (report.to, report.payload) == (MONITOR, Progress(t, t, None, 0.0))
-        assert [(one.sender, one.to, one.payload) for one in signal] == [(SERVER, SERVER, NextTour(t + 1))] * goes_on
+        assert [(one.sender, one.to, one.payload) for one in signal] == [
+            (SERVER, SERVER, NextTour(t + 1))
+        ] * goes_on
 
 
 def test_the_first_messages_of_a_training() -> None:
@@ -189,7 +197,11 @@ def test_the_first_messages_of_a_training() -> None:
         parties, _ = parties_of(problem_of(), replace(CLEAR, server=server))
         holder = SERVER if server else 0
         report, signal = parties.opening
-        assert (report.sender, report.to, report.payload) == (holder, MONITOR, Progress(0, 0, None, 0.0))
+        assert (report.sender, report.to, report.payload) == (
+            holder,
+            MONITOR,
+            Progress(0, 0, None, 0.0),
+        )
         assert (signal.sender, signal.to, signal.payload) == (holder, holder, NextTour(1))
         last = parties.server or parties.clients[0]
         assert last.last_sync() == (0, 0)
@@ -205,7 +217,11 @@ def test_a_tour_that_corrects_has_a_token_with_room_for_it() -> None:
     for f in 100.0 * 2.0 ** np.linspace(0, 2, 30):
         holding.steering.constant = f  # which is f where all scores are 0
         scales = [holding.begin(t) and holding.scale for t in (19, 20, 21)]
-        assert scales == [holding.scales.token(f), holding.scales.token_to_correct(f), holding.scales.token(f)]
+        assert scales == [
+            holding.scales.token(f),
+            holding.scales.token_to_correct(f),
+            holding.scales.token(f),
+        ]
         differ += scales[0] != scales[1]
     assert differ > 0
 
@@ -213,7 +229,11 @@ def test_a_tour_that_corrects_has_a_token_with_room_for_it() -> None:
 def test_what_is_for_others_is_passed_on() -> None:
     parties, _ = parties_of(problem_of(), replace(CLEAR, server=False))
     middle, data = parties.clients[1], as_block(bytes(16))
-    keys, answer, request = SealedKeys(1, 2, data), SealedAnswer(2, 1, 2, np.ones(3)), SealedRequest(2, 1, 2, data)
+    keys, answer, request = (
+        SealedKeys(1, 2, data),
+        SealedAnswer(2, 1, 2, np.ones(3)),
+        SealedRequest(2, 1, 2, data),
+    )
     for payload, sender, to, floats in ((keys, 0, 2, 2), (answer, 0, 2, 3), (request, 2, 0, 2)):
         [passed] = middle.receive(Message(sender, 1, payload))
         assert (passed.sender, passed.to, passed.floats, passed.hop_floats) == (1, to, floats, 0)
@@ -223,7 +243,8 @@ def test_what_is_for_others_is_passed_on() -> None:
 
 
 def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
-    """Client 1 has begun tour 3: it moves to the mix of tour 3 if that is the last one, and back if tour 2 is.
+    """Client 1 has begun tour 3: it moves to the mix of tour 3 if that is the last one, and back if
+    tour 2 is.
 
     It has nothing from which it could go back further.
     """
@@ -235,7 +256,8 @@ def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
         block.errors = [np.zeros(N)] * 3
         client.token = client.mask = object()
         np.testing.assert_array_equal(client.parameters(), theta + change)
-        client.stop_at_sync(last, {i: np.array([w, 7.0]) for i, w in enumerate(weights)})  # the first of each
+        # the first of each
+        client.stop_at_sync(last, {i: np.array([w, 7.0]) for i, w in enumerate(weights)})
         expected = {3: theta + 0.5 * change + 2.0 * move, 2: theta, 1: theta + change}[last]
         np.testing.assert_array_equal(client.parameters(), expected)
         assert (client.token, client.mask, block.tour) == (None, None, max(last + 1, 3))

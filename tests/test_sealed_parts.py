@@ -1,4 +1,5 @@
-"""The parts of sealed tours, each against plain arithmetic: the fixed point, a client's block, the mix of the tours."""
+"""The parts of sealed tours, each against plain arithmetic: the fixed point, a client's block, the
+mix of the tours."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def is_power_of_two(x: float) -> bool:
 @pytest.mark.parametrize("finer", [1.0, 8.0])
 @pytest.mark.parametrize("curvature", [0.25, 1.0, 3.0])
 def test_a_token_fills_its_room_but_never_exceeds_it(curvature: float, finer: float) -> None:
-    """|l'|^2 <= 2 c l: the root mean square of the integers is at most half of the bound, and corrections fit too."""
+    """|l'|^2 <= 2 c l: the root mean square of the integers is at most half of the bound, and
+    corrections fit too."""
     s = scales(curvature, finer=finer)
     room = finer * s.parameters.token_bound / 2
     objectives = 40.0 * 2.0 ** -np.linspace(0, 6, 200)
@@ -42,12 +44,15 @@ def test_a_token_fills_its_room_but_never_exceeds_it(curvature: float, finer: fl
         np.array([make(f) * math.sqrt(2 * curvature * f / N) for f in objectives])
         for make in (s.token, s.token_to_correct)
     )
-    assert all(is_power_of_two(s.token(f)) and is_power_of_two(s.token_to_correct(f)) for f in objectives)
+    assert all(
+        is_power_of_two(s.token(f)) and is_power_of_two(s.token_to_correct(f)) for f in objectives
+    )
     with_corrections = corrected + VISITS * s.most_correction
     for found in (plain, with_corrections):
         assert room * 0.97 < found.max() <= room * (1 + 1e-12)
     assert plain.min() > room * 0.49  # a scale twice as fine would not fit
-    assert VISITS * s.most_correction == pytest.approx(room / 17)  # a sixteenth of the largest token
+    # a sixteenth of the largest token
+    assert VISITS * s.most_correction == pytest.approx(room / 17)
 
 
 def test_the_scale_of_a_token_does_not_grow_without_end() -> None:
@@ -60,7 +65,8 @@ def test_the_scale_of_a_token_does_not_grow_without_end() -> None:
 def test_the_sums_of_the_penalty_fit_into_half_of_the_modulus(start: float) -> None:
     s = scales(start=start)
     assert is_power_of_two(s.sums)
-    assert 0.44 * s.parameters.half < 8 * start * s.sums < s.parameters.half  # no coarser than need be
+    # no coarser than need be
+    assert 0.44 * s.parameters.half < 8 * start * s.sums < s.parameters.half
 
 
 @pytest.mark.parametrize("finer", [1.0, 8.0])
@@ -81,19 +87,26 @@ def test_products_of_columns_with_tokens_do_not_wrap_around(tokens: int, finer: 
     largest = rng.choice([-1.0, 1.0], N) * s.longest / math.sqrt(N)
     assert (np.abs(integers[:N].T @ (tokens * largest)) <= s.parameters.half).all()
     bound = np.abs(integers[:, :3]).sum(axis=0) * s.parameters.token_bound
-    assert ((4 * norms[:3] > room) | (4 * bound > s.parameters.half)).all()  # no coarser than need be
+    # no coarser than need be
+    assert ((4 * norms[:3] > room) | (4 * bound > s.parameters.half)).all()
 
 
 def test_a_token_has_room_for_the_rounding_of_every_visit() -> None:
     s = scales()
     root_mean_square = s.longest / math.sqrt(N)
-    assert root_mean_square - s.parameters.token_bound / 2 == pytest.approx(8 * math.sqrt(VISITS + 2))
+    assert root_mean_square - s.parameters.token_bound / 2 == pytest.approx(
+        8 * math.sqrt(VISITS + 2)
+    )
 
 
 def test_scores_come_back_from_the_token_with_the_error_of_its_rounding() -> None:
     rng = np.random.default_rng(1)
     s, token, c = scales(0.25), 512.0, 0.25
-    before, after, sums = rng.standard_normal(N), rng.standard_normal(N), rng.standard_normal(s.extras)
+    before, after, sums = (
+        rng.standard_normal(N),
+        rng.standard_normal(N),
+        rng.standard_normal(s.extras),
+    )
     start, end = s.vector(c * before, token), s.vector(c * after, token)
     assert not start[N:].any()
     end[N:] = np.rint(sums * s.sums)
@@ -103,7 +116,8 @@ def test_scores_come_back_from_the_token_with_the_error_of_its_rounding() -> Non
 
 
 def test_the_variance_of_rounding_at_random() -> None:
-    """A number x becomes floor(x) or floor(x) + 1, right on average: for a fraction p, the variance is p (1 - p)."""
+    """A number x becomes floor(x) or floor(x) + 1, right on average: for a fraction p, the variance
+    is p (1 - p)."""
     p = (np.arange(1000) + 0.5) / 1000
     each = float((p * (1 - p)).mean()) / (0.25 * 512.0) ** 2
     assert scales(0.25).rounding(512.0) == pytest.approx(VISITS * each, rel=1e-5)
@@ -158,7 +172,8 @@ def test_a_block_without_curvature_is_left_alone() -> None:
 
 
 class Tours:
-    """The parameters of one client, of which the key holder knows scores and inner products alone."""
+    """The parameters of one client, of which the key holder knows scores and inner products
+    alone."""
 
     def __init__(self, kind: str, depth: int) -> None:
         rng = np.random.default_rng(3)
@@ -177,11 +192,16 @@ class Tours:
         self.theta, self.moves = np.zeros(6), list[np.ndarray]()
 
     def gradient(self) -> np.ndarray:
-        return self.X.T @ self.problem.loss.gradient(self.X @ self.theta, self.y) + self.l2 * self.theta
+        return (
+            self.X.T @ self.problem.loss.gradient(self.X @ self.theta, self.y)
+            + self.l2 * self.theta
+        )
 
     def sums(self, change: np.ndarray) -> np.ndarray:
         theta, moves = self.theta, self.moves
-        pairs = [(theta, other) for other in (theta, *moves)] + [(moves[0], other) for other in moves]
+        pairs = [(theta, other) for other in (theta, *moves)] + [
+            (moves[0], other) for other in moves
+        ]
         pairs += [(change, other) for other in (theta, change, *moves)]
         found = [self.l2 * a @ b for a, b in pairs]
         return np.array(found + [0.0] * (beside(self.depth) - len(found)))
@@ -190,7 +210,9 @@ class Tours:
         """The directions of the mix."""
         scores, directions = self.X @ change, [change, *self.moves]
         self.steering.end_tour(scores, self.sums(change), float(self.y @ scores), rounding)
-        move = np.asarray(sum(w * d for w, d in zip(self.steering.weights, directions, strict=True)))
+        move = np.asarray(
+            sum(w * d for w, d in zip(self.steering.weights, directions, strict=True))
+        )
         self.theta = self.theta + move
         self.moves = [self.steering.stretch * move, *self.moves][: self.depth]
         return directions
@@ -201,15 +223,23 @@ class Tours:
         assert steering.objective() == pytest.approx(self.problem.evaluate([self.theta]), rel=1e-9)
         np.testing.assert_allclose(steering.scores, self.X @ self.theta, atol=1e-9)
         known = np.array([self.theta, *self.moves])
-        np.testing.assert_allclose(steering.products, self.l2 * known @ known.T, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            steering.products, self.l2 * known @ known.T, rtol=1e-6, atol=1e-9
+        )
         np.testing.assert_allclose(steering.labels, known @ self.X.T @ self.y, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(steering.moves, [self.X @ move for move in self.moves], rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(self.X.T @ (steering.slope() - self.y) + self.l2 * self.theta, self.gradient())
+        np.testing.assert_allclose(
+            steering.moves, [self.X @ move for move in self.moves], rtol=1e-6, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            self.X.T @ (steering.slope() - self.y) + self.l2 * self.theta, self.gradient()
+        )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["ridge", "logistic"])
-def test_every_tour_ends_at_the_minimum_over_its_change_and_the_last_moves(kind: str, depth: int) -> None:
+def test_every_tour_ends_at_the_minimum_over_its_change_and_the_last_moves(
+    kind: str, depth: int
+) -> None:
     tours, rounding = Tours(kind, depth), 1e-16
     errors: list[np.ndarray] = []  # of the moves, in terms of the independent errors of all changes
     for tour in range(5):
@@ -221,13 +251,20 @@ def test_every_tour_ends_at_the_minimum_over_its_change_and_the_last_moves(kind:
             length = np.linalg.norm(direction)
             assert abs(tours.gradient() @ direction) < 1e-4 * length * np.linalg.norm(before)
         move = tours.moves[0]
-        size = max(tours.problem.loss.curvature * float(np.sum((tours.X @ move) ** 2)), tours.l2 * float(move @ move))
+        size = max(
+            tours.problem.loss.curvature * float(np.sum((tours.X @ move) ** 2)),
+            tours.l2 * float(move @ move),
+        )
         assert tours.start / 4 < size <= tours.start
         own = np.eye(5)[tour]
         weights, stretch = tours.steering.weights, tours.steering.stretch
-        error = stretch * np.asarray(sum(w * e for w, e in zip(weights, [own, *errors], strict=True)))
+        error = stretch * np.asarray(
+            sum(w * e for w, e in zip(weights, [own, *errors], strict=True))
+        )
         errors = [error, *errors][:depth]
-        np.testing.assert_allclose(tours.steering.noise, rounding * np.array(errors) @ np.array(errors).T, rtol=1e-6)
+        np.testing.assert_allclose(
+            tours.steering.noise, rounding * np.array(errors) @ np.array(errors).T, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("kind", ["ridge", "logistic"])
@@ -246,7 +283,8 @@ def test_a_tour_that_takes_off_rounding_errors_is_neither_mixed_nor_kept(kind: s
 
 
 def test_rounding_errors_alone_seem_to_lower_f_by_next_to_nothing() -> None:
-    """Scores that change while no parameter does: the best weight would lower f by 1/N of it, on average."""
+    """Scores that change while no parameter does: the best weight would lower f by 1/N of it, on
+    average."""
     size, lower, best = 1e-3, [], []
     noise = np.random.default_rng(4)
     for _ in range(50):
@@ -271,7 +309,10 @@ def test_at_the_minimum_only_what_may_be_rounding_raises_f(allowed: bool) -> Non
     there = tours.theta.copy()
     change = 0.1 * move
     rise = tours.problem.evaluate([there + change]) - lowest
-    rounding = rise**2 / (2 * tours.problem.loss.curvature * lowest)  # a random error of this variance raises f so much
+    # a random error of this variance raises f so much
+    rounding = rise**2 / (2 * tours.problem.loss.curvature * lowest)
     tours.end(change, rounding * (1.01 if allowed else 0.99))
     assert tours.steering.weights.tolist() == [float(allowed), 0.0]
-    np.testing.assert_allclose(tours.steering.scores, tours.X @ (there + change * allowed), atol=1e-12)
+    np.testing.assert_allclose(
+        tours.steering.scores, tours.X @ (there + change * allowed), atol=1e-12
+    )

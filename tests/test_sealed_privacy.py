@@ -1,5 +1,5 @@
-"""What the parties of a sealed training receive: no labels, no scores of others, no key; uniform numbers at the key
-holder; and messages that are refused.
+"""What the parties of a sealed training receive: no labels, no scores of others, no key; uniform
+numbers at the key holder; and messages that are refused.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def received(engine: Recording) -> dict[int, bytes]:
 def label_patterns(labels: np.ndarray, scale: float) -> list[bytes]:
     """Runs of labels in the forms in which a careless program would send them."""
     runs = [labels[i : i + 24] for i in (0, 60, 120)]
-    shapes = [run.astype(kind).tobytes() for run in runs for kind in ("<f8", "<f4", "<i8", "<i4", "u1")]
+    shapes = [
+        run.astype(kind).tobytes() for run in runs for kind in ("<f8", "<f4", "<i8", "<i4", "u1")
+    ]
     return shapes + [np.rint(run * scale).astype("<i8").tobytes() for run in runs]
 
 
@@ -96,13 +98,16 @@ def test_nobody_receives_labels_scores_or_keys(tmp_path: Path) -> None:
     assert set(transcripts) == {0, 1, 2, SERVER}
     public = server.holding.key.public
     for party, transcript in transcripts.items():
-        assert not [p for p in label_patterns(problem.labels, server.holding.scale) if p in transcript], party
+        assert not [
+            p for p in label_patterns(problem.labels, server.holding.scale) if p in transcript
+        ], party
         assert not [number for number in numbers if number in transcript], party
         assert not [piece for piece in pieces if piece in transcript and piece not in public], party
 
 
 def test_the_search_finds_labels_where_nothing_is_encrypted() -> None:
-    """The label holder's columns are constant here, so that it passes on the derivative at 0 itself: 1/2 - y."""
+    """The label holder's columns are constant here, so that it passes on the derivative at 0
+    itself: 1/2 - y."""
     problem = problem_of(1)
     problem = replace(problem, blocks=(np.zeros_like(problem.blocks[0]), *problem.blocks[1:]))
     found = {}
@@ -122,7 +127,8 @@ def test_what_the_key_holder_decrypts_is_uniform_and_does_not_depend_on_the_tabl
         server = parties.server
         assert isinstance(server, SealedServer)
         answers = [m.payload.values for m in engine.messages if isinstance(m.payload, SealedAnswer)]
-        answers = [values for values in answers if len(values) > 1]  # without those of sums over labels
+        # without those of sums over labels
+        answers = [values for values in answers if len(values) > 1]
         values = np.concatenate(answers) / server.holding.key.parameters.plain_modulus + 0.5
         assert len(values) == 4 * 24
         assert kstest(values, "uniform").pvalue > 1e-4

@@ -1,4 +1,5 @@
-"""Messages that the parties of sealed tours refuse, or keep until they can use them; the cipher is in the clear."""
+"""Messages that the parties of sealed tours refuse, or keep until they can use them; the cipher is
+in the clear."""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ def test_a_token_that_comes_before_the_keys_waits_for_them() -> None:
     assert home.receive(token) == []
     assert home.token is token.payload
     [request] = home.receive(keys[0])
-    assert (request.to, request.payload.client, request.payload.t, request.payload.place) == (SERVER, 0, 1, 0)
+    assert (request.to, request.payload.client, request.payload.t, request.payload.place) == (
+        SERVER,
+        0,
+        1,
+        0,
+    )
 
 
 def test_the_server_refuses_what_is_not_of_the_tour_under_way() -> None:
@@ -78,7 +84,8 @@ def test_a_request_is_of_the_client_that_the_token_visits_for_the_first_time(pla
 
 
 def test_a_client_gets_one_answer_in_a_tour() -> None:
-    """With a second one it could have other ciphertexts decrypted: the token, say, and with it the labels."""
+    """With a second one it could have other ciphertexts decrypted: the token, say, and with it the
+    labels."""
     parties, holding = parties_of(problem_of())
     _, request, _ = first_request(parties)
     assert parties.server is not None
@@ -139,7 +146,9 @@ def test_a_restored_client_uses_the_keys_of_its_state() -> None:
         *(b'{"columns": 0}', b'{"columns": -1}', b'{"columns": 1000001}'),
     ],
 )
-def test_a_number_of_columns_that_is_none_is_refused_by_the_name_of_its_party(report: bytes) -> None:
+def test_a_number_of_columns_that_is_none_is_refused_by_the_name_of_its_party(
+    report: bytes,
+) -> None:
     with pytest.raises(DataError, match="clinic: the number of columns"):
         columns_from_bytes("clinic", report)
 

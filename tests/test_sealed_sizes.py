@@ -1,4 +1,5 @@
-"""How many numbers the messages of sealed tours carry: as counted, as planned for, and as they are."""
+"""How many numbers the messages of sealed tours carry: as counted, as planned for, and as they
+are."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ BYTES = as_block(bytes(40))  # as many as five numbers
     ],
     ids=lambda given: type(given).__name__ if isinstance(given, Payload) else str(given),
 )
-def test_a_message_counts_its_numbers_and_its_bytes_by_eight(payload: Payload, numbers: int) -> None:
+def test_a_message_counts_its_numbers_and_its_bytes_by_eight(
+    payload: Payload, numbers: int
+) -> None:
     assert payload.floats == numbers
 
 
@@ -55,7 +58,9 @@ def test_messages_are_as_large_as_planned_for() -> None:
 
         def noted(message: Message, receive=receive):
             route = "down" if message.sender == SERVER else "up" if message.to == SERVER else "hop"
-            seen.setdefault(f"{type(message.payload).__name__} {route}", []).append(message.payload.floats)
+            seen.setdefault(f"{type(message.payload).__name__} {route}", []).append(
+                message.payload.floats
+            )
             return receive(message)
 
         party.receive = noted  # type: ignore[method-assign]
@@ -83,27 +88,38 @@ def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(sa
 def test_a_training_is_refused_whose_columns_single_out_rows() -> None:
     X = np.random.default_rng(0).standard_normal((60, 4))
     X[:, 2] = np.arange(60) == 7
-    data, model = mtcd.split(X, np.arange(60) % 2, {"a": [0, 1], "b": [2, 3]}), mtcd.Glm("logistic", l2=1.0)
-    with pytest.raises(DataError, match="Column 1 of client 1 differs from its usual value in 1 rows only"):
+    data, model = (
+        mtcd.split(X, np.arange(60) % 2, {"a": [0, 1], "b": [2, 3]}),
+        mtcd.Glm("logistic", l2=1.0),
+    )
+    with pytest.raises(
+        DataError, match="Column 1 of client 1 differs from its usual value in 1 rows only"
+    ):
         mtcd.train(data, model, "path", SealedTours(scheme="clear"), mtcd.Stop(iterations=1))
 
 
 @pytest.mark.parametrize(("server", "ratio"), [(True, 1.0), (True, 10.0), (False, 10.0)])
 def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) -> None:
-    """On a path of three, with the labels at one end: four hops; without a server, ways of one and of two hops."""
+    """On a path of three, with the labels at one end: four hops; without a server, ways of one and
+    of two hops."""
     network, costs = mtcd.make_network("path", ["a", "b", "c"]), Costs(ratio)
     found = SealedTours(server=server).iteration_cost(network, 1, costs)
     hop, with_server = costs.between_clients(1.0), costs.with_server(1.0)
-    if server:  # three requests and one for the sum over labels, as many answers, the token down and up
+    # three requests and one for the sum over labels, as many answers, the token down and up
+    if server:
         assert found == pytest.approx(4 * hop + (4 + 4 + 1 + 1) * with_server)
     else:
         assert found == pytest.approx(4 * hop + (1 + 2) * 2 * hop)
 
 
-def test_a_lone_holder_has_the_parameters_of_the_tour_that_ended_last_while_the_next_is_under_way() -> None:
+def test_a_lone_holder_has_the_parameters_of_the_tour_that_ended_last_while_the_next_is_under_way() -> (
+    None
+):
     data = mtcd.synthetic("ridge", samples=80, features=12, clients=3, seed=3)
     method = SealedTours(server=False, scheme="clear", depth=2)
-    parties = method.parties(mtcd.Glm("ridge", l2=1.0).problem(data), mtcd.make_network("path", data.clients), 0)
+    parties = method.parties(
+        mtcd.Glm("ridge", l2=1.0).problem(data), mtcd.make_network("path", data.clients), 0
+    )
     holder, other, latest = parties.clients[0], parties.clients[2], [np.zeros(4)]
     assert isinstance(holder, LoneHolder)
     receive = other.receive

@@ -1,4 +1,5 @@
-"""Sealed tours with a cipher that hides nothing, but computes the same integers: optimum, refusals, parties."""
+"""Sealed tours with a cipher that hides nothing, but computes the same integers: optimum, refusals,
+parties."""
 
 from __future__ import annotations
 
@@ -24,16 +25,22 @@ CLEAR = SealedTours(scheme="clear")
 LOGISTIC, RIDGE = mtcd.Glm("logistic", l2=1.0), mtcd.Glm("ridge", alpha=1.0)
 
 
-def table(kind: str, clients: int, samples: int = 300, features: int = 48, seed: int = 3) -> mtcd.VerticalData:
+def table(
+    kind: str, clients: int, samples: int = 300, features: int = 48, seed: int = 3
+) -> mtcd.VerticalData:
     return mtcd.synthetic(kind, samples=samples, features=features, clients=clients, seed=seed)
 
 
 @pytest.mark.parametrize("network", ["cycle", "path", "star"])
 @pytest.mark.parametrize("server", [True, False])
 @pytest.mark.parametrize("model", [LOGISTIC, RIDGE, replace(LOGISTIC, intercept=True)], ids=str)
-def test_the_optimum_is_that_of_the_open_objective(model: mtcd.Glm, server: bool, network: str) -> None:
+def test_the_optimum_is_that_of_the_open_objective(
+    model: mtcd.Glm, server: bool, network: str
+) -> None:
     method = replace(CLEAR, server=server)
-    run = mtcd.train(table(model.kind, 4), model, network, method, mtcd.Stop(gap=1e-5, iterations=30))
+    run = mtcd.train(
+        table(model.kind, 4), model, network, method, mtcd.Stop(gap=1e-5, iterations=30)
+    )
     gaps = [row.gap for row in run.history]
     assert min(gaps) <= 1e-4
     assert all(after <= before + 1e-5 for before, after in pairwise(gaps))  # f never rises
@@ -43,7 +50,9 @@ def test_the_optimum_is_that_of_the_open_objective(model: mtcd.Glm, server: bool
 
 def test_walks_that_are_tours_and_a_label_holder_anywhere() -> None:
     for method in (replace(CLEAR, walk="random-tour"), replace(CLEAR, holder=2)):
-        run = mtcd.train(table("logistic", 5), LOGISTIC, "star", method, mtcd.Stop(gap=1e-4, iterations=40))
+        run = mtcd.train(
+            table("logistic", 5), LOGISTIC, "star", method, mtcd.Stop(gap=1e-4, iterations=40)
+        )
         assert run.status == "converged"
 
 
@@ -57,14 +66,17 @@ class WithoutCap(SealedTours):
 def test_many_tours_do_not_drift_apart() -> None:
     """After the optimum is reached, token and models stay together, whatever rounding does."""
     method = WithoutCap(scheme="clear")
-    run = mtcd.train(table("ridge", 3), RIDGE, "cycle", method, mtcd.Stop(gap=1e-12, iterations=150))
+    run = mtcd.train(
+        table("ridge", 3), RIDGE, "cycle", method, mtcd.Stop(gap=1e-12, iterations=150)
+    )
     assert run.final.iteration == 150
     assert max(row.gap for row in list(run.history)[20:]) <= 2e-5
 
 
 @pytest.mark.parametrize("model", [replace(LOGISTIC, l2=0.01), RIDGE], ids=str)
 def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> None:
-    """Its scores are then those of the rounded columns, but for one rounding of each client; before, many."""
+    """Its scores are then those of the rounded columns, but for one rounding of each client;
+    before, many."""
     problem = model.problem(table(model.kind, 3, 600, 120))
     parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
     engine, off = LocalEngine(parties, Ledger()), {}
@@ -74,8 +86,15 @@ def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> 
         holding = server.holding
         if told.hop:
             blocks = [client.block for client in parties.clients]
-            scores = sum(block.rounded @ theta for block, theta in zip(blocks, engine.parameters(), strict=True))
-            off[told.hop] = np.abs(holding.steering.scores - scores).max() * holding.scales.curvature * holding.scale
+            scores = sum(
+                block.rounded @ theta
+                for block, theta in zip(blocks, engine.parameters(), strict=True)
+            )
+            off[told.hop] = (
+                np.abs(holding.steering.scores - scores).max()
+                * holding.scales.curvature
+                * holding.scale
+            )
         if told.hop == 60:
             break
     assert max(off[20], off[40], off[60]) < 3
@@ -85,7 +104,9 @@ def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> 
 def test_columns_of_any_size_need_no_scaling() -> None:
     data = table("logistic", 3)
     blocks = tuple(X * 10.0 ** np.arange(-6, 10)[None, : X.shape[1]] for X in data.blocks)
-    run = mtcd.train(replace(data, blocks=blocks), LOGISTIC, "cycle", CLEAR, mtcd.Stop(gap=1e-3, iterations=60))
+    run = mtcd.train(
+        replace(data, blocks=blocks), LOGISTIC, "cycle", CLEAR, mtcd.Stop(gap=1e-3, iterations=60)
+    )
     assert run.status == "converged"
 
 
@@ -120,9 +141,13 @@ def test_a_resumed_training_has_new_keys_and_the_same_iterates(tmp_path: Path) -
 
 @pytest.mark.parametrize("server", [True, False])
 def test_messages_of_a_tour(server: bool) -> None:
-    run = mtcd.train(table("ridge", 4), RIDGE, "cycle", replace(CLEAR, server=server), mtcd.Stop(iterations=5))
+    run = mtcd.train(
+        table("ridge", 4), RIDGE, "cycle", replace(CLEAR, server=server), mtcd.Stop(iterations=5)
+    )
     sent = run.ledger.messages("sent")
-    if server:  # in each tour: K requests, K answers, the token down and up, L hops; once K keys; some sums over labels
+    # in each tour: K requests, K answers, the token down and up, L hops; once K keys; some sums
+    # over labels
+    if server:
         sums = sent["uplink"] - 25
         assert sent == {"client_client": 20, "uplink": 25 + sums, "downlink": 25 + sums + 4}
         assert 1 <= sums <= 5
@@ -167,7 +192,9 @@ def test_a_column_that_singles_out_few_rows_is_refused() -> None:
     X[:10, 1] = 1.0
     check_columns(X, "a")  # ten rows, and a constant column
     X[0, 1] = 0.0
-    with pytest.raises(DataError, match="Column 2 of a differs from its usual value in 9 rows only"):
+    with pytest.raises(
+        DataError, match="Column 2 of a differs from its usual value in 9 rows only"
+    ):
         check_columns(X, "a")
 
 

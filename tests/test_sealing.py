@@ -16,13 +16,20 @@ from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.bfv.fixed_point import TokenScale, check_matrix, fix_matrix
 from mtcd.privacy.sealed.bfv.keys import parse_parameters
 from mtcd.privacy.sealed.bfv.layout import Layout
-from mtcd.privacy.sealed.bfv.parameters import LEAST_BUDGET, SECURE_BITS, choose_parameters, plain_prime
+from mtcd.privacy.sealed.bfv.parameters import (
+    LEAST_BUDGET,
+    SECURE_BITS,
+    choose_parameters,
+    plain_prime,
+)
 
 CLEAR = find("clear")
 CHOSEN = choose_parameters(200, [3], 4)
 
 
-@given(st.integers(1, 90), st.integers(1, 16), st.sampled_from([1, 2, 3, 5]), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(1, 90), st.integers(1, 16), st.sampled_from([1, 2, 3, 5]), st.integers(0, 2**32 - 1)
+)
 @settings(max_examples=60)
 def test_rotated_diagonals_give_the_product_for_any_number_of_samples_and_columns(
     samples: int, columns: int, stride: int, seed: int
@@ -59,7 +66,9 @@ def test_columns_that_do_not_fit_are_refused(samples: int, columns: int) -> None
 @pytest.mark.parametrize("samples", [1, 300, 3700, 20_000, 300_000])
 @pytest.mark.parametrize("columns", [[1], [5, 50], [200, 3, 7]])
 @pytest.mark.parametrize("visits", [2, 300])
-def test_chosen_parameters_are_secure_and_leave_noise_budget(samples: int, columns: list[int], visits: int) -> None:
+def test_chosen_parameters_are_secure_and_leave_noise_budget(
+    samples: int, columns: list[int], visits: int
+) -> None:
     chosen = choose_parameters(samples, columns, visits)
     assert sum(chosen.modulus_bits) <= SECURE_BITS[chosen.degree]
     assert chosen.plain_modulus % (2 * chosen.degree) == 1
@@ -74,7 +83,9 @@ def test_too_little_noise_budget_and_too_little_security_are_refused_in_words() 
         replace(chosen, modulus_bits=(60, 60, 60, 60))
     small = replace(chosen, plain_modulus=plain_prime(8192, 44))
     for scheme in (CLEAR,):
-        with pytest.raises(ConfigError, match=r"noise budget could fall to \d+ bits.*20 or more.*5000 samples"):
+        with pytest.raises(
+            ConfigError, match=r"noise budget could fall to \d+ bits.*20 or more.*5000 samples"
+        ):
             scheme.generate(small)
     with pytest.raises(ConfigError, match="more precision than 128-bit security"):
         choose_parameters(10**12, [5], 4)
@@ -93,12 +104,20 @@ def test_fixed_point_keeps_its_error_bounds_and_no_product_reaches_half_of_the_m
         X[0] *= 30
     fixed, token = fix_matrix(X, chosen), TokenScale(chosen, limit=8.0)
     assert np.all(np.abs(fixed.rounded() - X) <= fixed.errors * (1 + 1e-9))
-    worst = np.sign(fixed.integers).T.astype(object) @ fixed.integers.astype(object) * chosen.token_bound
+    worst = (
+        np.sign(fixed.integers).T.astype(object)
+        @ fixed.integers.astype(object)
+        * chosen.token_bound
+    )
     assert max(int(worst[j, j]) for j in range(3)) <= chosen.half
     g = draw.uniform(-8, 8, 200)
     assert np.all(np.abs(token.reals(token.integers(g)) - g) <= token.error * (1 + 1e-9))
     exact = fixed.integers.T @ token.integers(g)
-    bound = np.abs(X).sum(axis=0) * token.error + 8 * 200 * fixed.errors + 200 * token.error * fixed.errors
+    bound = (
+        np.abs(X).sum(axis=0) * token.error
+        + 8 * 200 * fixed.errors
+        + 200 * token.error * fixed.errors
+    )
     assert np.all(np.abs(fixed.products(exact, token) - X.T @ g) <= bound * (1 + 1e-9))
 
 
@@ -128,12 +147,18 @@ def test_a_visit_with_the_clear_twin_is_the_product_of_numpy() -> None:
     draw = np.random.default_rng(0)
     key = CLEAR.generate(choose_parameters(40, [3], 4))
     sealer = CLEAR.sealer(key.public)
-    X, g, change = draw.integers(-50, 50, (40, 3)), draw.integers(-99, 99, 40), draw.integers(-9, 9, 40)
+    X, g, change = (
+        draw.integers(-50, 50, (40, 3)),
+        draw.integers(-99, 99, 40),
+        draw.integers(-9, 9, 40),
+    )
     vector = sealer.vector_from_bytes(key.to_bytes(key.encrypt(g)))
     masked, mask = sealer.mask(sealer.product(vector, sealer.encode(X)))
     answer = key.open_product(key.product_from_bytes(sealer.to_bytes(sealer.flood(masked))))
     np.testing.assert_array_equal(sealer.unmask(answer, mask), X.T @ g)
-    changed = sealer.rerandomise(sealer.subtract_plain(sealer.add_plain(vector, change), 2 * change))
+    changed = sealer.rerandomise(
+        sealer.subtract_plain(sealer.add_plain(vector, change), 2 * change)
+    )
     np.testing.assert_array_equal(key.open_vector(sealer.flood_vector(changed)), g - change)
     with pytest.raises(WireError, match="can only be decrypted"):
         sealer.vector_from_bytes(sealer.to_bytes(sealer.flood_vector(changed)))
@@ -173,7 +198,9 @@ def test_bytes_that_are_no_parameters_are_refused(content: bytes) -> None:
         parse_parameters(content)
 
 
-def test_a_key_on_disk_is_private_and_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_on_disk_is_private_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     key = CLEAR.generate(choose_parameters(10, [3], 4))
     path = tmp_path / "own" / "key"
@@ -192,7 +219,9 @@ def test_a_key_on_disk_is_private_and_goes_on(tmp_path: Path, caplog: pytest.Log
     assert not caplog.records
 
 
-@pytest.mark.parametrize("wrong", [np.ones((3, 2)), np.ones((5, 2)), np.ones(4), np.ones((4, 1, 1))])
+@pytest.mark.parametrize(
+    "wrong", [np.ones((3, 2)), np.ones((5, 2)), np.ones(4), np.ones((4, 1, 1))]
+)
 def test_a_matrix_of_other_samples_than_agreed_is_refused(wrong: np.ndarray) -> None:
     parameters = choose_parameters(4, (2,), 2)
     with pytest.raises(DataError, match="but 4 samples were agreed"):

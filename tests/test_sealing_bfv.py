@@ -1,4 +1,5 @@
-"""Sealing with BFV: the integers of the clear twin, noise within its estimate, uniform masks, keys that stay."""
+"""Sealing with BFV: the integers of the clear twin, noise within its estimate, uniform masks, keys
+that stay."""
 
 import copy
 import logging
@@ -23,7 +24,8 @@ from mtcd.privacy.sealed.bfv.rounding import pack_rounded, rounded_size, unpack_
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 
 BFV, CLEAR = find("bfv"), find("clear")
-SHAPES = [(60, 7), (4097, 4), (9000, 3)]  # samples repeated in every segment; in both rows; in two ciphertexts
+# samples repeated in every segment; in both rows; in two ciphertexts
+SHAPES = [(60, 7), (4097, 4), (9000, 3)]
 
 
 @cache
@@ -40,7 +42,9 @@ def table(draw: np.random.Generator, chosen: Parameters, columns: int) -> np.nda
     return draw.integers(-most, most + 1, (chosen.samples, columns))
 
 
-@given(st.sampled_from(SHAPES), st.integers(0, 2**32 - 1), st.lists(st.sampled_from("+-r"), max_size=6))
+@given(
+    st.sampled_from(SHAPES), st.integers(0, 2**32 - 1), st.lists(st.sampled_from("+-r"), max_size=6)
+)
 @settings(max_examples=8, deadline=None)
 def test_any_chain_of_operations_gives_the_integers_of_the_clear_twin(
     shape: tuple[int, int], seed: int, operations: list[str]
@@ -49,7 +53,8 @@ def test_any_chain_of_operations_gives_the_integers_of_the_clear_twin(
     key, sealer = pair(*shape)
     twin_key = CLEAR.generate(key.parameters)
     twin = CLEAR.sealer(twin_key.public)
-    g = draw.integers(-key.parameters.half, key.parameters.half + 1, shape[0])  # wraps around, in both alike
+    # wraps around, in both alike
+    g = draw.integers(-key.parameters.half, key.parameters.half + 1, shape[0])
     X = table(draw, key.parameters, draw.integers(1, shape[1] + 1))
     opened = []
     for its_key, its_sealer in ((key, sealer), (twin_key, twin)):
@@ -62,7 +67,9 @@ def test_any_chain_of_operations_gives_the_integers_of_the_clear_twin(
             elif operation == "-":
                 vector = its_sealer.subtract_plain(vector, change)
             else:
-                vector = its_sealer.vector_from_bytes(its_sealer.to_bytes(its_sealer.rerandomise(vector)))
+                vector = its_sealer.vector_from_bytes(
+                    its_sealer.to_bytes(its_sealer.rerandomise(vector))
+                )
         masked, mask = its_sealer.mask(its_sealer.product(vector, its_sealer.encode(X)))
         sent = its_sealer.to_bytes(its_sealer.flood(masked))
         product = its_sealer.unmask(its_key.open_product(its_key.product_from_bytes(sent)), mask)
@@ -79,10 +86,14 @@ def test_products_with_tables_of_zeros_and_with_few_nonzero_rows() -> None:
     single[17, 3] = 5
     for X in (np.zeros((60, 7), np.int64), single, np.ones((60, 1), np.int64)):
         masked, mask = sealer.mask(sealer.product(sealer.encrypt(g), sealer.encode(X)))
-        np.testing.assert_array_equal(sealer.unmask(key.open_product(sealer.flood(masked)), mask), X.T @ g)
+        np.testing.assert_array_equal(
+            sealer.unmask(key.open_product(sealer.flood(masked)), mask), X.T @ g
+        )
 
 
-def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_leaves_20_bits() -> None:
+def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_leaves_20_bits() -> (
+    None
+):
     visits, columns = 6, 30
     key, sealer = pair(4097, columns, visits)
     chosen, draw = key.parameters, np.random.default_rng(3)
@@ -92,13 +103,23 @@ def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_l
         vector = sealer.rerandomise(sealer.add_plain(vector, draw.integers(-9, 10, 4097)))
     product = sealer.product(vector, sealer.encode(X))
     room = chosen.data_bits - np.log2(chosen.plain_modulus) - 1
-    expected = room - np.log2(chosen.product_noise())  # the budget of a noise of one standard deviation
-    assert expected - 3 < key.noise_budget(product) < expected + 3  # the largest of 8192 is about four of them
+    # the budget of a noise of one standard deviation
+    expected = room - np.log2(chosen.product_noise())
+    # the largest of 8192 is about four of them
+    assert expected - 3 < key.noise_budget(product) < expected + 3
     flooded = sealer.flood(sealer.mask(product)[0])
     sent = key.product_from_bytes(sealer.to_bytes(flooded))
-    assert LEAST_BUDGET <= key.noise_budget(sent) <= key.noise_budget(flooded) <= chosen.budget((0, 0)) + 1
-    nothing = sealer.flood(sealer.product(sealer.encrypt(np.zeros(4097, int)), sealer.encode(0 * X)))
-    assert key.noise_budget(nothing) == key.noise_budget(flooded)  # a small noise cannot be told from a large one
+    assert (
+        LEAST_BUDGET
+        <= key.noise_budget(sent)
+        <= key.noise_budget(flooded)
+        <= chosen.budget((0, 0)) + 1
+    )
+    nothing = sealer.flood(
+        sealer.product(sealer.encrypt(np.zeros(4097, int)), sealer.encode(0 * X))
+    )
+    # a small noise cannot be told from a large one
+    assert key.noise_budget(nothing) == key.noise_budget(flooded)
 
 
 def test_rounded_bytes_are_off_by_half_of_what_was_dropped() -> None:
@@ -152,25 +173,36 @@ def test_masks_and_flooding_noise_are_drawn_from_their_ranges() -> None:
     whole, bits = moduli[0] * moduli[1] * moduli[2], 70
     values = []
     for residues in uniform_residues(bits, 2000, moduli).T:
-        parts = [int(r) * (whole // m) * pow(whole // m, -1, m) for r, m in zip(residues, moduli, strict=True)]
+        parts = [
+            int(r) * (whole // m) * pow(whole // m, -1, m)
+            for r, m in zip(residues, moduli, strict=True)
+        ]
         value = sum(parts) % whole
         values.append(value - whole if value > whole // 2 else value)
     assert -(2**bits) <= min(values) < -(0.99 * 2**bits)
     assert 0.99 * 2**bits < max(values) < 2**bits
-    assert stats.kstest([value / 2**bits for value in values], stats.uniform(-1, 2).cdf).pvalue > 1e-6
-    assert set(np.unique(uniform_residues(3, 2000, [101]))) == {(value - 8) % 101 for value in range(16)}
+    assert (
+        stats.kstest([value / 2**bits for value in values], stats.uniform(-1, 2).cdf).pvalue > 1e-6
+    )
+    assert set(np.unique(uniform_residues(3, 2000, [101]))) == {
+        (value - 8) % 101 for value in range(16)
+    }
 
 
 def test_encryptions_of_the_same_integers_have_nothing_in_common() -> None:
     key, sealer = pair(60, 7)
     vector = key.encrypt(np.zeros(60, int))
-    first, again = (seal_format.polynomials(one.ciphertexts[0]).limbs for one in (vector, sealer.rerandomise(vector)))
+    first, again = (
+        seal_format.polynomials(one.ciphertexts[0]).limbs
+        for one in (vector, sealer.rerandomise(vector))
+    )
     assert np.mean(first == again) < 1e-3
     assert key.to_bytes(vector) != key.to_bytes(key.encrypt(np.zeros(60, int)))
 
 
 def secret_words(key: BfvKey) -> list[bytes]:
-    """The first bytes of the secret polynomial as SEAL holds it, each long enough to be found by accident nowhere."""
+    """The first bytes of the secret polynomial as SEAL holds it, each long enough to be found by
+    accident nowhere."""
     fields = bytes(seal_format._fields(key._secret))
     return [fields[start : start + 7] for start in range(1000, 1800, 8)]
 
@@ -182,7 +214,12 @@ def test_the_secret_key_is_in_no_bytes_log_or_repr_and_cannot_be_copied(
     key, sealer = pair(60, 7)
     vector = key.encrypt(np.zeros(60, int))
     product = sealer.flood(sealer.product(vector, sealer.encode(np.ones((60, 1), int))))
-    sent = key.public + key.to_bytes(vector) + sealer.to_bytes(sealer.rerandomise(vector)) + sealer.to_bytes(product)
+    sent = (
+        key.public
+        + key.to_bytes(vector)
+        + sealer.to_bytes(sealer.rerandomise(vector))
+        + sealer.to_bytes(product)
+    )
     words = secret_words(key)
     assert len(set(words)) > 90
     assert not any(word in sent for word in words)
@@ -204,7 +241,13 @@ def test_a_restarted_key_holder_goes_on(tmp_path: Path) -> None:
     g = np.arange(60)
     np.testing.assert_array_equal(again.open_vector(sealer.encrypt(g)), g)
     content = path.read_bytes()
-    for bad in (b"", content[:-40], content[: len(content) // 2], b"\xff" * 100, content[:-200] + bytes(200)):
+    for bad in (
+        b"",
+        content[:-40],
+        content[: len(content) // 2],
+        b"\xff" * 100,
+        content[:-200] + bytes(200),
+    ):
         path.write_bytes(bad)
         with pytest.raises(MtcdError, match="not a complete secret key"):
             BFV.load(path)
@@ -214,6 +257,9 @@ def test_a_key_of_other_parameters_or_of_another_run_is_not_mixed_up() -> None:
     (key, sealer), other = pair(60, 7), BFV.generate(choose_parameters(60, [7], 6))
     other_sealer = BFV.sealer(other.public)
     assert key.fingerprint != other.fingerprint
-    for foreign in (key.to_bytes(key.encrypt(np.zeros(60, int))), sealer.to_bytes(sealer.encrypt(np.zeros(60, int)))):
+    for foreign in (
+        key.to_bytes(key.encrypt(np.zeros(60, int))),
+        sealer.to_bytes(sealer.encrypt(np.zeros(60, int))),
+    ):
         with pytest.raises(WireError, match="belongs to another run"):
             other_sealer.vector_from_bytes(foreign)

@@ -1,4 +1,5 @@
-"""Sealed values from hostile parties: each is refused in words, none reaches the native library, none crashes it."""
+"""Sealed values from hostile parties: each is refused in words, none reaches the native library,
+none crashes it."""
 
 import hashlib
 from functools import cache
@@ -16,8 +17,10 @@ from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, Frame
 
 BFV = find("bfv")
 SAMPLES = 30
-PRIMES = [prime * 8192 * 2 * 7 for prime in range(3)]  # where the coefficients of each begin, in a token
-SIZE = 8192 * (7 + 1 + 7 + 2)  # two polynomials, each with a whole prime and the highest bytes of another
+# where the coefficients of each begin, in a token
+PRIMES = [prime * 8192 * 2 * 7 for prime in range(3)]
+# two polynomials, each with a whole prime and the highest bytes of another
+SIZE = 8192 * (7 + 1 + 7 + 2)
 
 
 @cache
@@ -78,7 +81,8 @@ def test_headers_with_any_byte_changed_are_refused_even_with_a_fitting_checksum(
     if changed[place] == value:
         return
     changed[place] = value
-    if kind == PRODUCT and place == 8 and 1 <= value <= 3:  # another number of columns is a valid message
+    # another number of columns is a valid message
+    if kind == PRODUCT and place == 8 and 1 <= value <= 3:
         read(kind, signed(bytes(changed)))
         return
     if kind == PUBLIC and 6 <= place < 16:  # not used in public keys
@@ -120,7 +124,10 @@ def test_frames_that_lie_are_refused(change: dict[str, object], message: str) ->
 def test_a_vector_that_is_not_encrypted_is_refused() -> None:
     frame = Frame.from_bytes(honest(VECTOR), VECTOR)
     half = len(frame.content) // 2
-    for content in (bytes(2 * half), b"".join(frame.content[p : p + 8192 * 7] + bytes(8192 * 7) for p in PRIMES)):
+    for content in (
+        bytes(2 * half),
+        b"".join(frame.content[p : p + 8192 * 7] + bytes(8192 * 7) for p in PRIMES),
+    ):
         with pytest.raises(WireError, match="not encrypted"):
             read(VECTOR, Frame(**{**vars(frame), "content": content}).to_bytes())
 
@@ -139,7 +146,9 @@ def test_a_made_up_ciphertext_is_refused_because_of_its_noise() -> None:
         key.open_product(damaged)
 
 
-@pytest.mark.parametrize("answer", [[1, 2], [1.0, 2.0, 3.0], [2**62, 0, 0], "abc", [None] * 3, [[1, 2, 3]]])
+@pytest.mark.parametrize(
+    "answer", [[1, 2], [1.0, 2.0, 3.0], [2**62, 0, 0], "abc", [None] * 3, [[1, 2, 3]]]
+)
 def test_false_answers_of_the_key_holder_are_refused(answer: object) -> None:
     _, sealer = pair()
     with pytest.raises(WireError, match="answer"):

@@ -1,4 +1,5 @@
-"""The noise of ciphertexts, computed with the secret key: what a curious key holder could look at."""
+"""The noise of ciphertexts, computed with the secret key: what a curious key holder could look
+at."""
 
 from dataclasses import replace
 from functools import cache
@@ -27,13 +28,18 @@ def pair() -> tuple[BfvKey, BfvSealer]:
 
 @cache
 def secret() -> np.ndarray:
-    """The ternary secret polynomial: SEAL holds it in NTT form, and transforms it back as part of a ciphertext."""
+    """The ternary secret polynomial: SEAL holds it in NTT form, and transforms it back as part of a
+    ciphertext."""
     key, _ = pair()
     context, fields = key._context, bytes(seal_format._fields(key._secret))
     size = key.parameters.degree * len(context.moduli) * 8
     limbs = np.frombuffer(fields[-size:], "<u8").reshape(len(context.moduli), -1)[: context.primes]
-    transformed = Polynomials(np.array([limbs, limbs])).fields(context.levels[context.primes], ntt=True)
-    item = seal_format.loaded(seal_format.seal.Ciphertext(), context.seal, seal_format._framed(transformed))
+    transformed = Polynomials(np.array([limbs, limbs])).fields(
+        context.levels[context.primes], ntt=True
+    )
+    item = seal_format.loaded(
+        seal_format.seal.Ciphertext(), context.seal, seal_format._framed(transformed)
+    )
     context.evaluator.transform_from_ntt_inplace(item)
     first = seal_format.polynomials(item).limbs[0, 0].astype(object)
     return np.where(first > 1, first - context.moduli[0], first).astype(np.int64)
@@ -48,7 +54,9 @@ def noise(ciphertext: object, primes: int) -> np.ndarray:
         product = limbs[0, number].astype(object)
         for shift in (0, 20, 40):  # in pieces that are exact in floating point
             piece = (limbs[1, number] >> np.uint64(shift)) & np.uint64(2**20 - 1)
-            full = np.rint(signal.fftconvolve(piece.astype(float), secret().astype(float))).astype(np.int64)
+            full = np.rint(signal.fftconvolve(piece.astype(float), secret().astype(float))).astype(
+                np.int64
+            )
             full = np.append(full, 0).reshape(2, -1)
             product = product + (full[0] - full[1]).astype(object) * 2**shift  # x^n = -1
         product %= modulus
@@ -71,8 +79,10 @@ def test_the_noise_of_a_product_is_what_was_estimated_and_flooding_hides_it() ->
     for _ in range(chosen.visits):
         zeros = sealer.rerandomise(zeros)
     product = sealer.product(zeros, sealer.encode(draw.integers(-99, 100, (SAMPLES, COLUMNS))))
-    assert 0.1 < noise(product.ciphertext, 3).std() / chosen.product_noise() < 1.2  # by the key, see _rotation
-    half = 2.0 ** (chosen.flood_bits() - chosen.modulus_bits[2])  # of the flooding, after modulus switching
+    # by the key, see _rotation
+    assert 0.1 < noise(product.ciphertext, 3).std() / chosen.product_noise() < 1.2
+    # of the flooding, after modulus switching
+    half = 2.0 ** (chosen.flood_bits() - chosen.modulus_bits[2])
     nothing = sealer.product(zeros, sealer.encode(np.zeros((SAMPLES, COLUMNS), int)))
     for flooded in (sealer.flood(product), sealer.flood(nothing)):
         seen = noise(flooded.ciphertext, 2) / half
@@ -83,7 +93,11 @@ def test_the_noise_of_a_product_is_what_was_estimated_and_flooding_hides_it() ->
 def test_the_larger_ring_gives_the_same_products() -> None:
     small = choose_parameters(100, [6], 3)
     large = replace(
-        small, degree=16384, plain_modulus=plain_prime(16384, 44), modulus_bits=(54, 54, 53, 53, 56), stride=2
+        small,
+        degree=16384,
+        plain_modulus=plain_prime(16384, 44),
+        modulus_bits=(54, 54, 53, 53, 56),
+        stride=2,
     )
     large = replace(large, samples=8200, most_columns=5)  # over both rows
     key = find("bfv").generate(large)
@@ -91,4 +105,6 @@ def test_the_larger_ring_gives_the_same_products() -> None:
     X, g = draw.integers(-9, 10, (8200, 5)), draw.integers(-999, 1000, 8200)
     masked, mask = sealer.mask(sealer.product(sealer.encrypt(g), sealer.encode(X)))
     sent = sealer.to_bytes(sealer.flood(masked))
-    np.testing.assert_array_equal(sealer.unmask(key.open_product(key.product_from_bytes(sent)), mask), X.T @ g)
+    np.testing.assert_array_equal(
+        sealer.unmask(key.open_product(key.product_from_bytes(sent)), mask), X.T @ g
+    )

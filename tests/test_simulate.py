@@ -1,4 +1,5 @@
-"""The stories of the simulator: the transcripts in docs/ are what it tells, and what they tell is right."""
+"""The stories of the simulator: the transcripts in docs/ are what it tells, and what they tell is
+right."""
 
 import subprocess
 import sys
@@ -20,7 +21,8 @@ FOLDER = Path(__file__).parents[1] / "docs" / "transcripts"
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_transcript_is_what_the_story_tells(name: str) -> None:
-    """If it changed on purpose: ``python -m mtcd.testing.simulator NAME > docs/transcripts/NAME.txt``."""
+    """If it changed on purpose: ``python -m mtcd.testing.simulator NAME >
+    docs/transcripts/NAME.txt``."""
     text = STORIES[name].transcript()
     assert text == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert 15 <= len(text.splitlines()) <= 40
@@ -34,7 +36,9 @@ def test_there_are_ten_and_no_file_without_a_story() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == STORIES.keys()
 
 
-def test_the_command_tells_a_story_lists_all_and_knows_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tells_a_story_lists_all_and_knows_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main([]) == 0
     assert all(name in capsys.readouterr().out for name in [*STORIES][:1])
     assert main(["link-cut"]) == 0
@@ -52,7 +56,9 @@ def test_the_same_seed_is_the_same_storm() -> None:
     for world in worlds:
         for _ in range(400):
             world.step()
-    contents = [{number: journal.content for number, journal in world.journals.items()} for world in worlds]
+    contents = [
+        {number: journal.content for number, journal in world.journals.items()} for world in worlds
+    ]
     assert contents[0] == contents[1]
     assert worlds[0].happened == worlds[1].happened
     assert contents[0] != contents[2]

@@ -1,4 +1,5 @@
-"""Each method beside its plain version, on small fixed problems: quick, where other files draw many."""
+"""Each method beside its plain version, on small fixed problems: quick, where other files draw
+many."""
 
 import itertools
 
@@ -29,7 +30,9 @@ def small(model: mtcd.Glm, network: str) -> Case:
 @pytest.mark.parametrize("model", [RIDGE, LOGISTIC], ids=["ridge", "logistic"])
 def test_conjugate_tours_that_choose_their_steps(model: mtcd.Glm, network: str) -> None:
     case = small(model, network)
-    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(model.problem(case.data)))[0]
+    method = resolve_stepsize(
+        STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(model.problem(case.data))
+    )[0]
     assert isinstance(method, MTCD)
     assert method.adaptive
     check_against_reference(case, method, reference_tours.accelerated_stcd, 1e-3)
@@ -50,7 +53,9 @@ def test_conjugate_gradients_on_a_tree(model: mtcd.Glm) -> None:
     problem = model.problem(case.data)
     parties = mtcd.TreeCG().parties(problem, case.network, case.seed)
     expected = tree_cg(problem, 8)
-    for told, theta in zip(itertools.islice(LocalEngine(parties, Ledger()).run(), 9), expected, strict=True):
+    for told, theta in zip(
+        itertools.islice(LocalEngine(parties, Ledger()).run(), 9), expected, strict=True
+    ):
         for ours, theirs in zip(told.parameters, theta, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
     if model is RIDGE:  # as many iterations as columns

@@ -33,9 +33,13 @@ def check(found: float, truth: float) -> None:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("shape", [(30, 12), (12, 30), (200, 90), (90, 200), (1, 5), (5, 1)])
 def test_against_singular_values(shape: tuple[int, int], sparse: bool) -> None:
-    X = np.random.default_rng(1).standard_normal(shape) * (np.random.default_rng(2).random(shape) < 0.5)
+    X = np.random.default_rng(1).standard_normal(shape) * (
+        np.random.default_rng(2).random(shape) < 0.5
+    )
     blocks = blocks_of(X, min(3, shape[1]), sparse)
-    for found, block in zip(block_smoothness(blocks, Logistic(), 0.3), np.array_split(X, len(blocks), 1), strict=True):
+    for found, block in zip(
+        block_smoothness(blocks, Logistic(), 0.3), np.array_split(X, len(blocks), 1), strict=True
+    ):
         check(found, 0.25 * sigma(block) + 0.3)
     check(overall_smoothness(blocks, Logistic(), 0.3), 0.25 * sigma(X) + 0.3)
     assert sample_norm(blocks) == pytest.approx((X**2).sum(axis=1).max())
@@ -43,7 +47,9 @@ def test_against_singular_values(shape: tuple[int, int], sparse: bool) -> None:
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("shape", [(150, 90), (90, 150)])
-def test_lanczos_on_large_sides(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], sparse: bool) -> None:
+def test_lanczos_on_large_sides(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], sparse: bool
+) -> None:
     monkeypatch.setattr(smoothness, "_DENSE_BLOCK", 10)
     monkeypatch.setattr(smoothness, "_DENSE_SPARSE", 10)
     X = np.random.default_rng(3).standard_normal(shape)
@@ -82,7 +88,9 @@ def test_many_small_clients_are_quick() -> None:
     check(overall, float(np.linalg.eigvalsh(X @ X.T)[-1]))
 
 
-def test_a_sparse_block_of_many_columns_does_without_all_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sparse_block_of_many_columns_does_without_all_eigenvalues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X = sp.csr_array(sp.random(1500, 1000, 0.01, random_state=1))
     truth = float(np.linalg.eigvalsh((X.T @ X).toarray())[-1])
 
@@ -95,7 +103,8 @@ def test_a_sparse_block_of_many_columns_does_without_all_eigenvalues(monkeypatch
 
 
 def hidden_top(size: int) -> tuple[Any, Any, float]:
-    """A Gram matrix, and its product with vectors as Lanczos would see it from a start without the top eigenvector."""
+    """A Gram matrix, and its product with vectors as Lanczos would see it from a start without the
+    top eigenvector."""
     Q = np.linalg.qr(np.random.default_rng(6).standard_normal((size, size)))[0]
     values = np.linspace(0.0, 1.0, size)
     seen = (Q * values) @ Q.T

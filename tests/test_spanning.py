@@ -27,20 +27,33 @@ def test_it_spans_the_network_with_the_least_depth_there_is(network: Network) ->
     assert tree.depth == nx.radius(network.graph) == nx.eccentricity(graph, tree.root)
     depths = nx.single_source_shortest_path_length(graph, tree.root)
     assert all(depths[k] == d for d, level in enumerate(tree.levels) for k in level)
-    assert sorted((child, k) for k, below in enumerate(tree.children) for child in below) == sorted(links)
+    assert sorted((child, k) for k, below in enumerate(tree.children) for child in below) == sorted(
+        links
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "clients", "depth"),
-    [("path", 81, 40), ("path", 80, 40), ("star", 500, 1), ("complete", 200, 1), ("grid", 900, 30), ("cycle", 101, 50)],
+    [
+        ("path", 81, 40),
+        ("path", 80, 40),
+        ("star", 500, 1),
+        ("complete", 200, 1),
+        ("grid", 900, 30),
+        ("cycle", 101, 50),
+    ],
 )
 def test_the_depth_on_networks_of_known_kinds(kind: str, clients: int, depth: int) -> None:
     assert spanning_tree(make_network(kind, names(clients))).depth == depth
 
 
-def test_the_search_for_a_centre_is_short_on_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_a_centre_is_short_on_large_networks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     searches, search = [], spanning.breadth_first
-    monkeypatch.setattr(spanning, "breadth_first", lambda *given: searches.append(0) or search(*given))
+    monkeypatch.setattr(
+        spanning, "breadth_first", lambda *given: searches.append(0) or search(*given)
+    )
     spanning_tree(make_network("cycle", names(2000)))
     assert len(searches) <= SEARCHES + 4
 
@@ -54,7 +67,9 @@ def test_two_networks_with_the_same_links_have_the_same_tree() -> None:
     ("kind", "clients", "root"),
     [("path", 8, 4), ("cycle", 6, 4), ("cycle", 9, 2), ("grid", 12, 6), ("complete", 5, 1)],
 )
-def test_of_several_centres_every_version_chooses_the_same(kind: str, clients: int, root: int) -> None:
+def test_of_several_centres_every_version_chooses_the_same(
+    kind: str, clients: int, root: int
+) -> None:
     assert spanning_tree(make_network(kind, names(clients))).root == root
     drawn = make_network("random-geometric", names(25), radius=0.4, seed=1)
     assert spanning_tree(drawn).root == 15
@@ -64,8 +79,11 @@ def test_of_several_centres_every_version_chooses_the_same(kind: str, clients: i
 def test_the_centre_of_a_tree_or_a_complete_network_takes_few_searches(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three to find the middle of a long path, four at most to see that none is better, and one for the tree."""
+    """Three to find the middle of a long path, four at most to see that none is better, and one for
+    the tree."""
     searches, search = [], spanning.breadth_first
-    monkeypatch.setattr(spanning, "breadth_first", lambda *given: searches.append(0) or search(*given))
+    monkeypatch.setattr(
+        spanning, "breadth_first", lambda *given: searches.append(0) or search(*given)
+    )
     spanning_tree(make_network(kind, names(30)))
     assert 5 <= len(searches) <= 8

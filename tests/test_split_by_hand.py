@@ -24,7 +24,11 @@ def test_each_token_trains_its_own_copy_and_the_sync_averages_them() -> None:
     parties, others = parties_of(MTCD(3, 4, 2, 0.1)), parties_of(MTCD(3, 4, 2, 0.1))
     client, alone = parties.clients[1], others.clients[1]
     assert [one.t for one in parties.clients] == [0, 0, 0]
-    net, start, tokens = client.network, client.network.theta.copy(), [token_for(parties, index) for index in range(2)]
+    net, start, tokens = (
+        client.network,
+        client.network.theta.copy(),
+        [token_for(parties, index) for index in range(2)],
+    )
     copies = []
     for index in (0, 1, 0):
         client.visit(tokens[index])
@@ -34,7 +38,8 @@ def test_each_token_trains_its_own_copy_and_the_sync_averages_them() -> None:
         alone.visit(token)
     np.testing.assert_allclose(copies[2], alone.network.theta)
     np.testing.assert_allclose(tokens[0].aggregate, token.aggregate)
-    np.testing.assert_allclose(copies[0], copies[1])  # both started from theta_k, with the same aggregate
+    # both started from theta_k, with the same aggregate
+    np.testing.assert_allclose(copies[0], copies[1])
     assert parties.stage.lanes == [0, 1, 0]
     assert not np.allclose(copies[0], start)
     assert client.t == 0
@@ -77,7 +82,8 @@ def test_copies_of_the_last_iteration_are_combined_before_the_next_visit() -> No
     client.network.theta = np.array([3.0])
     client.train(token_for(parties, 1, t=1))
     assert client.t == 1
-    np.testing.assert_allclose(client.start["theta"], 1.0 + (3.0 - 1.0) / 2)  # of two tokens one was here
+    # of two tokens one was here
+    np.testing.assert_allclose(client.start["theta"], 1.0 + (3.0 - 1.0) / 2)
 
 
 @pytest.mark.parametrize(
@@ -90,11 +96,15 @@ def test_copies_of_the_last_iteration_are_combined_before_the_next_visit() -> No
     ],
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
 )
-def test_what_a_visit_asks_of_the_network(method: Any, hop: int | None, statistics: bool, visited: set[int]) -> None:
+def test_what_a_visit_asks_of_the_network(
+    method: Any, hop: int | None, statistics: bool, visited: set[int]
+) -> None:
     parties = parties_of(method)
     client, token = parties.clients[1], token_for(parties, 0, hop=3)
     client.visit(token)
-    assert client.network.visits == [Visit(0, hop, 2, 0.1, fuses=False, updates_statistics=statistics)]
+    assert client.network.visits == [
+        Visit(0, hop, 2, 0.1, fuses=False, updates_statistics=statistics)
+    ]
     assert token.tally.visited == visited
 
 
@@ -104,14 +114,18 @@ def test_an_upload_is_the_representation_of_the_combined_copies_without_a_penalt
     client.load_copy(1)
     client.network.theta = np.array([5.0])
     (message,) = client.receive(Message(SERVER, 2, Share(1)))
-    np.testing.assert_allclose(message.payload.representation, 4.0 * client.network.rows(client.network.x, 1))
+    np.testing.assert_allclose(
+        message.payload.representation, 4.0 * client.network.rows(client.network.x, 1)
+    )
     assert (message.to, message.floats, message.payload.penalty) == (SERVER, 2, 0.0)
     assert client.t == 1
     assert parties.stage.lanes == [2]
 
 
 @pytest.mark.parametrize(("method", "hops"), [(MTCD(2, 1, 1, 0.1, batch=2), 1), (SVFL(1, 0.1), 0)])
-def test_the_last_visit_is_charged_a_hop_unless_every_round_goes_through_the_server(method: Any, hops: int) -> None:
+def test_the_last_visit_is_charged_a_hop_unless_every_round_goes_through_the_server(
+    method: Any, hops: int
+) -> None:
     parties = parties_of(method)
     (message,) = parties.clients[1].receive(Message(SERVER, 1, token_for(parties, 1)))
     assert (message.to, message.floats) == (SERVER, 0)
@@ -134,14 +148,22 @@ def message_floats(method: Any) -> int:
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
-def test_the_first_pass_collects_all_representations_and_ends_where_training_starts(clients: int) -> None:
+def test_the_first_pass_collects_all_representations_and_ends_where_training_starts(
+    clients: int,
+) -> None:
     for seed in range(8):
         parties = parties_of(STCD(1, 0.1), clients=clients, seed=seed)
         plan = parties.clients[0].plan
         token = parties.token
         way = plan.first_pass
         assert way[-1] == plan.roaming.first(0, 0)
-        assert (token.index, token.t, token.hop, token.heading, token.penalty) == (0, 0, 1 - len(way), way[0], 0.0)
+        assert (token.index, token.t, token.hop, token.heading, token.penalty) == (
+            0,
+            0,
+            1 - len(way),
+            way[0],
+            0.0,
+        )
         waiting = deque(parties.parties().opening)
         went = []
         while token.hop < 0:
@@ -173,7 +195,12 @@ def test_without_a_first_pass_the_token_starts_empty_where_training_starts() -> 
         starts.add(first)
         assert (token.hop, token.heading) == (0, first)
         progress, arriving = parties.parties().opening
-        assert (progress.sender, progress.to, arriving.sender, arriving.to) == (first, MONITOR, first, first)
+        assert (progress.sender, progress.to, arriving.sender, arriving.to) == (
+            first,
+            MONITOR,
+            first,
+            first,
+        )
         assert (progress.floats, arriving.floats, arriving.hop_floats) == (0, 0, 0)
         parties.clients[first].receive(arriving)
         assert not parties.stage.clients[first].joined
@@ -183,13 +210,20 @@ def test_without_a_first_pass_the_token_starts_empty_where_training_starts() -> 
 def test_a_lone_token_reports_its_loss_and_the_one_at_the_start() -> None:
     """At the start its first client has not yet added its own representation."""
     parties = parties_of(STCD(1, 0.1, fusion_client="c1"))
-    first, fresh = parties.clients[0].plan.first_pass[-1], SmallStage(3, Batches(SAMPLES, None, 0), sums=True)
+    first, fresh = (
+        parties.clients[0].plan.first_pass[-1],
+        SmallStage(3, Batches(SAMPLES, None, 0), sums=True),
+    )
     H = fresh.aggregate([net.represent(0) for k, net in enumerate(fresh.clients) if k != first])
     start = fresh.fusion.loss(H, fresh.fusion.values(), 0)
     told = run(parties, 4)
     assert [progress for progress, _ in told] == [(hop, 0, None, 0.0) for hop in range(4)]
     assert [loss.start for _, loss in told if loss] == pytest.approx([start] * 4)
     nets = parties.stage.clients
-    latest = fresh.fusion.loss(fresh.aggregate([net.represent(0) for net in nets]), parties.token.theta_0, 0)
-    assert [told[0][1], told[3][1]] == [EpochLoss(start, pytest.approx(loss)) for loss in (start, latest)]
+    latest = fresh.fusion.loss(
+        fresh.aggregate([net.represent(0) for net in nets]), parties.token.theta_0, 0
+    )
+    assert [told[0][1], told[3][1]] == [
+        EpochLoss(start, pytest.approx(loss)) for loss in (start, latest)
+    ]
     assert all(visit.fuses == (k == 1) for k, net in enumerate(nets) for visit in net.visits)

@@ -71,7 +71,11 @@ def check_resumed(one: SplitCase, method: Any, folder: Path, moments: int, most:
     assert resumed.ledger == whole.ledger
     assert rows_but_seconds(resumed) == rows_but_seconds(whole)
     assert_same_trace(resumed.trace, whole.trace)
-    assert (resumed.status, resumed.message, resumed.notes) == (whole.status, whole.message, whole.notes)
+    assert (resumed.status, resumed.message, resumed.notes) == (
+        whole.status,
+        whole.message,
+        whole.notes,
+    )
     assert resumed.final.seconds >= resumed.history.rows[moments - 1].seconds > 0 or moments == 1
 
 
@@ -99,8 +103,11 @@ def test_at_whatever_moment_it_was_cut(kind: str, moments: int, tmp_path: Path) 
     check_resumed(case("cycle", count=10, test=4), METHODS[kind], tmp_path, moments)
 
 
-def test_a_training_cut_in_its_first_pass_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is trained yet, so there is no checkpoint: what is left in the folder is not in the way."""
+def test_a_training_cut_in_its_first_pass_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is trained yet, so there is no checkpoint: what is left in the folder is not in the
+    way."""
     one, method, joined = case(), METHODS["stcd"], NetClient.join
     met: list[int] = []
 
@@ -128,7 +135,9 @@ def test_the_first_pass_must_be_the_same_when_a_training_goes_on(tmp_path: Path)
 
 
 @pytest.mark.parametrize("limit", range(25, 31))
-def test_the_limit_of_a_training_with_the_full_batch_holds_after_a_break(limit: int, tmp_path: Path) -> None:
+def test_the_limit_of_a_training_with_the_full_batch_holds_after_a_break(
+    limit: int, tmp_path: Path
+) -> None:
     """It is measured seldom, but never later than asked for."""
     one, method = case(), STCD(1, 0.05)
     stop = mtcd.Stop(iterations=limit)
@@ -158,7 +167,9 @@ def test_it_can_go_on_for_longer_than_first_asked_for(tmp_path: Path) -> None:
     assert same_weights(weights_of(longer), weights_of(one.train(method, mtcd.Stop(epochs=5))))
 
 
-def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_whole_or_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, method = case(count=10), METHODS["clusters"]
     one.train(method, mtcd.Stop(epochs=2), checkpoint=tmp_path)
     before = (tmp_path / CHECKPOINT).read_bytes()
@@ -197,7 +208,10 @@ METHOD = MTCD(2, 3, 2, 0.05, batch=5, clusters=[["c0", "c1"], ["c2", "c3"]])
         lambda one: (other(one, optimiser=torch.optim.Adam), METHOD),
         lambda one: (other(one, optimiser=MOMENTUM), METHOD),
         lambda one: (other(one, representations=case(made=normed).model.representations), METHOD),
-        lambda one: (other(one, representations=case(widths=[1] * 4).model.representations), METHOD),
+        lambda one: (
+            other(one, representations=case(widths=[1] * 4).model.representations),
+            METHOD,
+        ),
         lambda one: (replace(one, data=case(count=15).data), METHOD),
     ],
 )
@@ -219,7 +233,14 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     one.train(METHOD, mtcd.Stop(epochs=1), checkpoint=tmp_path)
     path = tmp_path / CHECKPOINT
     content = path.read_bytes()
-    for damaged in (b"", content[:7], content[:200], content[:-1], b"x" * 100, b"\xff" * 8 + content[8:]):
+    for damaged in (
+        b"",
+        content[:7],
+        content[:200],
+        content[:-1],
+        b"x" * 100,
+        b"\xff" * 8 + content[8:],
+    ):
         path.write_bytes(damaged)
         with pytest.raises(MtcdError, match="cannot be read"):
             resume(checkpoint=tmp_path)

@@ -1,4 +1,5 @@
-"""Split networks from the command line: configs, somebody's own modules, run folders, and bad input."""
+"""Split networks from the command line: configs, somebody's own modules, run folders, and bad
+input."""
 
 import json
 import os
@@ -57,9 +58,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with a table, a config for it and a module of somebody's own."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 5))
-    kinds = np.array(["cat", "dog", "owl"])[np.argsort(np.argsort(np.sin(2 * X.sum(axis=1)))) * 3 // 40]
+    kinds = np.array(["cat", "dog", "owl"])[
+        np.argsort(np.argsort(np.sin(2 * X.sum(axis=1)))) * 3 // 40
+    ]
     columns = {f"f{j}": X[:, j] for j in range(5)}
-    pl.DataFrame({"pid": np.arange(40), "kind": kinds, **columns}).write_csv(tmp_path / "people.csv")
+    pl.DataFrame({"pid": np.arange(40), "kind": kinds, **columns}).write_csv(
+        tmp_path / "people.csv"
+    )
     (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "mynets.py").write_text(NETS)
     monkeypatch.chdir(tmp_path)
@@ -97,23 +102,41 @@ def test_train_leaves_a_whole_run(folder: Path, capsys: pytest.CaptureFixture[st
 def test_the_config_left_behind_repeats_the_run_wherever_it_is_started(
     folder: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
-    changes = ["--set", "model.client=mynets:make_client", "--set", "model.fusion=mynets:make_fusion"] if own else []
+    changes = (
+        ["--set", "model.client=mynets:make_client", "--set", "model.fusion=mynets:make_fusion"]
+        if own
+        else []
+    )
     changes += ["--set", "model.client_settings={hidden: 4}"] if own else []
     away = folder / "elsewhere"
     away.mkdir()
     monkeypatch.chdir(away)
-    for arguments in (["../config.yaml", *changes, "--out", "../first"], ["../first/config.yaml", "--out", "again"]):
+    for arguments in (
+        ["../config.yaml", *changes, "--out", "../first"],
+        ["../first/config.yaml", "--out", "again"],
+    ):
         sys.modules.pop("mynets", None)
         assert run("train", *arguments, "--quiet") == 0
-    first, again = (load_file(place / "model.safetensors") for place in (folder / "first", away / "again"))
+    first, again = (
+        load_file(place / "model.safetensors") for place in (folder / "first", away / "again")
+    )
     assert same_weights(first, again)
-    assert (folder / "first" / "ledger.json").read_text() == (away / "again" / "ledger.json").read_text()
+    assert (folder / "first" / "ledger.json").read_text() == (
+        away / "again" / "ledger.json"
+    ).read_text()
     if own:
         assert first["client/left/0.weight"].shape == (4, 2)
 
 
 def test_somebodys_own_networks_start_from_the_seed(folder: Path) -> None:
-    own = ["--set", "model.client=mynets:make_client", "--set", "model.client_settings={}", "--set", "stop.epochs=1"]
+    own = [
+        "--set",
+        "model.client=mynets:make_client",
+        "--set",
+        "model.client_settings={}",
+        "--set",
+        "stop.epochs=1",
+    ]
     for seed, out in (("1", "a"), ("1", "b"), ("2", "c")):
         torch.manual_seed(ord(out))
         assert run("train", "config.yaml", *own, "--seed", seed, "--out", out, "--quiet") == 0
@@ -130,7 +153,9 @@ def test_lazy_layers_start_from_the_seed_too(folder: Path) -> None:
     assert same_weights(*(load_file(folder / out / "model.safetensors") for out in ("a", "b")))
 
 
-def test_networks_scale_by_the_training_samples_and_so_do_runs_that_are_read_back(folder: Path) -> None:
+def test_networks_scale_by_the_training_samples_and_so_do_runs_that_are_read_back(
+    folder: Path,
+) -> None:
     changes = ["data.standardise=true"]
     setup = build(read_config(folder / "config.yaml", changes))
     assert run("train", "config.yaml", "--out", "here", "--quiet", "--set", *changes) == 0
@@ -148,11 +173,14 @@ def test_a_training_that_began_over_a_finished_one_is_not_written_over(folder: P
     assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
     assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
     kept = folder / "here" / "checkpoint.safetensors"
-    os.utime(kept, (kept.stat().st_atime + 100, kept.stat().st_mtime + 100))  # as if another had begun, and died
+    # as if another had begun, and died
+    os.utime(kept, (kept.stat().st_atime + 100, kept.stat().st_mtime + 100))
     assert run("train", "config.yaml", "--out", "here", "--quiet") == 2
 
 
-def test_an_interrupted_run_is_not_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_is_not_written_over(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
     told = json.loads((folder / "here" / "run.json").read_text())
     (folder / "here" / "run.json").write_text(json.dumps({**told, "status": "interrupted"}))
@@ -186,12 +214,15 @@ def test_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
-@pytest.mark.parametrize("method", ["{kind: svfl, stepsize: 0.1, batch: 8}", "{kind: stcd, stepsize: 0.1}"])
+@pytest.mark.parametrize(
+    "method", ["{kind: svfl, stepsize: 0.1, batch: 8}", "{kind: stcd, stepsize: 0.1}"]
+)
 def test_synthetic_data_and_other_methods(folder: Path, aggregation: str, method: str) -> None:
     (folder / "made.yaml").write_text(
         "data: {synthetic: multinomial, samples: 32, features: 6, clients: 3, test_samples: 8}\n"
         f"model: {{kind: split, client: mlp, fusion: mlp, aggregation: {aggregation}}}\n"
-        f"method: {method}\nnetwork: {{kind: path}}\nstop: {{iterations: 8}}\ncompute: {{device: cpu}}\n"
+        f"method: {method}\nnetwork: {{kind: path}}\nstop: {{iterations: 8}}\ncompute: {{device: "
+        f"cpu}}\n"
     )
     assert run("train", "made.yaml", "--out", "here", "--quiet") == 0
     said = json.loads((folder / "here" / "run.json").read_text())

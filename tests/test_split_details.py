@@ -1,4 +1,5 @@
-"""Single decisions of split networks: losses, labels, names of modules and optimisers, and what files may hold."""
+"""Single decisions of split networks: losses, labels, names of modules and optimisers, and what
+files may hold."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,14 @@ from mtcd.methods.mtcd.mtcd import STCD  # noqa: E402
 from mtcd.models.splitnet.checkpoint import Checkpoint  # noqa: E402
 from mtcd.models.splitnet.feed import Stored  # noqa: E402
 from mtcd.models.splitnet.labels import check_outputs, decide, encode, find_loss, squared  # noqa: E402
-from mtcd.models.splitnet.makers import client_maker, fusion_maker, importing, make, make_client, make_fusion  # noqa: E402
+from mtcd.models.splitnet.makers import (  # noqa: E402
+    client_maker,
+    fusion_maker,
+    importing,
+    make,
+    make_client,
+    make_fusion,
+)
 from mtcd.models.splitnet.nets import (  # noqa: E402
     linear,
     mlp,
@@ -32,7 +40,13 @@ from mtcd.training.compute import Compute  # noqa: E402
 
 @pytest.mark.parametrize(
     ("kind", "meant"),
-    [("adam", "'Adam'"), ("sgd", "'SGD'"), ("Adan", "'Adam'"), ("Optimizer", ""), ("lr_scheduler", "")],
+    [
+        ("adam", "'Adam'"),
+        ("sgd", "'SGD'"),
+        ("Adan", "'Adam'"),
+        ("Optimizer", ""),
+        ("lr_scheduler", ""),
+    ],
 )
 def test_an_optimiser_by_a_wrong_name(kind: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"torch.optim has no '{kind}'; .*{meant}"):
@@ -54,8 +68,12 @@ def test_outputs_as_probabilities_of_classes() -> None:
     two, three = np.array([0.3, -2.0]), np.array([[0.0, 1.0, -1.0], [5.0, 5.0, 2.0]])
     sigmoid = 1 / (1 + np.exp(-two))
     for one_output in (two, two[:, None]):
-        np.testing.assert_allclose(class_probabilities(one_output), np.column_stack([1 - sigmoid, sigmoid]))
-    np.testing.assert_allclose(class_probabilities(three), np.exp(three) / np.exp(three).sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(
+            class_probabilities(one_output), np.column_stack([1 - sigmoid, sigmoid])
+        )
+    np.testing.assert_allclose(
+        class_probabilities(three), np.exp(three) / np.exp(three).sum(axis=1, keepdims=True)
+    )
     np.testing.assert_allclose(class_probabilities(three[:, :2]).sum(axis=1), 1.0)
 
 
@@ -105,7 +123,9 @@ def test_theta_0_is_updated_at_one_client_or_at_each() -> None:
         (functional.mse_loss, np.array([0.0, 1.0]), (functional.mse_loss, False)),
     ],
 )
-def test_whole_numbers_are_classes_unless_there_are_many(loss: Any, labels: Any, expected: Any) -> None:
+def test_whole_numbers_are_classes_unless_there_are_many(
+    loss: Any, labels: Any, expected: Any
+) -> None:
     assert find_loss(loss, labels) == expected
 
 
@@ -136,7 +156,9 @@ def test_outputs_with_known_labels() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (2,), (2, 3, 1), (2, 1)])
-def test_outputs_of_other_shapes_than_one_row_for_each_sample_are_refused(shape: tuple[int, ...]) -> None:
+def test_outputs_of_other_shapes_than_one_row_for_each_sample_are_refused(
+    shape: tuple[int, ...],
+) -> None:
     with pytest.raises(ConfigError, match="fusion module"):
         check_outputs(torch.zeros(shape), 2, ("a", "b", "c"), functional.cross_entropy)
     check_outputs(torch.zeros(2, 3), 2, ("a", "b", "c"), functional.cross_entropy)
@@ -159,11 +181,15 @@ def test_a_maker_gets_the_facts_it_names_and_the_settings() -> None:
     facts = {"width": 2, "clients": 4, "client": "ann"}
     made = make(taking, "model.client", facts, {"depth": 2}, 0)
     assert (made.in_features, made.out_features) == (2, 234)
-    with pytest.raises(ConfigError, match="model.client: there is no setting 'hiden'; did you mean 'hidden'"):
+    with pytest.raises(
+        ConfigError, match="model.client: there is no setting 'hiden'; did you mean 'hidden'"
+    ):
         make(taking, "model.client", facts, {"hiden": 4, "dept": 2}, 0)
     with pytest.raises(ConfigError, match="no setting 'clint'; known: hidden, depth"):
         make(taking, "model.client", facts, {"clint": 4}, 0)
-    every = make(lambda **given: nn.Linear(1, len(given)), "model.client", facts, {"any": 1, "other": 2}, 0)
+    every = make(
+        lambda **given: nn.Linear(1, len(given)), "model.client", facts, {"any": 1, "other": 2}, 0
+    )
     assert every.out_features == 2
     for broken, says in (
         (lambda: 1 / 0, r"cannot be made \(ZeroDivisionError: division by zero\)"),
@@ -180,7 +206,10 @@ def test_modules_are_drawn_by_seed_and_client_alone() -> None:
         return nn.Linear(3, 2)
 
     before = torch.get_rng_state()
-    made = [make_client(drawn, ["a", "b"], k, (3,), {}, seed).weight for k, seed in ((0, 5), (0, 5), (1, 5), (0, 6))]
+    made = [
+        make_client(drawn, ["a", "b"], k, (3,), {}, seed).weight
+        for k, seed in ((0, 5), (0, 5), (1, 5), (0, 6))
+    ]
     heads = [make_fusion(linear, 4, 3, {}, seed)[0].weight for seed in (5, 5, 6)]
     assert torch.equal(before, torch.get_rng_state())
     assert [torch.equal(made[0], other) for other in made] == [True, True, False, False]
@@ -195,13 +224,17 @@ def test_makers_are_built_in_or_loaded() -> None:
     assert client_maker("mlp", load) is mlp
     assert fusion_maker("linear", load) is linear
     assert client_maker("nets:own", load) is taking
-    with pytest.raises(ConfigError, match="model.fusion: no network is called 'linea'; did you mean 'linear'"):
+    with pytest.raises(
+        ConfigError, match="model.fusion: no network is called 'linea'; did you mean 'linear'"
+    ):
         fusion_maker("linea", load)
     with pytest.raises(ConfigError, match="model.client: 'nets:word' is no function"):
         client_maker("nets:word", load)
 
 
-def test_own_makers_are_found_in_the_folder_given_or_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_makers_are_found_in_the_folder_given_or_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for folder, word in (("given", "one"), ("here", "two")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"nets_{word}.py").write_text(f"made = {word!r}")
@@ -213,7 +246,9 @@ def test_own_makers_are_found_in_the_folder_given_or_here(tmp_path: Path, monkey
 
 
 def test_a_client_without_a_module_and_a_module_without_a_client_are_told_by_the_first() -> None:
-    data = mtcd.VerticalDataset({name: np.ones((3, 1)) for name in ("ann", "bob", "carla")}, np.array([0, 1, 0]))
+    data = mtcd.VerticalDataset(
+        {name: np.ones((3, 1)) for name in ("ann", "bob", "carla")}, np.array([0, 1, 0])
+    )
     nets = {name: nn.Linear(1, 2) for name in ("ann", "bob", "carla", "anne", "zoe")}
     with pytest.raises(ConfigError, match="no representation for client 'bob'"):
         mtcd.SplitModel({"ann": nets["ann"]}, nn.Linear(2, 2)).problem(data, Compute("cpu"), 0)
@@ -221,7 +256,9 @@ def test_a_client_without_a_module_and_a_module_without_a_client_are_told_by_the
     with pytest.raises(ConfigError, match="representation for 'anne', .*did you mean 'ann'"):
         model.problem(data, Compute("cpu"), 0)
     assert repr(model) == "SplitModel(5 client(s): Linear -> concat -> Linear)"
-    mixed = mtcd.SplitModel({"a": nn.Linear(1, 2), "b": nn.Sequential(nn.Linear(1, 2))}, nn.Identity(), "sum")
+    mixed = mtcd.SplitModel(
+        {"a": nn.Linear(1, 2), "b": nn.Sequential(nn.Linear(1, 2))}, nn.Identity(), "sum"
+    )
     assert mixed.describe() == "Linear, Sequential -> sum -> Identity"
     with pytest.raises(ConfigError, match="'a' has no parameters to train"):
         mtcd.SplitModel({"a": nn.Linear(1, 2).requires_grad_(False)}, nn.Identity())
@@ -251,7 +288,10 @@ def test_the_margins_of_a_small_network_and_their_derivative(outputs: int) -> No
     margins, back = net.pullback(theta, X)
     np.testing.assert_allclose(margins, by_hand.reshape(shape))
     steps = 1e-6 * np.eye(net.size)
-    numeric = [((net.outputs(theta + d, X) - net.outputs(theta - d, X)) * slope).sum() / 2e-6 for d in steps]
+    numeric = [
+        ((net.outputs(theta + d, X) - net.outputs(theta - d, X)) * slope).sum() / 2e-6
+        for d in steps
+    ]
     np.testing.assert_allclose(back(slope), numeric, atol=1e-6)
 
 
@@ -272,7 +312,13 @@ def test_a_representation_is_a_row_of_floats_for_each_sample() -> None:
     fitting = Given(torch.ones(2, 5))
     assert representation_width("ann", fitting, source) == 5
     assert fitting.training
-    for wrong in (torch.ones(2), torch.ones(2, 5, 1), torch.ones(3, 5), torch.ones(2, 5, dtype=torch.int64), "no"):
+    for wrong in (
+        torch.ones(2),
+        torch.ones(2, 5, 1),
+        torch.ones(3, 5),
+        torch.ones(2, 5, dtype=torch.int64),
+        "no",
+    ):
         with pytest.raises(ConfigError, match="'ann' must give"):
             representation_width("ann", Given(wrong), source)
     with pytest.raises(ConfigError, match=r"'ann' cannot take its features of shape \(2, 3\)"):

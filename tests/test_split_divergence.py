@@ -1,4 +1,5 @@
-"""What shows on the way that a split network diverges: the loss that one who has (H, theta_0) and the labels sees."""
+"""What shows on the way that a split network diverges: the loss that one who has (H, theta_0) and
+the labels sees."""
 
 import math
 from pathlib import Path
@@ -28,7 +29,9 @@ def remembering(inputs: int, outputs: int) -> nn.Module:
 
 @pytest.mark.parametrize("head", [nn.Linear, normed, dropping, remembering])
 @pytest.mark.parametrize("method", [SVFL(2, 0.05), SVFL(2, 0.05, batch=5)], ids=["full", "batches"])
-def test_to_look_at_the_loss_changes_nothing(head: Any, method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_look_at_the_loss_changes_nothing(
+    head: Any, method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = case(head=head).train(method, mtcd.Stop(epochs=4))
     monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda seen: False)
     monkeypatch.setattr("mtcd.models.splitnet.parties.SplitServer._first_loss", lambda self: 1.0)
@@ -38,12 +41,17 @@ def test_to_look_at_the_loss_changes_nothing(head: Any, method: Any, monkeypatch
     assert rows_but_seconds(looked) == rows_but_seconds(ignored)
 
 
-@pytest.mark.parametrize("method", [SVFL(1, 0.05), MTCD(2, 3, 1, 0.05, combine="cluster"), STCD(1, 0.05)])
-def test_with_the_full_batch_it_is_the_objective(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "method", [SVFL(1, 0.05), MTCD(2, 3, 1, 0.05, combine="cluster"), STCD(1, 0.05)]
+)
+def test_with_the_full_batch_it_is_the_objective(
+    method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Any] = []
     monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda one: bool(seen.append(one)))
     run = case().train(method, mtcd.Stop(iterations=12))
-    objectives = [row.objective for row in run.history.rows[:-1]]  # the last look is for the objective at the end
+    # the last look is for the objective at the end
+    objectives = [row.objective for row in run.history.rows[:-1]]
     np.testing.assert_allclose([one.loss for one in seen], objectives, rtol=1e-5)
     np.testing.assert_allclose([one.start for one in seen], objectives[0], rtol=1e-5)
 
@@ -51,12 +59,19 @@ def test_with_the_full_batch_it_is_the_objective(method: Any, monkeypatch: pytes
 def test_with_batches_it_is_their_mean_over_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr("mtcd.training.observer.looks_hopeless", lambda one: bool(seen.append(one)))
-    still = 1e-12  # the networks stay as they are, so an epoch has the objective, but for the first batch of the next
+    # the networks stay as they are, so an epoch has the objective, but for the first batch of the
+    # next
+    still = 1e-12
     run = case(count=12).train(SVFL(1, still, batch=2), mtcd.Stop(epochs=3))
     batches = case(count=12).problem()
-    order = [mtcd.core.seeding.shuffled(0, "batch", (epoch,), 12).reshape(6, 2) for epoch in range(3)]
+    order = [
+        mtcd.core.seeding.shuffled(0, "batch", (epoch,), 12).reshape(6, 2) for epoch in range(3)
+    ]
     outputs = torch.cat([out for _, out in batches._outputs(batches.sources, 12)])
-    losses = [[float(batches.around.loss(outputs[rows], batches.labels[rows])) for rows in one] for one in order]
+    losses = [
+        [float(batches.around.loss(outputs[rows], batches.labels[rows])) for rows in one]
+        for one in order
+    ]
     expected = [losses[0][0], *(np.mean([*losses[e - 1][1:], losses[e][0]]) for e in (1, 2))]
     np.testing.assert_allclose([one.loss for one in seen], expected, rtol=1e-5)
     assert run.status == "epochs"
@@ -71,7 +86,13 @@ def test_a_first_batch_that_is_fit_by_chance_is_not_the_measure_of_all_others() 
         nn.init.zeros_(one.weight)
     fits = mtcd.SplitModel(nets, nn.Identity(), "sum", loss="squared")
     made = mtcd.VerticalDataset(dict(data.features), labels)
-    run = mtcd.train(made, fits, mtcd.make_network("path", data.clients), SVFL(1, 1e-3, batch=1), mtcd.Stop(epochs=5))
+    run = mtcd.train(
+        made,
+        fits,
+        mtcd.make_network("path", data.clients),
+        SVFL(1, 1e-3, batch=1),
+        mtcd.Stop(epochs=5),
+    )
     assert run.status == "epochs"
     assert run.objective < run.history.rows[0].objective
 
@@ -79,7 +100,9 @@ def test_a_first_batch_that_is_fit_by_chance_is_not_the_measure_of_all_others() 
 @pytest.mark.parametrize(
     "method", [STCD(2, 20.0), SVFL(1, 10.0), SVFL(1, 3.0, batch=4)], ids=["stcd", "svfl", "batches"]
 )
-def test_a_training_that_goes_on_from_a_checkpoint_measures_by_the_same_start(method: Any, tmp_path: Path) -> None:
+def test_a_training_that_goes_on_from_a_checkpoint_measures_by_the_same_start(
+    method: Any, tmp_path: Path
+) -> None:
     one = case(aggregation="sum")
     whole = one.train(method, mtcd.Stop(iterations=60))
     last = whole.final.iteration

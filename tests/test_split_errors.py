@@ -1,4 +1,5 @@
-"""What cannot work with split networks is refused in words that name the culprit and say what to do."""
+"""What cannot work with split networks is refused in words that name the culprit and say what to
+do."""
 
 import subprocess
 import sys
@@ -31,9 +32,18 @@ def reps(**instead: Any) -> dict[str, Any]:
     return {"c0": nn.Linear(2, 3), "c1": nn.Linear(3, 3), "c2": nn.Linear(2, 3), **instead}
 
 
-def train(model: Any = None, method: Method = METHOD, stop: Any = None, data: Any = DATA, **others: Any) -> mtcd.Run:
+def train(
+    model: Any = None, method: Method = METHOD, stop: Any = None, data: Any = DATA, **others: Any
+) -> mtcd.Run:
     model = model or mtcd.SplitModel(reps(), nn.Linear(9, 3))
-    return mtcd.train(data, model, others.pop("network", "complete"), method, stop or mtcd.Stop(iterations=2), **others)
+    return mtcd.train(
+        data,
+        model,
+        others.pop("network", "complete"),
+        method,
+        stop or mtcd.Stop(iterations=2),
+        **others,
+    )
 
 
 def refused(*words: str, **given: Any) -> None:
@@ -68,14 +78,26 @@ class Wide(nn.Module):
 @pytest.mark.parametrize(
     ("representations", "fusion", "words"),
     [
-        ({"c0": nn.Linear(2, 3), "c1": nn.Linear(3, 3)}, nn.Linear(9, 3), ("no representation", "'c2'")),
+        (
+            {"c0": nn.Linear(2, 3), "c1": nn.Linear(3, 3)},
+            nn.Linear(9, 3),
+            ("no representation", "'c2'"),
+        ),
         (reps(c3=nn.Linear(2, 3)), nn.Linear(9, 3), ("representation for 'c3'", "no features")),
-        (reps(c1=nn.Linear(2, 3)), nn.Linear(9, 3), ("'c1'", "cannot take its features of shape (2, 3)")),
+        (
+            reps(c1=nn.Linear(2, 3)),
+            nn.Linear(9, 3),
+            ("'c1'", "cannot take its features of shape (2, 3)"),
+        ),
         (reps(c2=Wide()), nn.Linear(9, 3), ("'c2'", "(2, 2, 3)", "flatten")),
         (reps(c2=nn.Sequential(nn.Linear(2, 3), nn.Flatten(0))), nn.Linear(9, 3), ("'c2'", "(6,)")),
         (reps(), nn.Linear(8, 3), ("fusion module", "(2, 9)")),
         (reps(), nn.Linear(9, 2), ("3 classes", "make it give 3")),
-        (reps(), nn.Sequential(nn.Linear(9, 3), nn.Flatten(0)), ("fusion module", "row of outputs", "gave (6,)")),
+        (
+            reps(),
+            nn.Sequential(nn.Linear(9, 3), nn.Flatten(0)),
+            ("fusion module", "row of outputs", "gave (6,)"),
+        ),
         (reps(), nn.LSTM(9, 3), ("fusion module", "row of outputs", "gave tuple")),
         (reps(c0=Raises(RuntimeError("too hot"))), nn.Linear(9, 3), ("'c0'", "too hot")),
         (reps(c0=Raises(KeyError("spoon"))), nn.Linear(9, 3), ("'c0'", "spoon")),
@@ -128,10 +150,18 @@ def test_losses(loss: Any, words: tuple[str, ...]) -> None:
 
 def test_labels() -> None:
     texts = replace(DATA, labels=np.array(list("abc") * 4))
-    refused("squared", "texts", data=texts, model=mtcd.SplitModel(reps(), nn.Linear(9, 1), loss="squared"))
+    refused(
+        "squared",
+        "texts",
+        data=texts,
+        model=mtcd.SplitModel(reps(), nn.Linear(9, 1), loss="squared"),
+    )
     values = replace(DATA, labels=np.linspace(0, 1, 12))
     refused(
-        "cross-entropy", "fractions", data=values, model=mtcd.SplitModel(reps(), nn.Linear(9, 3), loss="cross-entropy")
+        "cross-entropy",
+        "fractions",
+        data=values,
+        model=mtcd.SplitModel(reps(), nn.Linear(9, 3), loss="cross-entropy"),
     )
     odd = replace(samples(3, 3), labels=np.array([0, 7, 1]))
     refused("row 2 is 7", "no training sample", data=replace(DATA, test=odd))
@@ -143,7 +173,10 @@ def test_labels() -> None:
         ({"method": SVFL(1, batch=4)}, ("stepsize 'auto'", "number")),
         ({"stop": mtcd.Stop(gap=1e-3)}, ("stop.gap", "stop.epochs")),
         ({"method": DCPA(0.1)}, ("dcpa", "mtcd, stcd or svfl")),
-        ({"method": STCD(1, 0.1, "tour", acceleration="momentum")}, ("acceleration", "leave them out")),
+        (
+            {"method": STCD(1, 0.1, "tour", acceleration="momentum")},
+            ("acceleration", "leave them out"),
+        ),
         ({"method": MTCD(2, 2, 1, 0.1, combine="optimal")}, ("optimal", "leave them out")),
         ({"method": SVFL(1, 0.1, batch=13)}, ("method.batch is 13", "12 samples")),
         ({"method": STCD(1, 0.1, fusion_client="c9")}, ("fusion_client", "c9")),
@@ -160,7 +193,9 @@ def test_settings_for_linear_models_or_none(given: Any, words: tuple[str, ...]) 
 
 @pytest.mark.parametrize("method", [MTCD(2, 2, 1, 0.1), SVFL(1, 0.1)])
 def test_clients_that_leave(method: Method) -> None:
-    network = mtcd.with_changes(mtcd.make_network("complete", DATA.clients), [mtcd.Change(2, leave=["c1"])])
+    network = mtcd.with_changes(
+        mtcd.make_network("complete", DATA.clients), [mtcd.Change(2, leave=["c1"])]
+    )
     refused("network.changes", "leave", method=method, network=network)
 
 
@@ -169,10 +204,14 @@ def test_batch_norm_where_it_cannot_be() -> None:
     refused("stcd", "batch norm", method=STCD(1, 0.1), model=mtcd.SplitModel(reps(), normed_head))
     alone = mtcd.SplitModel(reps(c1=normed(3, 3)), nn.Linear(9, 3))
     refused("'c1'", "batch", "1", method=SVFL(1, 0.1, 1), model=alone)
-    refused("fusion", "batch", "1", method=SVFL(1, 0.1, 1), model=mtcd.SplitModel(reps(), normed_head))
+    refused(
+        "fusion", "batch", "1", method=SVFL(1, 0.1, 1), model=mtcd.SplitModel(reps(), normed_head)
+    )
 
 
-@pytest.mark.parametrize("given", [{"device": "gpu"}, {"precision": "half"}, {"graphs": "yes"}, {"threads": 0}])
+@pytest.mark.parametrize(
+    "given", [{"device": "gpu"}, {"precision": "half"}, {"graphs": "yes"}, {"threads": 0}]
+)
 def test_compute(given: Any) -> None:
     with pytest.raises(MtcdError, match=f"compute.{next(iter(given))}"):
         mtcd.Compute(**given)
@@ -194,12 +233,16 @@ method: {kind: svfl, stepsize: 0.1, batch: 5}
 
 
 def without_torch(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCK + script], cwd=folder, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", BLOCK + script], cwd=folder, capture_output=True, text=True
+    )
 
 
 def test_without_torch_it_says_how_to_install(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG)
-    asked = without_torch("import mtcd\ntry: mtcd.SplitModel\nexcept mtcd.MtcdError as e: print(e)", tmp_path)
+    asked = without_torch(
+        "import mtcd\ntry: mtcd.SplitModel\nexcept mtcd.MtcdError as e: print(e)", tmp_path
+    )
     assert "pip install '.[torch]'" in asked.stdout
     for command in (["train"], ["inspect"]):
         script = f"from mtcd.cli.app import main\nmain({[*command, 'config.yaml']!r})"
@@ -216,19 +259,28 @@ def test_without_torch_other_mistakes_are_told_as_with_it(tmp_path: Path) -> Non
         "import mtcd\n"
         "from mtcd.engines.kinds import ENGINES\n"
         "data = mtcd.synthetic('ridge', samples=20, features=6, clients=3)\n"
-        "for mistake in (lambda: mtcd.train(data, 'ridge', method=mtcd.STCD()), lambda: ENGINES['rai']):\n"
+        "for mistake in (lambda: mtcd.train(data, 'ridge', method=mtcd.STCD()), lambda: "
+        "ENGINES['rai']):\n"
         "    try: mistake()\n"
         "    except mtcd.MtcdError as e: print(e)"
     )
     done = without_torch(script, tmp_path)
-    assert "train needs a Glm, Trees, Mixed or a SplitModel, but got 'ridge'" in done.stdout, done.stderr
+    assert "train needs a Glm, Trees, Mixed or a SplitModel, but got 'ridge'" in done.stdout, (
+        done.stderr
+    )
     assert "no engine is called 'rai'; did you mean 'ray'" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("loss", [functional.cross_entropy, functional.multi_margin_loss])
 @pytest.mark.parametrize("classes", [1, 2, 3, 4])
-def test_one_output_is_enough_for_two_classes_but_not_for_the_cross_entropy(classes: int, loss: Any) -> None:
+def test_one_output_is_enough_for_two_classes_but_not_for_the_cross_entropy(
+    classes: int, loss: Any
+) -> None:
     fitting = {classes} | ({1} if classes == 2 and loss is not functional.cross_entropy else set())
     for width in range(1, 6):
-        with nullcontext() if width in fitting else pytest.raises(ConfigError, match=f"make it give {classes}"):
+        with (
+            nullcontext()
+            if width in fitting
+            else pytest.raises(ConfigError, match=f"make it give {classes}")
+        ):
             check_outputs(torch.zeros(7, width), 7, tuple(range(classes)), loss)

@@ -1,4 +1,5 @@
-"""Run folders of split networks read back, networks of somebody's own found, and pictures in the layout they need."""
+"""Run folders of split networks read back, networks of somebody's own found, and pictures in the
+layout they need."""
 
 from pathlib import Path
 
@@ -42,7 +43,10 @@ def test_a_run_of_the_command_line_predicts_again(client: str, tmp_path, monkeyp
         with pytest.raises(ConfigError, match=r"nets:make.*run_code=True"):
             mtcd.load_run(tmp_path / "out")
     back = mtcd.load_run(tmp_path / "out", run_code=client != "mlp")
-    X = {name: np.random.default_rng(0).normal(size=(6, 4)).astype("f4") for name in ("client_0", "client_1")}
+    X = {
+        name: np.random.default_rng(0).normal(size=(6, 4)).astype("f4")
+        for name in ("client_0", "client_1")
+    }
     inputs = {name: torch.as_tensor(x) for name, x in X.items()}
     by_hand = back.fusion(sum(net(inputs[name]) for name, net in back.modules.items()))
     assert back.predict(X).tolist() == by_hand.argmax(dim=1).tolist()
@@ -51,7 +55,8 @@ def test_a_run_of_the_command_line_predicts_again(client: str, tmp_path, monkeyp
 
 def test_of_a_linear_model_too_and_other_folders_are_refused(tmp_path) -> None:
     linear = (
-        "data: {synthetic: ridge, samples: 20, features: 4, clients: 2}\nstop: {iterations: 5}\nmethod: {kind: svfl}"
+        "data: {synthetic: ridge, samples: 20, features: 4, clients: 2}\n"
+        "stop: {iterations: 5}\nmethod: {kind: svfl}"
     )
     (tmp_path / "config.yaml").write_text(linear)
     train(tmp_path, str(tmp_path / "out"))
@@ -68,7 +73,10 @@ def test_networks_of_the_same_name_in_other_folders_are_others(tmp_path) -> None
         (tmp_path / name).mkdir()
         (tmp_path / name / "samename.py").write_text(NETS.replace("WIDE", wide))
     for name, wide in (("one", 5), ("two", 7), ("one", 5)):
-        assert client_maker("samename:make", importing(tmp_path / name))((4,), 2)[0].out_features == wide
+        assert (
+            client_maker("samename:make", importing(tmp_path / name))((4,), 2)[0].out_features
+            == wide
+        )
     with pytest.raises(ConfigError, match="cannot be imported"):
         client_maker("nowhere:make", importing(tmp_path))
 
@@ -94,7 +102,9 @@ class Seeing(Viewing):
 
 def test_pictures_are_laid_out_as_the_module_can_take_them() -> None:
     draw = np.random.default_rng(0)
-    data = mtcd.VerticalDataset({c: draw.normal(size=(20, 3, 6, 6)) for c in "ab"}, np.arange(20) % 2)
+    data = mtcd.VerticalDataset(
+        {c: draw.normal(size=(20, 3, 6, 6)) for c in "ab"}, np.arange(20) % 2
+    )
     torch.manual_seed(0)
     given, weights = {c: Viewing() for c in "ab"}, nn.Linear(4, 2)
     either = {c: Seeing() for c in "ab"}
@@ -102,9 +112,12 @@ def test_pictures_are_laid_out_as_the_module_can_take_them() -> None:
         either[c].load_state_dict(given[c].state_dict())
     method, stop = mtcd.SVFL(2, 0.1, 10), mtcd.Stop(epochs=2)
     one, other = (
-        mtcd.train(data, mtcd.SplitModel(nets, weights), method=method, stop=stop) for nets in (given, either)
+        mtcd.train(data, mtcd.SplitModel(nets, weights), method=method, stop=stop)
+        for nets in (given, either)
     )
     assert other.modules["a"].channels_last
     for name, value in one.modules["a"].state_dict().items():
         assert value.is_contiguous()
-        torch.testing.assert_close(other.modules["a"].state_dict()[name], value, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            other.modules["a"].state_dict()[name], value, rtol=1e-4, atol=1e-6
+        )

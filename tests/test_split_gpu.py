@@ -1,4 +1,5 @@
-"""On a GPU: the recorded path does what the plain one does, and tokens at the same time what they do one by one."""
+"""On a GPU: the recorded path does what the plain one does, and tokens at the same time what they
+do one by one."""
 
 import functools
 
@@ -29,7 +30,12 @@ def pictures(samples: int = 120) -> mtcd.VerticalDataset:
 def network(dropout: float = 0.0) -> nn.Module:
     convolution = nn.Conv2d(3, 8, 3, padding=1)
     return nn.Sequential(
-        convolution, nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Dropout(dropout), nn.Linear(512, 6)
+        convolution,
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Dropout(dropout),
+        nn.Linear(512, 6),
     )
 
 
@@ -64,12 +70,20 @@ def _repeatable():
 
 def weights(run: mtcd.Run) -> torch.Tensor:
     modules = [*run.modules.values(), run.fusion]
-    return torch.cat([value.flatten().double() for module in modules for value in module.state_dict().values()])
+    return torch.cat(
+        [value.flatten().double() for module in modules for value in module.state_dict().values()]
+    )
 
 
 def trained(graphs, method, given: mtcd.SplitModel, device: str = "cuda") -> mtcd.Run:
-    stop = mtcd.Stop(iterations=20) if method.batch is None else mtcd.Stop(iterations=20 * method.hops_per_sync)
-    return mtcd.train(pictures(), given, "complete", method, stop, compute=mtcd.Compute(device, graphs=graphs))
+    stop = (
+        mtcd.Stop(iterations=20)
+        if method.batch is None
+        else mtcd.Stop(iterations=20 * method.hops_per_sync)
+    )
+    return mtcd.train(
+        pictures(), given, "complete", method, stop, compute=mtcd.Compute(device, graphs=graphs)
+    )
 
 
 def slowly(method: mtcd.MTCD) -> mtcd.MTCD:
@@ -88,7 +102,13 @@ def test_recorded_updates_are_those_of_the_plain_path(kind: str, aggregation: st
     plain, fast = (trained(graphs, method, model(aggregation)) for graphs in (False, True))
     assert apart(plain, fast) < 1e-4
     assert fast.ledger == plain.ledger
-    start = torch.cat([p.flatten() for net in model(aggregation).representations.values() for p in net.parameters()])
+    start = torch.cat(
+        [
+            p.flatten()
+            for net in model(aggregation).representations.values()
+            for p in net.parameters()
+        ]
+    )
     end = torch.cat([p.flatten() for net in fast.modules.values() for p in net.parameters()])
     assert float((start - end).detach().norm()) > 1e-2  # it has moved
 
@@ -97,7 +117,9 @@ def test_recorded_updates_are_those_of_the_plain_path(kind: str, aggregation: st
 @pytest.mark.parametrize("kind", ["clusters", "overlapping"])
 def test_any_optimiser_that_can_be_recorded(optimiser: str, kind: str) -> None:
     given = OPTIMISERS[optimiser]
-    plain, fast = (trained(graphs, slowly(METHODS[kind]), model(optimiser=given)) for graphs in (False, True))
+    plain, fast = (
+        trained(graphs, slowly(METHODS[kind]), model(optimiser=given)) for graphs in (False, True)
+    )
     # Adam that can be recorded counts its steps on the device, in single precision
     assert apart(plain, fast) < (5e-3 if optimiser == "adam" else 1e-4)
 
@@ -132,9 +154,13 @@ def test_dropout_draws_the_same_masks(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["clusters", "overlapping", "svfl"])
-def test_tokens_at_the_same_time_do_what_they_do_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_at_the_same_time_do_what_they_do_one_by_one(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     together = trained(True, METHODS[kind], model())
-    monkeypatch.setattr("mtcd.models.splitnet.problem.Lanes", lambda device, count: Lanes(device, 1))
+    monkeypatch.setattr(
+        "mtcd.models.splitnet.problem.Lanes", lambda device, count: Lanes(device, 1)
+    )
     assert apart(together, trained(True, METHODS[kind], model())) < 1e-6
 
 
@@ -156,8 +182,13 @@ def test_a_recorded_training_goes_on_from_a_plain_one(tmp_path) -> None:
     fast, plain = mtcd.Compute("cuda"), mtcd.Compute("cuda", graphs=False)
     half = mtcd.Stop(epochs=2)
     mtcd.train(pictures(), given, "complete", method, half, compute=plain, checkpoint=tmp_path)
-    went_on = mtcd.train(pictures(), given, "complete", method, whole, compute=fast, checkpoint=tmp_path, resume=True)
-    assert apart(went_on, mtcd.train(pictures(), given, "complete", method, whole, compute=plain)) < 1e-4
+    went_on = mtcd.train(
+        pictures(), given, "complete", method, whole, compute=fast, checkpoint=tmp_path, resume=True
+    )
+    assert (
+        apart(went_on, mtcd.train(pictures(), given, "complete", method, whole, compute=plain))
+        < 1e-4
+    )
 
 
 def test_recordings_are_really_used() -> None:

@@ -1,4 +1,5 @@
-"""What training does to somebody's modules and randomness: nothing; and dropout, batch norm and frozen weights."""
+"""What training does to somebody's modules and randomness: nothing; and dropout, batch norm and
+frozen weights."""
 
 import copy
 from typing import Any
@@ -16,7 +17,13 @@ from mtcd.protocol.batches import Batches  # noqa: E402
 from split_problems import case, dropping, net, normed, same_weights, weights_of  # noqa: E402
 
 CLUSTERS = MTCD(2, 3, 2, 0.1, batch=5, combine="cluster")
-METHODS = [CLUSTERS, MTCD(3, 3, 2, 0.1, batch=5), MTCD(2, 3, 2, 0.1, combine="cluster"), STCD(2, 0.1), SVFL(2, 0.1, 5)]
+METHODS = [
+    CLUSTERS,
+    MTCD(3, 3, 2, 0.1, batch=5),
+    MTCD(2, 3, 2, 0.1, combine="cluster"),
+    STCD(2, 0.1),
+    SVFL(2, 0.1, 5),
+]
 
 
 def both(inputs: int, width: int) -> nn.Module:
@@ -58,7 +65,13 @@ def test_randomness_of_the_owner_does_not_matter(method: Any) -> None:
         runs.append(one.train(method, mtcd.Stop(iterations=6)))
     assert same_weights(weights_of(runs[0]), weights_of(runs[1]))
     again = mtcd.train(
-        one.data, one.model, one.network, method, mtcd.Stop(iterations=6), seed=7, compute=mtcd.Compute()
+        one.data,
+        one.model,
+        one.network,
+        method,
+        mtcd.Stop(iterations=6),
+        seed=7,
+        compute=mtcd.Compute(),
     )
     assert not same_weights(weights_of(runs[0]), weights_of(again))
 
@@ -87,7 +100,14 @@ def test_all_updates_of_an_iteration_see_the_same_mask_and_the_next_another() ->
     model = mtcd.SplitModel(nets, nn.Linear(12, 3))
     MASKS.clear()
     T, Q = 4, 3
-    mtcd.train(one.data, model, "complete", SVFL(Q, 0.1, 5), mtcd.Stop(iterations=T), compute=mtcd.Compute("cpu"))
+    mtcd.train(
+        one.data,
+        model,
+        "complete",
+        SVFL(Q, 0.1, 5),
+        mtcd.Stop(iterations=T),
+        compute=mtcd.Compute("cpu"),
+    )
     by_client = {client: [mask for name, mask in MASKS if name == client] for client in nets}
     different = set()
     for masks in by_client.values():
@@ -105,18 +125,26 @@ class Counted(nn.BatchNorm1d):
 
 
 def test_running_statistics_take_in_each_batch_once_at_the_start_of_its_iteration() -> None:
-    """By hand, of a batch norm right at the features: its statistics do not depend on any weights."""
+    """By hand, of a batch norm right at the features: its statistics do not depend on any
+    weights."""
     one = case(count=10)
     shapes = one.data.shapes
     nets = {c: nn.Sequential(Counted(shapes[c][0]), net(shapes[c][0], 3)) for c in one.data.clients}
     T = 4
-    for method in (MTCD(2, 3, 2, 0.1, batch=5, combine="cluster"), MTCD(3, 2, 2, 0.1, batch=5), SVFL(3, 0.1, 5)):
+    for method in (
+        MTCD(2, 3, 2, 0.1, batch=5, combine="cluster"),
+        MTCD(3, 2, 2, 0.1, batch=5),
+        SVFL(3, 0.1, 5),
+    ):
         stop = mtcd.Stop(iterations=T * method.hops_per_sync)
-        run = mtcd.train(one.data, mtcd.SplitModel(nets, nn.Linear(12, 3)), "complete", method, stop)
+        run = mtcd.train(
+            one.data, mtcd.SplitModel(nets, nn.Linear(12, 3)), "complete", method, stop
+        )
         batches = Batches(10, 5, 0)
         for client, module in run.modules.items():
             by_hand = nn.BatchNorm1d(shapes[client][0])
-            for t in range(T + 1):  # the last is the upload for the iteration that did not happen any more
+            # the last is the upload for the iteration that did not happen any more
+            for t in range(T + 1):
                 by_hand(torch.as_tensor(one.data.features[client])[batches.rows(t)])
             assert int(module[0].num_batches_tracked) == T + 1
             torch.testing.assert_close(module[0].running_mean, by_hand.running_mean)
@@ -155,7 +183,8 @@ def test_frozen_weights_stay_and_unused_ones_do_no_harm(method: Any, optimiser: 
         given = one.model.representations[client]
         assert torch.equal(module[0].weight, given[0].weight)
         assert not torch.equal(module[0].bias, given[0].bias)
-        assert torch.equal(module.unused, given.unused) or optimiser is not None  # AdamW lets weights decay
+        # AdamW lets weights decay
+        assert torch.equal(module.unused, given.unused) or optimiser is not None
     assert torch.equal(run.fusion.bias, one.model.fusion.bias)
     assert not torch.equal(run.fusion.weight, one.model.fusion.weight)
 
@@ -164,7 +193,13 @@ def test_a_fusion_without_parameters() -> None:
     data = case(count=10).data
     nets = {client: net(shape[0], 3) for client, shape in data.shapes.items()}
     for method in METHODS:
-        run = mtcd.train(data, mtcd.SplitModel(nets, nn.Identity(), "mean"), "path", method, mtcd.Stop(iterations=30))
+        run = mtcd.train(
+            data,
+            mtcd.SplitModel(nets, nn.Identity(), "mean"),
+            "path",
+            method,
+            mtcd.Stop(iterations=30),
+        )
         assert run.objective < run.history.rows[0].objective
         assert run.ledger.floats()["client_client"] % 3 == 0  # nothing but aggregates
 
@@ -173,13 +208,18 @@ def test_a_fusion_without_parameters() -> None:
 def test_accuracy_and_loss_are_those_in_evaluation_mode(made: Any) -> None:
     one = case(count=20, made=made, test=12)
     run = one.train(CLUSTERS, mtcd.Stop(epochs=3))
-    for data, measured in ((one.data, run.final.accuracy), (one.data.test, run.final.test_accuracy)):
+    for data, measured in (
+        (one.data, run.final.accuracy),
+        (one.data.test, run.final.test_accuracy),
+    ):
         told = [run.modules[c].eval()(torch.as_tensor(data.features[c])) for c in data.clients]
         outputs = run.fusion(torch.cat(told, dim=1))
         shown = outputs.argmax(dim=1).numpy()
         assert measured == pytest.approx((shown == data.labels).mean())
         assert (run.predict(data) == shown).all()
-        np.testing.assert_allclose(run.decision(data), outputs.detach().numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            run.decision(data), outputs.detach().numpy(), rtol=1e-5, atol=1e-6
+        )
         if data is one.data:
             loss = nn.functional.cross_entropy(outputs, torch.as_tensor(data.labels))
             assert run.objective == pytest.approx(loss.item(), rel=1e-5)

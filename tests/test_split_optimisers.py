@@ -1,4 +1,5 @@
-"""Optimisers of the local updates, schedules of the step size, and the ledger against closed forms."""
+"""Optimisers of the local updates, schedules of the step size, and the ledger against closed
+forms."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +21,16 @@ from mtcd.models.splitnet.optimiser import capturable, named_optimiser  # noqa: 
 from mtcd.models.splitnet.setup import opening_cost, split_sizes  # noqa: E402
 from split_problems import MOMENTUM, case, same_weights  # noqa: E402
 
-KINDS = [name for name, entry in vars(torch.optim).items() if isinstance(entry, type) and name != "Optimizer"]
-REFUSED = {"LBFGS": "LBFGS.*closure", "SparseAdam": "optimiser cannot be made", "Muon": "Muon only supports 2D"}
+KINDS = [
+    name
+    for name, entry in vars(torch.optim).items()
+    if isinstance(entry, type) and name != "Optimizer"
+]
+REFUSED = {
+    "LBFGS": "LBFGS.*closure",
+    "SparseAdam": "optimiser cannot be made",
+    "Muon": "Muon only supports 2D",
+}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED])
@@ -44,9 +53,12 @@ def test_or_is_refused_in_words(kind: str) -> None:
         case(optimiser=named_optimiser(kind)).train(SVFL(1, 0.1, 4), mtcd.Stop(epochs=1))
 
 
-@pytest.mark.parametrize("kind", ["SGD", "Adam", "NAdam", "RAdam", "ASGD", "Rprop", "Adagrad", "Adadelta", "RMSprop"])
+@pytest.mark.parametrize(
+    "kind", ["SGD", "Adam", "NAdam", "RAdam", "ASGD", "Rprop", "Adagrad", "Adadelta", "RMSprop"]
+)
 def test_a_copy_that_has_not_moved_yet_begins_like_a_fresh_one(kind: str) -> None:
-    """Tokens that come second start from the same theta_k, with an optimiser that remembers nothing."""
+    """Tokens that come second start from the same theta_k, with an optimiser that remembers
+    nothing."""
     settings = {"momentum": 0.9, "dampening": 0.5} if kind == "SGD" else {}
     make = named_optimiser(kind, **settings)
     torch.manual_seed(0)
@@ -77,7 +89,11 @@ def test_only_what_begins_with_0_is_recorded(kind: str) -> None:
         weight.grad = torch.zeros(2, 2)
         plain.step()
         counted = {name: value for name, value in plain.state[weight].items() if name != "step"}
-        assert all(value.abs().max() < 1e-6 for value in counted.values() if isinstance(value, torch.Tensor))
+        assert all(
+            value.abs().max() < 1e-6
+            for value in counted.values()
+            if isinstance(value, torch.Tensor)
+        )
     assert type(optimiser).__name__ == kind
 
 
@@ -108,7 +124,9 @@ def test_momentum_is_kept_from_visit_to_visit() -> None:
     optimiser = MOMENTUM(net.parameters(), lr=0.1)
     for _ in range(10):
         optimiser.zero_grad()
-        nn.functional.cross_entropy(net(torch.as_tensor(data.features["c0"])), torch.as_tensor(data.labels)).backward()
+        nn.functional.cross_entropy(
+            net(torch.as_tensor(data.features["c0"])), torch.as_tensor(data.labels)
+        ).backward()
         optimiser.step()
     torch.testing.assert_close(run.modules["c0"].weight, net.weight)
 
@@ -127,7 +145,9 @@ def test_schedules(schedule: mtcd.Schedule, values: list[float]) -> None:
     assert [schedule.at(epoch) for epoch in range(len(values))] == pytest.approx(values)
 
 
-@pytest.mark.parametrize("given", [{"kind": "steps"}, {"every": 0}, {"factor": 0}, {"warmup": -1}, {"factor": "a"}])
+@pytest.mark.parametrize(
+    "given", [{"kind": "steps"}, {"every": 0}, {"factor": 0}, {"warmup": -1}, {"factor": "a"}]
+)
 def test_schedules_that_cannot_be(given: Any) -> None:
     with pytest.raises(ConfigError, match=f"schedule.{next(iter(given))}"):
         mtcd.Schedule(**given)
@@ -141,7 +161,9 @@ class Watching(torch.optim.SGD):
         super().step(closure)
 
 
-@pytest.mark.parametrize("method", [SVFL(1, 0.1, 5), MTCD(2, 2, 1, 0.1, batch=5, combine="cluster")])
+@pytest.mark.parametrize(
+    "method", [SVFL(1, 0.1, 5), MTCD(2, 2, 1, 0.1, batch=5, combine="cluster")]
+)
 def test_the_step_size_follows_the_schedule_from_epoch_to_epoch(method: Any) -> None:
     one = case(count=10, optimiser=Watching)
     Watching.rates.clear()
@@ -155,7 +177,8 @@ def test_the_step_size_follows_the_schedule_from_epoch_to_epoch(method: Any) -> 
 
 @pytest.mark.parametrize("method", [MTCD(2, 3, 2, 1e-3, batch=5), SVFL(2, 1e-3, 5)])
 def test_linear_models_follow_schedules_too(method: Any) -> None:
-    """By the first epoch nothing has changed; after it, steps are so small that nothing moves any more."""
+    """By the first epoch nothing has changed; after it, steps are so small that nothing moves any
+    more."""
     data = mtcd.synthetic("ridge", 20, 6, 3)
     still = replace(method, schedule=mtcd.Schedule(every=1, factor=1e-12))
     epochs = [
@@ -186,7 +209,11 @@ def test_what_mini_batches_send(aggregation: str, combine: str) -> None:
     width, theta_0 = fused(aggregation)
     token = B * width + theta_0
     ledger = run.ledger
-    assert ledger.messages() == {"client_client": T * S * G, "uplink": K * (T + 1), "downlink": G * T}
+    assert ledger.messages() == {
+        "client_client": T * S * G,
+        "uplink": K * (T + 1),
+        "downlink": G * T,
+    }
     assert ledger.floats() == {
         "client_client": T * S * G * token,
         "uplink": K * (T + 1) * B * W,
@@ -259,7 +286,11 @@ def test_with_the_full_batch_only_those_who_were_visited_upload_again() -> None:
     method = MTCD(2, 2, 1, 0.05, start=["c1", "c2"], walk="metropolis")
     run = one.train(method, mtcd.Stop(iterations=20))
     roaming = method.plan(N, 1, one.network, one.seed).roaming
-    trails = [[(k := roaming.first(i, t)), roaming.next(i, t, 1, k, -1)] for t in range(10) for i in range(2)]
+    trails = [
+        [(k := roaming.first(i, t)), roaming.next(i, t, 1, k, -1)]
+        for t in range(10)
+        for i in range(2)
+    ]
     visited = [set(trails[2 * t] + trails[2 * t + 1]) for t in range(10)]
     assert run.ledger.messages()["uplink"] == K + sum(map(len, visited))
     assert sum(map(len, visited)) < K * 10

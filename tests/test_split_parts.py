@@ -1,4 +1,5 @@
-"""Parts of split networks, each by itself: aggregations, batches, modules and the plain combination of copies."""
+"""Parts of split networks, each by itself: aggregations, batches, modules and the plain combination
+of copies."""
 
 from typing import Any
 
@@ -20,7 +21,9 @@ CPU = torch.device("cpu")
 
 
 def blocks(*values: float) -> list[Block]:
-    return [Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values]
+    return [
+        Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,15 +46,24 @@ def test_copies_count_alike_on_average_and_those_of_the_visitors_otherwise(
 
 @pytest.mark.parametrize(
     ("module", "draws"),
-    [(nn.Linear(3, 2), False), (nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5)), True), (nn.BatchNorm1d(3), False)],
+    [
+        (nn.Linear(3, 2), False),
+        (nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5)), True),
+        (nn.BatchNorm1d(3), False),
+    ],
     ids=["linear", "dropout", "batch norm"],
 )
-def test_modules_that_draw_random_numbers_are_found_and_left_as_they_are(module: nn.Module, draws: bool) -> None:
+def test_modules_that_draw_random_numbers_are_found_and_left_as_they_are(
+    module: nn.Module, draws: bool
+) -> None:
     module.eval()
     before, state = torch.get_rng_state(), [value.clone() for value in module.state_dict().values()]
     assert draws_numbers(module, torch.ones(4, 3)) == draws
     assert torch.equal(before, torch.get_rng_state())
-    assert all(torch.equal(one, other) for one, other in zip(module.state_dict().values(), state, strict=True))
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(module.state_dict().values(), state, strict=True)
+    )
     assert not module.training
 
 
@@ -67,10 +79,14 @@ def test_modules_that_draw_random_numbers_are_found_and_left_as_they_are(module:
         ("sum", [[1, 2]], [1, 2]),
     ],
 )
-def test_a_representation_is_taken_out_of_the_aggregate_and_another_put_in(name: str, parts: Any, H: Any) -> None:
+def test_a_representation_is_taken_out_of_the_aggregate_and_another_put_in(
+    name: str, parts: Any, H: Any
+) -> None:
     held = [torch.tensor([part, [-2.0 * x for x in part]]) for part in parts]
     expected = torch.tensor([H, [-2.0 * x for x in H]])
-    aggregation = make_aggregation(name, [f"c{k}" for k in range(len(parts))], [len(part) for part in parts])
+    aggregation = make_aggregation(
+        name, [f"c{k}" for k in range(len(parts))], [len(part) for part in parts]
+    )
     assert aggregation.width == len(H)
     np.testing.assert_allclose(aggregation.of(held), expected)
     for k, h in enumerate(held):
@@ -79,11 +95,17 @@ def test_a_representation_is_taken_out_of_the_aggregate_and_another_put_in(name:
         if aggregation.sums:
             np.testing.assert_allclose(rest, aggregation.of(others), rtol=1e-5)
         changed = [part if i != k else part + 7 for i, part in enumerate(held)]
-        np.testing.assert_allclose(aggregation.put(rest, k, h + 7), aggregation.of(changed), rtol=1e-5)
+        np.testing.assert_allclose(
+            aggregation.put(rest, k, h + 7), aggregation.of(changed), rtol=1e-5
+        )
 
 
 def test_sums_need_one_width_and_are_known_as_such() -> None:
-    assert {name: kind.sums for name, kind in AGGREGATIONS.items()} == {"sum": True, "mean": True, "concat": False}
+    assert {name: kind.sums for name, kind in AGGREGATIONS.items()} == {
+        "sum": True,
+        "mean": True,
+        "concat": False,
+    }
     for name in ("sum", "mean"):
         with pytest.raises(ConfigError, match="a: 2, b: 3"):
             make_aggregation(name, ["a", "b"], [2, 3])
@@ -127,7 +149,9 @@ def test_a_batch_is_read_once_in_an_iteration_and_all_samples_once_for_all() -> 
 
 
 @pytest.mark.parametrize("size", [None, 3])
-def test_transforms_draw_by_seed_and_iteration_and_leave_the_samples_alone(size: int | None) -> None:
+def test_transforms_draw_by_seed_and_iteration_and_leave_the_samples_alone(
+    size: int | None,
+) -> None:
     def shift(x: Any, generator: Any) -> Any:
         return x.add_(torch.rand((), generator=generator))
 
@@ -261,12 +285,19 @@ def test_steps_have_the_size_that_was_set_last_and_0_before() -> None:
 
 
 def test_a_complete_state_comes_back_and_copies_are_no_views() -> None:
-    first = trainable(normed(), lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9))
+    first = trainable(
+        normed(), lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9)
+    )
     with first.tracking(True):
         first.module(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
     first.move([torch.full_like(p, float(i + 1)) for i, p in enumerate(first.parameters)], 0.5)
     kept = first.full_state()
-    assert {"parameter.0", "parameter.3", "optimiser.3.momentum_buffer", "buffer.0.running_var"} <= kept.keys()
+    assert {
+        "parameter.0",
+        "parameter.3",
+        "optimiser.3.momentum_buffer",
+        "buffer.0.running_var",
+    } <= kept.keys()
     before = {name: value.clone() for name, value in kept.items()}
     first.move([torch.ones_like(p) for p in first.parameters], 0.5)
     first.norms[0].running_mean.zero_()
@@ -289,7 +320,11 @@ def test_weights_are_the_modules_own_and_are_copied_into_others() -> None:
 
 
 def test_pictures_have_their_channels_last_and_rows_stay_as_they_are() -> None:
-    one, pictures, rows = trainable(nn.Conv2d(3, 2, 3)), torch.ones(2, 3, 4, 5), torch.ones(2, 3)[:, ::2]
+    one, pictures, rows = (
+        trainable(nn.Conv2d(3, 2, 3)),
+        torch.ones(2, 3, 4, 5),
+        torch.ones(2, 3)[:, ::2],
+    )
     one.choose_layout(pictures)
     assert one.laid_out(pictures).is_contiguous(memory_format=torch.channels_last)
     assert one.laid_out(rows) is rows

@@ -1,4 +1,5 @@
-"""Split networks on data: scores in chunks, and the parts that single processes and parties hold."""
+"""Split networks on data: scores in chunks, and the parts that single processes and parties
+hold."""
 
 from typing import Any
 
@@ -29,7 +30,10 @@ SIZES = {"ann": 1, "bob": 2, "eve": 3}
 
 
 def features(samples: int) -> dict[str, Any]:
-    return {name: RNG.standard_normal((samples, size)).astype(np.float32) for name, size in SIZES.items()}
+    return {
+        name: RNG.standard_normal((samples, size)).astype(np.float32)
+        for name, size in SIZES.items()
+    }
 
 
 def data(labels: Any, test: Any = None, **others: Any) -> mtcd.VerticalDataset:
@@ -37,17 +41,26 @@ def data(labels: Any, test: Any = None, **others: Any) -> mtcd.VerticalDataset:
     return mtcd.VerticalDataset(features(len(labels)), labels, test=held, **others)
 
 
-def problem(given: mtcd.VerticalDataset, outputs: int = 2, dropping: str = "", **compute: Any) -> NetProblem:
+def problem(
+    given: mtcd.VerticalDataset, outputs: int = 2, dropping: str = "", **compute: Any
+) -> NetProblem:
     torch.manual_seed(0)
     nets = {name: nn.Linear(size, 2) for name, size in SIZES.items()}
-    nets |= {name: nn.Sequential(net, nn.Dropout(0.5)) for name, net in nets.items() if name == dropping}
-    fusion = nn.Sequential(nn.Linear(6, outputs), *([nn.Dropout(0.5)] if dropping == "fusion" else []))
+    nets |= {
+        name: nn.Sequential(net, nn.Dropout(0.5)) for name, net in nets.items() if name == dropping
+    }
+    fusion = nn.Sequential(
+        nn.Linear(6, outputs), *([nn.Dropout(0.5)] if dropping == "fusion" else [])
+    )
     return mtcd.SplitModel(nets, fusion).problem(given, Compute("cpu", **compute), 3)
 
 
 def outputs_of(one: NetProblem, given: Any) -> Any:
     with torch.no_grad():
-        h = [net.module(torch.as_tensor(given[name])) for name, net in zip(SIZES, one.nets, strict=True)]
+        h = [
+            net.module(torch.as_tensor(given[name]))
+            for name, net in zip(SIZES, one.nets, strict=True)
+        ]
         return one.fusion.module(torch.cat(h, dim=1))
 
 
@@ -60,13 +73,19 @@ def weights_of(one: NetProblem) -> list[Any]:
 
 def test_scores_are_means_over_all_samples_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(problem_module, "CHUNK", 3)
-    labels, held = np.array(["no", "yes", "no", "no", "yes", "yes", "no"]), np.array(["yes", "no", "yes", "no"])
+    labels, held = (
+        np.array(["no", "yes", "no", "no", "yes", "yes", "no"]),
+        np.array(["yes", "no", "yes", "no"]),
+    )
     given = data(labels, held)
     one = problem(given)
     one.chosen = find_metrics(["log_loss"], 2, True)
     score = one.score(weights_of(one))
     assert problem(given).score(weights_of(one))[:3] == score[:3]
-    for known, part, accuracy in ((labels, given, score.accuracy), (held, given.test, score.test_accuracy)):
+    for known, part, accuracy in (
+        (labels, given, score.accuracy),
+        (held, given.test, score.test_accuracy),
+    ):
         told = outputs_of(one, part.features)
         y = torch.as_tensor((known == "yes").astype(int))
         assert accuracy == pytest.approx(float((told.argmax(dim=1) == y).double().mean()))
@@ -80,7 +99,9 @@ def test_scores_are_means_over_all_samples_in_chunks(monkeypatch: pytest.MonkeyP
 def test_values_have_no_accuracy_and_test_samples_count_for_metrics_alone() -> None:
     given = data(np.linspace(0.0, 0.9, 5), np.array([0.5, 0.3]))
     one = problem(given, 1)
-    error = functional.mse_loss(outputs_of(one, given.features)[:, 0], torch.linspace(0.0, 0.9, 5)).item()
+    error = functional.mse_loss(
+        outputs_of(one, given.features)[:, 0], torch.linspace(0.0, 0.9, 5)
+    ).item()
     plain = one.score(weights_of(one))
     assert plain == (pytest.approx(error, rel=1e-5), None, None, {})
     one.chosen = find_metrics(["rmse"], 0, False)
@@ -121,20 +142,27 @@ def test_a_stage_has_all_clients_with_their_own_features() -> None:
     assert [client.k for client in stage.clients] == [0, 1, 2]
     for name, client in zip(SIZES, stage.clients, strict=True):
         assert not isinstance(client, GraphClient)
-        np.testing.assert_allclose(client.features.batch(0), turned.features[name][rows] + (name == "bob"))
+        np.testing.assert_allclose(
+            client.features.batch(0), turned.features[name][rows] + (name == "bob")
+        )
     assert stage.empty().tolist() == [[0.0] * 6] * 3
     assert not stage.sums
     assert stage.epoch_loss() is None
     assert type(stage.fusion) is NetFusion
     with pytest.raises(ConfigError, match="set method.batch"):
         one.stage(Batches(3, None, 0), 2)
-    for unavailable in (lambda: one.read_off(stage.empty(), 0.0), lambda: one.metrics(stage.empty(), list)):
+    for unavailable in (
+        lambda: one.read_off(stage.empty(), 0.0),
+        lambda: one.metrics(stage.empty(), list),
+    ):
         with pytest.raises(NotImplementedError):
             unavailable()
 
 
 def test_modules_are_tried_with_batches_of_one_sample_only_where_there_are_such() -> None:
-    nets = {name: nn.Sequential(nn.Linear(size, 2), nn.BatchNorm1d(2)) for name, size in SIZES.items()}
+    nets = {
+        name: nn.Sequential(nn.Linear(size, 2), nn.BatchNorm1d(2)) for name, size in SIZES.items()
+    }
     given = data(np.array([0, 1, 1]))
     one = mtcd.SplitModel(nets, nn.Linear(6, 2)).problem(given, Compute("cpu"), 0)
     one.stage(Batches(3, 2, 0), 1)
@@ -148,7 +176,10 @@ def test_a_device_is_there_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="'cuda', but PyTorch finds no such GPU"):
         find_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for count, found, missing in ((1, ["auto", "cuda", "cuda:0"], "cuda:1"), (2, ["cuda", "cuda:1"], "cuda:2")):
+    for count, found, missing in (
+        (1, ["auto", "cuda", "cuda:0"], "cuda:1"),
+        (2, ["cuda", "cuda:1"], "cuda:2"),
+    ):
         monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
         assert {find_device(name).type for name in found} == {"cuda"}
         with pytest.raises(ConfigError, match=f"'{missing}', but"):
@@ -167,7 +198,9 @@ def test_recorded_steps_need_a_gpu() -> None:
 
 def test_a_process_holds_the_networks_and_samples_of_its_own_clients() -> None:
     still = {"ann": lambda x, generator: x, "eve": lambda x, generator: x}
-    whole = problem(data(np.array([0, 1, 1, 0]), transforms=still), precision="mixed", dropping="bob")
+    whole = problem(
+        data(np.array([0, 1, 1, 0]), transforms=still), precision="mixed", dropping="bob"
+    )
     part = HostedPart.of(whole, [2, 1])
     assert part.modules.keys() == part.features.keys() == {1, 2}
     assert part.transforms.keys() == {"eve"}
@@ -193,14 +226,20 @@ def test_pictures_have_their_channels_last_in_other_processes_too() -> None:
     )
     hosted = HostedNets(HostedPart.of(whole, [0]))
     for one in (whole, hosted):
-        assert one.nets[0].laid_out(torch.as_tensor(pictures)).is_contiguous(memory_format=torch.channels_last)
+        assert (
+            one.nets[0]
+            .laid_out(torch.as_tensor(pictures))
+            .is_contiguous(memory_format=torch.channels_last)
+        )
 
 
 def common(fusion: Any = None, widths: Any = (2, 3)) -> Common:
     aggregation = make_aggregation("concat", ["ann", "bob"], widths)
     labels = torch.tensor([0, 1, 1])
     loss = functional.cross_entropy
-    return Common(fusion or nn.Linear(5, 2), aggregation, loss, labels, (0, 1), plain_sgd, False, None, 0)
+    return Common(
+        fusion or nn.Linear(5, 2), aggregation, loss, labels, (0, 1), plain_sgd, False, None, 0
+    )
 
 
 def own(module: Any = None) -> Own:
@@ -213,13 +252,18 @@ def test_a_party_holds_its_own_network_and_a_copy_of_the_head() -> None:
     assert (client.samples, client.outputs, server.net) == (3, 5, None)
     stage = client.stage(Batches(3, 2, 0), 1)
     assert isinstance(stage.clients[0], RemoteClient)
-    assert (stage.clients[1].k, stage.clients[1].fusion is client.head is not client.fusion) == (1, True)
+    assert (stage.clients[1].k, stage.clients[1].fusion is client.head is not client.fusion) == (
+        1,
+        True,
+    )
     np.testing.assert_allclose(
         stage.clients[1].features.batch(0), np.arange(12.0).reshape(3, 4)[Batches(3, 2, 0).rows(0)]
     )
     assert all(isinstance(one, RemoteClient) for one in server.stage(Batches(3, 2, 0), 1).clients)
     assert server.head is server.fusion
-    with pytest.raises(ConfigError, match="'bob' gives 3 numbers per sample, but the parties have agreed on 2"):
+    with pytest.raises(
+        ConfigError, match="'bob' gives 3 numbers per sample, but the parties have agreed on 2"
+    ):
         OwnProblem(common(nn.Linear(4, 2), (2, 2)), own())
 
 
@@ -239,7 +283,10 @@ def test_a_party_knows_whether_its_parts_are_finite_draw_and_keep_statistics() -
         assert OwnProblem(common(fusion), own(module)).around.draws == draws
     assert OwnProblem(common(shaky)).around.draws
     normed = nn.Sequential(nn.Linear(5, 2), nn.BatchNorm1d(2))
-    assert [OwnProblem(common(fusion)).fusion_keeps_statistics for fusion in (None, normed)] == [False, True]
+    assert [OwnProblem(common(fusion)).fusion_keeps_statistics for fusion in (None, normed)] == [
+        False,
+        True,
+    ]
     with pytest.raises(ConfigError, match="fusion module cannot be trained on a batch of 1"):
         OwnProblem(common(normed)).stage(Batches(3, 1, 0), 1)
     OwnProblem(common(normed)).stage(Batches(3, 2, 0), 1)

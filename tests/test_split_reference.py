@@ -1,4 +1,5 @@
-"""The plain version of split networks against sums by hand: one number per party, h_k = w_k x_k and outputs v H."""
+"""The plain version of split networks against sums by hand: one number per party, h_k = w_k x_k and
+outputs v H."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +38,8 @@ def settings(batches: Batches, fusion_updates: int = 1) -> Settings:
 
 @dataclass
 class ByHand:
-    """Weights and velocities of all parties as numbers; the token holds what each client contributes."""
+    """Weights and velocities of all parties as numbers; the token holds what each client
+    contributes."""
 
     share: float
     w: Any = field(default_factory=W.copy)
@@ -67,7 +69,8 @@ class ByHand:
 
 
 class Trails:
-    """Tokens that visit given clients, and check the token, iteration, hop and previous client that are asked for."""
+    """Tokens that visit given clients, and check the token, iteration, hop and previous client that
+    are asked for."""
 
     def __init__(self, trails: dict[tuple[int, int], list[int]]) -> None:
         self.trails = trails
@@ -91,7 +94,9 @@ def check(found: tuple[list[Block], Block], w: Any, v: float, u: Any = None) -> 
 
 @pytest.mark.parametrize(("aggregation", "share"), [("sum", 1.0), ("mean", 1 / 3)])
 @pytest.mark.parametrize("rule", ["average", "visitors"])
-def test_tokens_roam_and_their_copies_are_combined(rule: str, aggregation: str, share: float) -> None:
+def test_tokens_roam_and_their_copies_are_combined(
+    rule: str, aggregation: str, share: float
+) -> None:
     trails = {(0, 0): [2, 0, 2], (1, 0): [0, 0, 0], (0, 1): [1, 2, 0], (1, 1): [2, 2, 1]}
     batches = Batches(6, 2, seed=1)
     found = mtcd(task(aggregation), Trails(trails), settings(batches, 3), 2, 3, rule, 2)
@@ -109,7 +114,9 @@ def test_tokens_roam_and_their_copies_are_combined(rule: str, aggregation: str, 
         now.fuse(Z, y, eta, 3)
         for k in range(3):
             came = [k in trails[gamma, t] for gamma in range(2)]
-            counted = [copy for copy, seen in zip(copies, came, strict=True) if seen or rule == "average"] or copies
+            counted = [
+                copy for copy, seen in zip(copies, came, strict=True) if seen or rule == "average"
+            ] or copies
             now.w[k], now.u[k] = (np.mean([values[k] for values in one]) for one in _parts(counted))
         check(found[t + 1], now.w, now.v, now.u)
 
@@ -136,7 +143,9 @@ def test_with_a_server_all_clients_step_from_the_same_aggregate() -> None:
 @pytest.mark.parametrize("size", [None, 2])
 def test_a_lone_token_takes_theta_0_along(first_pass: bool, size: int | None) -> None:
     trail, fusing, batches = [1, 0, 1, 1, 2], frozenset({1, 2}), Batches(6, size, seed=1)
-    found = stcd(task("sum"), Trails({(0, 0): trail}), settings(batches), fusing, len(trail), first_pass)
+    found = stcd(
+        task("sum"), Trails({(0, 0): trail}), settings(batches), fusing, len(trail), first_pass
+    )
     rows = slice(None) if size is None else batches.rows(0)
     x, y, now, eta = X[:, rows], Y[rows], ByHand(1.0), ETAS[0]
     h = now.w[:, None] * x * first_pass
@@ -157,9 +166,17 @@ def test_a_lone_token_takes_theta_0_along(first_pass: bool, size: int | None) ->
 
 
 def test_a_first_pass_is_made_unless_left_out() -> None:
-    given = task("sum"), Trails({(0, 0): [0, 1]}), settings(Batches(6, None, 1)), frozenset[int](), 2
+    given = (
+        task("sum"),
+        Trails({(0, 0): [0, 1]}),
+        settings(Batches(6, None, 1)),
+        frozenset[int](),
+        2,
+    )
     default, asked = (stcd(*given, *more)[0] for more in ((), (True,)))
-    assert [block.weights["weight"].item() for block in default] == [block.weights["weight"].item() for block in asked]
+    assert [block.weights["weight"].item() for block in default] == [
+        block.weights["weight"].item() for block in asked
+    ]
 
 
 def test_representations_are_joined_side_by_side() -> None:

@@ -1,4 +1,5 @@
-"""The server of split networks, and how all parties are made and resumed, by hand: networks of one number each."""
+"""The server of split networks, and how all parties are made and resumed, by hand: networks of one
+number each."""
 
 from __future__ import annotations
 
@@ -76,14 +77,19 @@ def test_the_first_tokens_carry_the_sum_of_all_representations() -> None:
 
 
 @pytest.mark.parametrize(("batch", "per_epoch"), [(None, 1), (2, 3)])
-def test_the_loss_of_an_epoch_is_the_mean_over_its_batches(batch: int | None, per_epoch: int) -> None:
-    """That of the last is of the aggregate before its update, as are the others; the first is that at the start."""
+def test_the_loss_of_an_epoch_is_the_mean_over_its_batches(
+    batch: int | None, per_epoch: int
+) -> None:
+    """That of the last is of the aggregate before its update, as are the others; the first is that
+    at the start."""
     parties = parties_of(SVFL(1, 0.05, batch))
     server, losses, means = parties.server, [], []
     start_iteration = server.start_iteration
 
     def noted() -> Sequence[Message]:
-        losses.append(parties.stage.fusion.loss(server.aggregate, parties.stage.fusion.values(), server.t))
+        losses.append(
+            parties.stage.fusion.loss(server.aggregate, parties.stage.fusion.values(), server.t)
+        )
         return start_iteration()
 
     server.start_iteration = noted
@@ -93,7 +99,9 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_batches(batch: int | None, pe
         if loss is not None:
             means.append(loss.loss)
             assert loss.start == pytest.approx(losses[0] if batch is None else 1000.0)
-    expected = [np.mean(losses[max(0, e - per_epoch + 1) : e + 1]) for e in (0, per_epoch, 2 * per_epoch)]
+    expected = [
+        np.mean(losses[max(0, e - per_epoch + 1) : e + 1]) for e in (0, per_epoch, 2 * per_epoch)
+    ]
     assert means == pytest.approx(expected)
 
 
@@ -107,11 +115,17 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_batches(batch: int | None, pe
     ],
     ids=["overlapping", "batches", "svfl", "clusters"],
 )
-def test_at_a_sync_those_upload_whose_representation_the_server_does_not_have(method: Any, asked: str) -> None:
+def test_at_a_sync_those_upload_whose_representation_the_server_does_not_have(
+    method: Any, asked: str
+) -> None:
     parties = parties_of(method, clients=5)
     server, visited = parties.server, set()
     waiting = deque(run_to_first_sync(parties))
-    assert bool(server.uploads) == server.keeps_uploads == (asked in ("visited", "all") and method.batch is None)
+    assert (
+        bool(server.uploads)
+        == server.keeps_uploads
+        == (asked in ("visited", "all") and method.batch is None)
+    )
     while server.t == 0:
         message = waiting.popleft()
         if message.to >= 0:
@@ -127,7 +141,9 @@ def test_at_a_sync_those_upload_whose_representation_the_server_does_not_have(me
     assert server.back == ({} if asked != "none" else server.back)
     assert len(visited) < 5 or asked == "all"
     if asked == "none":  # the changes of the tokens add up
-        np.testing.assert_allclose(server.aggregate, sum(net.represent(1) for net in parties.stage.clients))
+        np.testing.assert_allclose(
+            server.aggregate, sum(net.represent(1) for net in parties.stage.clients)
+        )
 
 
 def test_an_upload_counts_until_the_next_one_of_the_same_client() -> None:
@@ -165,7 +181,13 @@ def test_the_model_is_gathered_with_copies_combined_and_theta_0_of_the_token() -
 
 @pytest.mark.parametrize(
     "method",
-    [SVFL(1, 0.1), SVFL(1, 0.1, batch=2), MTCD(2, 2, 1, 0.1), STCD(1, 0.1), STCD(1, 0.1, first_pass=False)],
+    [
+        SVFL(1, 0.1),
+        SVFL(1, 0.1, batch=2),
+        MTCD(2, 2, 1, 0.1),
+        STCD(1, 0.1),
+        STCD(1, 0.1, first_pass=False),
+    ],
     ids=["svfl", "batches", "overlapping", "stcd", "stcd, empty"],
 )
 def test_a_training_goes_on_from_its_snapshot(method: Any) -> None:
@@ -174,11 +196,18 @@ def test_a_training_goes_on_from_its_snapshot(method: Any) -> None:
     run(half, 5)
     snapshot = half.snapshot()
     opening = rest.resume(snapshot)
-    assert [client.t for client in rest.clients] == [half.clients[0].t if half.server is None else half.server.t] * 4
+    assert [client.t for client in rest.clients] == [
+        half.clients[0].t if half.server is None else half.server.t
+    ] * 4
     engine = LocalEngine(replace(rest.parties(), opening=opening), Ledger())
     found = []
     for progress in engine.run():
-        found.append(((progress.hop, progress.t, progress.aggregate, progress.penalty), rest.stage.epoch_loss()))
+        found.append(
+            (
+                (progress.hop, progress.t, progress.aggregate, progress.penalty),
+                rest.stage.epoch_loss(),
+            )
+        )
         if len(found) == 4:
             break
     assert [progress for progress, _ in found] == [progress for progress, _ in expected[4:]]
@@ -207,10 +236,14 @@ def test_states_of_parties_are_restored_with_their_networks(method: Any) -> None
     parties, others = parties_of(method), parties_of(method)
     run(parties, 5)
     server = [] if parties.server is None else [parties.server]
-    for party, other in zip([*parties.clients, *server], [*others.clients, others.server], strict=False):
+    for party, other in zip(
+        [*parties.clients, *server], [*others.clients, others.server], strict=False
+    ):
         other.restore(party.state())
         assert other.state() == party.state()
-    assert [net.theta for net in others.stage.clients] == [net.theta for net in parties.stage.clients]
+    assert [net.theta for net in others.stage.clients] == [
+        net.theta for net in parties.stage.clients
+    ]
     if server:
         assert others.stage.fusion.w == parties.stage.fusion.w > 0.5
         assert (others.server.t, others.server.fused) == (4, 3)
@@ -250,7 +283,10 @@ def test_masked_uploads_are_sums() -> None:
     ("method", "says"),
     [
         (MTCD(2, 3, stepsize=0.1, combine="optimal"), "rest on linear representations"),
-        (MTCD(2, 4, stepsize=0.1, walk="tour", combine="cluster", acceleration="anderson"), "rest on linear"),
+        (
+            MTCD(2, 4, stepsize=0.1, walk="tour", combine="cluster", acceleration="anderson"),
+            "rest on linear",
+        ),
         (MTCD(2, 3, stepsize=0.1, local_solver="majorise"), "rest on linear representations"),
         (STCD(stepsize=0.1), "stcd has no server to hold the running statistics"),
     ],

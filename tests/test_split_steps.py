@@ -1,4 +1,5 @@
-"""The steps of a client and of the fusion module on a batch against sums by hand, and the state of optimisers."""
+"""The steps of a client and of the fusion module on a batch against sums by hand, and the state of
+optimisers."""
 
 from functools import partial
 from typing import Any
@@ -58,13 +59,17 @@ def feeds(size: int | None = None, labels: Any = Y) -> tuple[Feed, Feed]:
     return Feed(Stored(column(X)), rows()), Feed(Stored(column(labels)), rows())
 
 
-def client(net: Any = None, fusion: Any = None, optimiser: Any = plain_sgd, **about: Any) -> NetClient:
+def client(
+    net: Any = None, fusion: Any = None, optimiser: Any = plain_sgd, **about: Any
+) -> NetClient:
     parts = [Trainable(part, CPU, optimiser) for part in (net or times(W), fusion or times(V))]
     return NetClient(1, *parts, *feeds(), surroundings(**about))
 
 
 def fused(net: Any = None, optimiser: Any = plain_sgd, labels: Any = Y, **about: Any) -> NetFusion:
-    return NetFusion(Trainable(net or times(V), CPU, optimiser), feeds(labels=labels)[1], surroundings(**about))
+    return NetFusion(
+        Trainable(net or times(V), CPU, optimiser), feeds(labels=labels)[1], surroundings(**about)
+    )
 
 
 # --- a client ------------------------------------------------------------------------------------
@@ -72,7 +77,9 @@ def fused(net: Any = None, optimiser: Any = plain_sgd, labels: Any = Y, **about:
 
 @pytest.mark.parametrize("fuses", [True, False])
 @pytest.mark.parametrize("first", [True, False], ids=["before the first", "later"])
-def test_a_visit_replaces_the_contribution_and_takes_gradient_steps(fuses: bool, first: bool) -> None:
+def test_a_visit_replaces_the_contribution_and_takes_gradient_steps(
+    fuses: bool, first: bool
+) -> None:
     one, eta = client(), 0.1
     H = column(OTHERS) if first else column(OTHERS) + one.represent(0)
     theta_0 = [torch.tensor([[V]])]
@@ -100,7 +107,9 @@ def test_statistics_take_in_uploads_and_visits_that_say_so(updates: bool) -> Non
     one = client(nn.Sequential(nn.BatchNorm1d(1), times(W)))
     one.represent(0)
     assert int(one.net.norms[0].num_batches_tracked) == 1
-    one.local_update(column(OTHERS), [torch.tensor([[V]])], Visit(0, None, 2, 0.1, updates_statistics=updates))
+    one.local_update(
+        column(OTHERS), [torch.tensor([[V]])], Visit(0, None, 2, 0.1, updates_statistics=updates)
+    )
     assert int(one.net.norms[0].num_batches_tracked) == 1 + updates
 
 
@@ -122,7 +131,11 @@ def test_the_state_of_a_client_comes_back_with_its_contribution_and_its_head() -
     again = client(optimiser=MOMENTUM)
     again.restore(kept)
     found = again.full_state()
-    assert {"parameter.0", "optimiser.0.momentum_buffer", CONTRIBUTION, "head.parameter.0"} <= found.keys() == {*kept}
+    assert (
+        {"parameter.0", "optimiser.0.momentum_buffer", CONTRIBUTION, "head.parameter.0"}
+        <= found.keys()
+        == {*kept}
+    )
     assert all(torch.equal(found[name], value) for name, value in kept.items())
     one.represent(0).zero_()
     assert not torch.equal(one.contribution, kept[CONTRIBUTION])
@@ -134,7 +147,10 @@ def test_the_state_of_a_client_comes_back_with_its_contribution_and_its_head() -
 
 def test_changes_of_copies_are_added_by_weight_and_what_is_missing_counts_as_0() -> None:
     start = {"a": torch.tensor([1.0, 2.0]), CONTRIBUTION: torch.ones(3)}
-    copies = [{"a": torch.tensor([2.0, 2.0]), "m": torch.tensor([4.0])}, {"a": torch.tensor([4.0, 1.0])}]
+    copies = [
+        {"a": torch.tensor([2.0, 2.0]), "m": torch.tensor([4.0])},
+        {"a": torch.tensor([4.0, 1.0])},
+    ]
     mixed = client().mixed(start, copies, 0.5)
     assert {name: value.tolist() for name, value in mixed.items()} == {"a": [3.0, 1.5], "m": [2.0]}
     slow = client(optimiser=torch.optim.NAdam)
@@ -216,8 +232,12 @@ def stepped(make: Any, steps: int = 1) -> tuple[Any, list[Any]]:
 
 def test_the_state_of_an_optimiser_has_fixed_names_and_comes_back() -> None:
     optimiser, parameters = stepped(torch.optim.Adam, 2)
-    saved = {name: value.clone() for name, value in optimiser_tensors(optimiser, parameters).items()}
-    assert {*saved} == {f"optimiser.{i}.{name}" for i in (0, 1) for name in ("exp_avg", "exp_avg_sq", "step")}
+    saved = {
+        name: value.clone() for name, value in optimiser_tensors(optimiser, parameters).items()
+    }
+    assert {*saved} == {
+        f"optimiser.{i}.{name}" for i in (0, 1) for name in ("exp_avg", "exp_avg_sq", "step")
+    }
     assert saved["optimiser.1.exp_avg"].shape == (3,)
     for steps in (0, 1):
         fresh, own = stepped(torch.optim.Adam, steps)
@@ -235,7 +255,9 @@ def test_the_state_of_an_optimiser_has_fixed_names_and_comes_back() -> None:
         "optimiser.0.step": 0.0,
     }
     load_optimiser_tensors(optimiser, parameters, {"optimiser.1.exp_avg": torch.ones(3)})
-    assert {name.partition(".")[2] for name in optimiser_tensors(optimiser, parameters)} == {"1.exp_avg"}
+    assert {name.partition(".")[2] for name in optimiser_tensors(optimiser, parameters)} == {
+        "1.exp_avg"
+    }
     assert optimiser_tensors(None, parameters) == {}
     load_optimiser_tensors(None, parameters, saved)
 
@@ -271,14 +293,22 @@ def test_recorded_optimisers_keep_their_settings_and_have_a_tensor_as_rate() -> 
         "foreach": False,
     }
     adam = capturable(partial(torch.optim.AdamW, weight_decay=0.3), CPU)(weight, lr=0.5)
-    assert (type(adam), adam.defaults["weight_decay"], adam.defaults["capturable"]) == (torch.optim.AdamW, 0.3, True)
+    assert (type(adam), adam.defaults["weight_decay"], adam.defaults["capturable"]) == (
+        torch.optim.AdamW,
+        0.3,
+        True,
+    )
     for made in (sgd, adam):
         rate = made.param_groups[0]["lr"]
         assert rate.item() == 0.0
         set_rate(made, 0.25)
         assert made.param_groups[0]["lr"] is rate
         assert rate.item() == 0.25
-    for kind, settings in (("SGD", {"momentum": 0.9, "dampening": 0.5}), ("NAdam", {}), ("Adafactor", {})):
+    for kind, settings in (
+        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
+        ("NAdam", {}),
+        ("Adafactor", {}),
+    ):
         with pytest.raises(ConfigError, match=f"{kind} cannot be recorded"):
             capturable(named_optimiser(kind, **settings), CPU)(weight, lr=0.5)
 

@@ -1,4 +1,5 @@
-"""Modules, losses and numbers that nobody thought of at first: they work, or are refused in words."""
+"""Modules, losses and numbers that nobody thought of at first: they work, or are refused in
+words."""
 
 import warnings
 from collections.abc import Iterator
@@ -35,7 +36,9 @@ def model(first: Any = None, fusion: Any = None, **others: Any) -> mtcd.SplitMod
     return mtcd.SplitModel(clients, fusion or nn.Linear(6, 2), **others)
 
 
-def train(given: mtcd.SplitModel, epochs: int = 2, data: Any = DATA, method: Any = METHOD, **others: Any) -> mtcd.Run:
+def train(
+    given: mtcd.SplitModel, epochs: int = 2, data: Any = DATA, method: Any = METHOD, **others: Any
+) -> mtcd.Run:
     return mtcd.train(data, given, "complete", method, mtcd.Stop(epochs=epochs), **others)
 
 
@@ -62,9 +65,11 @@ def test_running_statistics_of_instance_norm() -> None:
     assert loss_of(run) == pytest.approx(run.objective, rel=1e-5)  # measured as it predicts
     norm = run.modules["c0"].norm
     assert norm.momentum == 0.2
-    once = train(model(Instances()), method=mtcd.SVFL(1, 1e-30, 20), epochs=1).modules["c0"].norm  # it stands still
+    # it stands still
+    once = train(model(Instances()), method=mtcd.SVFL(1, 1e-30, 20), epochs=1).modules["c0"].norm
     often = train(model(Instances()), method=mtcd.SVFL(9, 1e-30, 20), epochs=1).modules["c0"].norm
-    assert torch.allclose(once.running_var, often.running_var, rtol=1e-4)  # once per batch, not once per local update
+    # once per batch, not once per local update
+    assert torch.allclose(once.running_var, often.running_var, rtol=1e-4)
 
 
 def test_layers_that_find_their_sizes_themselves() -> None:
@@ -109,14 +114,18 @@ def old_weight_norm() -> nn.Module:
     ("make", "words"),
     [
         (lambda: model(Halves(2, 3)), ("'c0'", "in place")),
-        (lambda: model(fusion=nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 2))), ("fusion", "in place")),
+        (
+            lambda: model(fusion=nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 2))),
+            ("fusion", "in place"),
+        ),
         (lambda: model(loss=no_gradient), ("loss", "gradient")),
         (lambda: model(fusion=nn.Linear(6, 1)), ("2 classes", "make it give 2")),
         (lambda: model(old_weight_norm()), ("Linear", "copied")),
     ],
 )
 def test_refused(make: Any, words: tuple[str, ...]) -> None:
-    sorted_labels = mtcd.VerticalDataset(DATA.features, np.sort(DATA.labels))  # the first samples are of one class
+    # the first samples are of one class
+    sorted_labels = mtcd.VerticalDataset(DATA.features, np.sort(DATA.labels))
     with pytest.raises(MtcdError) as told:
         train(make(), data=sorted_labels)
     assert all(word in str(told.value) for word in words)
@@ -152,7 +161,9 @@ def test_other_costs_are_another_training(tmp_path: Path) -> None:
 
 def test_settings_may_be_numbers_of_numpy(tmp_path: Path) -> None:
     two = np.int64(2)
-    method = mtcd.MTCD(tokens=1, hops=two, local_updates=two, stepsize=np.float32(0.1), batch=np.int64(5))
+    method = mtcd.MTCD(
+        tokens=1, hops=two, local_updates=two, stepsize=np.float32(0.1), batch=np.int64(5)
+    )
     run = train(model(), method=method, seed=two, checkpoint=tmp_path / "kept")
     run.save(tmp_path / "saved")
     read = mtcd.Run.load(tmp_path / "saved", model())

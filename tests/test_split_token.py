@@ -1,4 +1,5 @@
-"""The token of split networks: gradients through it, and the invariant: H is what the clients hold for it."""
+"""The token of split networks: gradients through it, and the invariant: H is what the clients hold
+for it."""
 
 from collections import deque
 from typing import Any
@@ -17,16 +18,35 @@ from mtcd.models.splitnet.parties import SplitClient, SplitToken  # noqa: E402
 from mtcd.models.splitnet.setup import SplitParties  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
-from split_problems import SplitCase, case, cross_entropy, net, normed, receiver, split_cases, split_settings  # noqa: E402
+from split_problems import (  # noqa: E402
+    SplitCase,
+    case,
+    cross_entropy,
+    net,
+    normed,
+    receiver,
+    split_cases,
+    split_settings,
+)
 
 
 def joint_gradients(one: SplitCase, rows: Any) -> list[list[Any]]:
-    """Of one forward and backward pass through all networks and the fusion at once; the last are those of theta_0."""
+    """Of one forward and backward pass through all networks and the fusion at once; the last are
+    those of theta_0."""
     nets = [one.model.representations[client].train() for client in one.data.clients]
-    told = [net(torch.as_tensor(x[rows])) for net, x in zip(nets, one.data.features.values(), strict=True)]
+    told = [
+        net(torch.as_tensor(x[rows]))
+        for net, x in zip(nets, one.data.features.values(), strict=True)
+    ]
     stacked = torch.stack(told) if one.model.aggregation != "concat" else None
-    H = {"sum": lambda: stacked.sum(0), "mean": lambda: stacked.mean(0), "concat": lambda: torch.cat(told, 1)}
-    loss = cross_entropy(one.model.fusion(H[one.model.aggregation]()), torch.as_tensor(one.data.labels[rows]))
+    H = {
+        "sum": lambda: stacked.sum(0),
+        "mean": lambda: stacked.mean(0),
+        "concat": lambda: torch.cat(told, 1),
+    }
+    loss = cross_entropy(
+        one.model.fusion(H[one.model.aggregation]()), torch.as_tensor(one.data.labels[rows])
+    )
     loss.backward()
     return [[p.grad for p in module.parameters()] for module in (*nets, one.model.fusion)]
 
@@ -52,7 +72,8 @@ def test_gradients_through_the_token_are_those_of_the_joint_model(
 
 
 class Watched:
-    """Parties whose messages are delivered one by one; it knows with what every client started into an iteration."""
+    """Parties whose messages are delivered one by one; it knows with what every client started into
+    an iteration."""
 
     def __init__(self, one: SplitCase, method: Any) -> None:
         self.aggregation = one.model.aggregation
@@ -61,14 +82,23 @@ class Watched:
         self.visitors: dict[int, int] = {}
 
     def deliver(self, deliveries: int, check_after: int, last: bool) -> int:
-        """The first or the last message that was sent comes next; all tokens under way are checked each time."""
+        """The first or the last message that was sent comes next; all tokens under way are checked
+        each time."""
         parties, waiting, checked = self.parties.parties(), deque[Message](), 0
         outgoing = parties.opening
         for count in range(deliveries):
             waiting.extend(message for message in outgoing if message.to != MONITOR)
-            tokens = [message.payload for message in waiting if isinstance(message.payload, SplitToken)]
-            if any(isinstance(message.payload, SplitToken) and message.payload.hop <= 0 for message in outgoing):
-                self.start, self.visitors = [client.network.state() for client in self.parties.clients], {}
+            tokens = [
+                message.payload for message in waiting if isinstance(message.payload, SplitToken)
+            ]
+            if any(
+                isinstance(message.payload, SplitToken) and message.payload.hop <= 0
+                for message in outgoing
+            ):
+                self.start, self.visitors = (
+                    [client.network.state() for client in self.parties.clients],
+                    {},
+                )
             for token in tokens if count >= check_after else ():
                 self.check(token)
                 checked += 1
@@ -87,11 +117,16 @@ class Watched:
         torch.testing.assert_close(token.aggregate, H, rtol=1e-5, atol=5e-6)
 
     def part(self, client: SplitClient, token: SplitToken) -> Any:
-        """What this client has in this token, represented from scratch from the copy that it holds for it."""
+        """What this client has in this token, represented from scratch from the copy that it holds
+        for it."""
         network, now = client.network, client.network.state()
         held = now
         if client.plan.combine.one_visitor:
-            held = now if self.visitors.get(client.number) == token.index else self.start[client.number]
+            held = (
+                now
+                if self.visitors.get(client.number) == token.index
+                else self.start[client.number]
+            )
         elif client.in_hand not in (None, token.index):
             held = client.copies.get(token.index, client.start)
         network.load(held)
@@ -101,13 +136,17 @@ class Watched:
         return fresh if CONTRIBUTION in held else torch.zeros_like(fresh)
 
 
-def check_invariant(one: SplitCase, method: Any, deliveries: int, last: bool = False, after: int = 0) -> None:
+def check_invariant(
+    one: SplitCase, method: Any, deliveries: int, last: bool = False, after: int = 0
+) -> None:
     assert Watched(one, method).deliver(deliveries, after, last) > 0
 
 
 @given(st.data(), st.booleans())
 @settings(max_examples=30)
-def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.DataObject, last: bool) -> None:
+def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(
+    data: st.DataObject, last: bool
+) -> None:
     one = data.draw(split_cases())
     check_invariant(one, data.draw(split_settings(one)), deliveries=40, last=last)
 
@@ -120,8 +159,11 @@ def test_so_is_the_lone_token_of_stcd(one: SplitCase, Q: int, first_pass: bool) 
 
 @pytest.mark.parametrize("network", ["path", "cycle", "star", "complete"])
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
-def test_stcd_starts_with_a_token_true_to_the_first_parameters(aggregation: str, network: str) -> None:
-    """Algorithm 1, line 2. After one visit, the client has moved along its gradient of the joint model."""
+def test_stcd_starts_with_a_token_true_to_the_first_parameters(
+    aggregation: str, network: str
+) -> None:
+    """Algorithm 1, line 2. After one visit, the client has moved along its gradient of the joint
+    model."""
     one, eta = case(network, aggregation=aggregation), 0.5
     first = STCD(1, eta).plan(one.data.samples, 1, one.network, one.seed).roaming.first(0, 0)
     client = one.data.clients[first]
@@ -134,7 +176,9 @@ def test_stcd_starts_with_a_token_true_to_the_first_parameters(aggregation: str,
             torch.testing.assert_close((old - new).detach() / eta, g, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("network", "messages"), [("path", range(3, 6)), ("cycle", [3]), ("complete", [3])])
+@pytest.mark.parametrize(
+    ("network", "messages"), [("path", range(3, 6)), ("cycle", [3]), ("complete", [3])]
+)
 def test_the_first_pass_is_on_the_ledger(network: str, messages: Any) -> None:
     """As messages between clients, each of a whole token; they are no hops of the training."""
     one = case(network)
@@ -172,7 +216,9 @@ def test_with_batch_norm_too(aggregation: str, method: Any) -> None:
     check_invariant(case(aggregation=aggregation, made=normed), method, deliveries=40)
 
 
-@pytest.mark.parametrize("method", [STCD(1, 0.05), MTCD(2, 4, 1, 0.05, combine="cluster")], ids=["stcd", "mtcd"])
+@pytest.mark.parametrize(
+    "method", [STCD(1, 0.05), MTCD(2, 4, 1, 0.05, combine="cluster")], ids=["stcd", "mtcd"]
+)
 def test_rounding_does_not_add_up(method: Any) -> None:
     """A sum is changed at every hop: after a thousand of them it is still the sum."""
     check_invariant(case(aggregation="sum", count=8), method, deliveries=1000, after=990)
@@ -181,7 +227,8 @@ def test_rounding_does_not_add_up(method: Any) -> None:
 @given(st.data())
 @settings(max_examples=10)
 def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
-    """As long as all tokens are back before the server goes on: uploads and visits may come in any order."""
+    """As long as all tokens are back before the server goes on: uploads and visits may come in any
+    order."""
     one = data.draw(split_cases())
     method = data.draw(split_settings(one))
     ends = []
@@ -198,7 +245,9 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
             if moments < 3:
                 message = waiting.pop() if last else waiting.popleft()
                 outgoing = receiver(parties, message).receive(message)
-        ends.append([p.clone() for one_net in (*problem.nets, problem.fusion) for p in one_net.values()])
+        ends.append(
+            [p.clone() for one_net in (*problem.nets, problem.fusion) for p in one_net.values()]
+        )
     for ours, theirs in zip(*ends, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
@@ -207,7 +256,8 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_numbers() -> None:
     """To the last bit: sums are formed in the order of tokens."""
     one, found = case(), []
     for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)):
-        method = MTCD(4, 3, 2, 20.0)  # steps so long that rounding in their sum shows beside theta_k
+        # steps so long that rounding in their sum shows beside theta_k
+        method = MTCD(4, 3, 2, 20.0)
         parties = method.split(one.problem(), one.network, one.seed).parties()
         client, theta_0 = parties.clients[0], parties.server.stage.fusion.values()
         for index in order:

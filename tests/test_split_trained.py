@@ -19,7 +19,10 @@ SIZES = {"ann": 1, "bob": 2, "eve": 3}
 
 
 def features(samples: int) -> dict[str, Any]:
-    return {name: RNG.standard_normal((samples, size)).astype(np.float32) for name, size in SIZES.items()}
+    return {
+        name: RNG.standard_normal((samples, size)).astype(np.float32)
+        for name, size in SIZES.items()
+    }
 
 
 def trained(classes: Any = ("no", "yes"), outputs: int = 2, **others: Any) -> TrainedSplit:
@@ -62,7 +65,9 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
     given = {"ann": X[:, [6]], "bob": X[:, [5, 4]], "eve": X[:, [3, 1, 0]]}
     decision = named.decision(given)
     np.testing.assert_allclose(named.decision(frame), decision)
-    np.testing.assert_allclose(named.decision(mtcd.VerticalDataset(given, np.array([0, 1, 0, 1]))), decision)
+    np.testing.assert_allclose(
+        named.decision(mtcd.VerticalDataset(given, np.array([0, 1, 0, 1]))), decision
+    )
     table = mtcd.split(
         np.hstack([*given.values()]),
         np.array([0, 1, 0, 1]),
@@ -73,7 +78,10 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
         (X, "the features of each client, by its name"),
         ({"ann": given["ann"]}, "no features of client 'bob'"),
         ({**given, "eve": given["eve"][:2]}, "different numbers of new samples"),
-        ({**given, "bob": given["eve"]}, r"'bob' was trained on samples of shape \(2,\), .* of shape \(3,\)"),
+        (
+            {**given, "bob": given["eve"]},
+            r"'bob' was trained on samples of shape \(2,\), .* of shape \(3,\)",
+        ),
     ):
         with pytest.raises(DataError, match=says):
             named.decision(wrong)
@@ -83,22 +91,32 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
 
 def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, 4.0, 9.0], "b": ["x", "y", "x", "y"]})
-    table = mtcd.split(frame, np.array([0, 1, 0, 1]), clients={"ann": ["a"], "bob": ["b"]}, prepare="auto")
+    table = mtcd.split(
+        frame, np.array([0, 1, 0, 1]), clients={"ann": ["a"], "bob": ["b"]}, prepare="auto"
+    )
     given = mtcd.VerticalDataset.from_table(table)
     nets = {client: nn.Linear(size, 2) for client, (size,) in given.shapes.items()}
-    one = TrainedSplit(nets, nn.Linear(4, 2), "concat", (2, 2), (0, 1), given.shapes, table.preparations)
+    one = TrainedSplit(
+        nets, nn.Linear(4, 2), "concat", (2, 2), (0, 1), given.shapes, table.preparations
+    )
     bare = TrainedSplit(nets, one.fusion, "concat", (2, 2), (0, 1), given.shapes)
     expected = bare.decision(dict(given.features))
     for new in (given, frame, table):
         np.testing.assert_allclose(one.decision(new), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("columns", [None, {"ann": ("a",), "bob": ("b", "c"), "eve": ("d", "e", "f")}])
+@pytest.mark.parametrize(
+    "columns", [None, {"ann": ("a",), "bob": ("b", "c"), "eve": ("d", "e", "f")}]
+)
 @pytest.mark.parametrize("classes", [None, ("no", "yes")])
-def test_a_trained_network_is_read_as_it_was_written(tmp_path: Path, classes: Any, columns: Any) -> None:
+def test_a_trained_network_is_read_as_it_was_written(
+    tmp_path: Path, classes: Any, columns: Any
+) -> None:
     one = trained(classes, columns=columns)
     about = one.write(tmp_path)
-    model = mtcd.SplitModel({name: nn.Linear(size, 2) for name, size in SIZES.items()}, nn.Linear(6, 2))
+    model = mtcd.SplitModel(
+        {name: nn.Linear(size, 2) for name, size in SIZES.items()}, nn.Linear(6, 2)
+    )
     again = read_trained(tmp_path, about, model)
     new = features(3)
     assert (again.decision(new) == one.decision(new)).all()

@@ -1,4 +1,5 @@
-"""The parties of split networks against ``testing/references/splitnet.py``, and against special cases."""
+"""The parties of split networks against ``testing/references/splitnet.py``, and against special
+cases."""
 
 import pytest
 from hypothesis import assume, given, settings
@@ -28,7 +29,9 @@ from split_problems import (  # noqa: E402
 def task(one: SplitCase) -> reference.Task:
     features, labels = tensors(one)
     nets = [one.model.representations[client] for client in one.data.clients]
-    return reference.Task(nets, one.model.fusion, one.model.aggregation, cross_entropy, features, labels)
+    return reference.Task(
+        nets, one.model.fusion, one.model.aggregation, cross_entropy, features, labels
+    )
 
 
 def how(one: SplitCase, method: MTCD | SVFL, fusion_updates: int) -> reference.Settings:
@@ -77,39 +80,63 @@ def test_stcd_equals_its_plain_twin(one: SplitCase, data: st.DataObject) -> None
     hops = data.draw(st.integers(1, 12))
     run = one.train(method, mtcd.Stop(iterations=hops))
     K = one.network.size
-    fusing = range(K) if where == "each" else [0 if where is None else one.data.clients.index(where)]
+    fusing = (
+        range(K) if where == "each" else [0 if where is None else one.data.clients.index(where)]
+    )
     roaming = plan_roaming(one.network, 1, None, "lazy", None, one.seed, None)
-    check_equal(run, *reference.stcd(task(one), roaming, how(one, method, 0), frozenset(fusing), hops, first_pass))
+    check_equal(
+        run,
+        *reference.stcd(
+            task(one), roaming, how(one, method, 0), frozenset(fusing), hops, first_pass
+        ),
+    )
 
 
-@given(split_cases(), st.integers(1, 3), st.sampled_from([None, 1, 4]), st.integers(1, 4), st.sampled_from([None, 2]))
+@given(
+    split_cases(),
+    st.integers(1, 3),
+    st.sampled_from([None, 1, 4]),
+    st.integers(1, 4),
+    st.sampled_from([None, 2]),
+)
 @settings(max_examples=25)
 def test_svfl_equals_its_plain_twin(
     one: SplitCase, Q: int, batch: int | None, rounds: int, fusion_updates: int | None
 ) -> None:
     method = SVFL(Q, 0.03, batch, mtcd.Schedule(every=1), fusion_updates)
     run = one.train(method, mtcd.Stop(iterations=rounds))
-    check_equal(run, *reference.svfl(task(one), how(one, method, fusion_updates or Q), rounds)[rounds])
+    check_equal(
+        run, *reference.svfl(task(one), how(one, method, fusion_updates or Q), rounds)[rounds]
+    )
 
 
 @pytest.mark.parametrize("batch", [None, 4])
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
 def test_without_edges_mtcd_is_svfl(aggregation: str, batch: int | None) -> None:
-    """Each client is its own cluster, one hop: the same weights; but a token also pays for its hop."""
+    """Each client is its own cluster, one hop: the same weights; but a token also pays for its
+    hop."""
     one = case(aggregation=aggregation, count=13)
     alone = SplitCase(one.data, one.model, mtcd.network_from_edges([], one.data.clients), one.seed)
     clusters = [[client] for client in one.data.clients]
     T, K = 9, 4
     tokens = MTCD(hops=1, local_updates=2, stepsize=0.1, batch=batch, clusters=clusters)
-    ours, theirs = (alone.train(method, mtcd.Stop(iterations=T)) for method in (tokens, SVFL(2, 0.1, batch)))
+    ours, theirs = (
+        alone.train(method, mtcd.Stop(iterations=T)) for method in (tokens, SVFL(2, 0.1, batch))
+    )
     if batch is not None or aggregation == "concat":
         assert same_weights(weights_of(ours), weights_of(theirs))
-    for name, value in weights_of(theirs).items():  # the sync adds up changes where SVFL asks everybody
+    # the sync adds up changes where SVFL asks everybody
+    for name, value in weights_of(theirs).items():
         torch.testing.assert_close(weights_of(ours)[name], value, rtol=1e-5, atol=1e-6)
     assert ours.ledger.messages("sent") == theirs.ledger.messages("sent")
-    assert ours.ledger.messages("sent") == {"client_client": 0, "uplink": K * (T + 1), "downlink": K * T}
+    assert ours.ledger.messages("sent") == {
+        "client_client": 0,
+        "uplink": K * (T + 1),
+        "downlink": K * T,
+    }
     assert ours.ledger.messages()["client_client"] == K * T
     assert theirs.ledger.messages()["client_client"] == 0
     assert (ours.ledger.hops, theirs.ledger.hops) == (K * T, 0)
     same_floats = ours.ledger.floats("sent") == theirs.ledger.floats("sent")
-    assert same_floats == (batch is not None)  # with the full batch a whole token goes up, not one representation
+    # with the full batch a whole token goes up, not one representation
+    assert same_floats == (batch is not None)

@@ -1,4 +1,5 @@
-"""Fixed cases of split networks against their plain twin: quick, before the random ones of ``test_split_twin.py``."""
+"""Fixed cases of split networks against their plain twin: quick, before the random ones of
+``test_split_twin.py``."""
 
 import pytest
 
@@ -21,7 +22,9 @@ def test_mtcd(clustered: bool, batch: int | None, aggregation: str) -> None:
     clusters = [one.data.clients[:2], one.data.clients[2:]] if clustered else None
     schedule = mtcd.Schedule(every=1, factor=0.7)
     method = MTCD(2, 3, 2, 0.1, batch, clusters=clusters, schedule=schedule, fusion_updates=3)
-    check_equal(one.train(method, mtcd.Stop(iterations=4 * method.hops)), *twin_of_mtcd(one, method, 4))
+    check_equal(
+        one.train(method, mtcd.Stop(iterations=4 * method.hops)), *twin_of_mtcd(one, method, 4)
+    )
 
 
 @pytest.mark.parametrize("first_pass", [True, False])

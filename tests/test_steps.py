@@ -1,4 +1,5 @@
-"""Local updates: the squared loss's shortcuts against plain steps, and plain steps against the definition."""
+"""Local updates: the squared loss's shortcuts against plain steps, and plain steps against the
+definition."""
 
 from fractions import Fraction
 
@@ -34,15 +35,26 @@ PENALTIES = [
 def block(shape: tuple[int, int], sparse: bool, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape)
-    y, theta, z = rng.standard_normal(shape[0]), rng.standard_normal(shape[1]), rng.standard_normal(shape[0])
-    return (sp.csr_array(X * (rng.random(shape) < 0.5)) if sparse else np.asfortranarray(X)), y, theta, z
+    y, theta, z = (
+        rng.standard_normal(shape[0]),
+        rng.standard_normal(shape[1]),
+        rng.standard_normal(shape[0]),
+    )
+    return (
+        (sp.csr_array(X * (rng.random(shape) < 0.5)) if sparse else np.asfortranarray(X)),
+        y,
+        theta,
+        z,
+    )
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("shape", [(30, 5), (6, 6), (5, 17), (9, 1)])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("Q", "eta"), [(2, 1e-2), (7, 3e-3), (50, 1e-2), (4, 0.3)])
-def test_the_squared_loss_at_once_is_the_same_as_step_by_step(penalty, shape, sparse, Q, eta) -> None:
+def test_the_squared_loss_at_once_is_the_same_as_step_by_step(
+    penalty, shape, sparse, Q, eta
+) -> None:
     X, y, theta, z = block(shape, sparse)
     quick_z, plain_z, before = z.copy(), z.copy(), theta.copy()
     quick = make_steps(X, y, Squared(), penalty, Q, eta)(theta, quick_z)
@@ -55,7 +67,8 @@ def test_the_squared_loss_at_once_is_the_same_as_step_by_step(penalty, shape, sp
 
 @pytest.mark.parametrize("scale", [1e-7, 1e7])
 def test_the_unit_of_the_columns_does_not_matter(scale: float) -> None:
-    """In another unit the coefficients are in the inverse one; here a row of a wide block also depends on another."""
+    """In another unit the coefficients are in the inverse one; here a row of a wide block also
+    depends on another."""
     X, y, theta, z = block((5, 17), sparse=False)
     X[4], z[4] = X[3], z[3]
     penalty, Q, eta = Penalty(l2=0.7 * scale**2), 6, 1e-2 / scale**2
@@ -69,17 +82,23 @@ def test_the_unit_of_the_columns_does_not_matter(scale: float) -> None:
 @given(st.floats(0, 1e3), st.integers(1, 200), st.floats(1e-9, 1e-3))
 def test_summed_powers_against_the_sum(eigenvalue: float, Q: int, eta: float) -> None:
     expected = eta * sum((1 - eta * eigenvalue) ** q for q in range(Q))
-    np.testing.assert_allclose(summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-10)
+    np.testing.assert_allclose(
+        summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-10
+    )
 
 
-@pytest.mark.parametrize("eigenvalue", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 400.0, 499.0, 600.0, 1200.0, 1500.0])
+@pytest.mark.parametrize(
+    "eigenvalue", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 400.0, 499.0, 600.0, 1200.0, 1500.0]
+)
 @pytest.mark.parametrize("Q", [1, 2, 50])
 def test_summed_powers_lose_no_digits(eigenvalue: float, Q: int) -> None:
     """Against exact fractions, also where the terms nearly cancel."""
     eta = 1e-3
     factor = 1 - Fraction(eta) * Fraction(eigenvalue)
     expected = float(Fraction(eta) * sum(factor**q for q in range(Q)))
-    np.testing.assert_allclose(summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-13)
+    np.testing.assert_allclose(
+        summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -100,19 +119,25 @@ def test_a_block_at_rest_is_left_alone() -> None:
     """A heavy l1 keeps theta at 0: the remaining steps are skipped, and nothing changes."""
     X, y, _, z = block((12, 4), False)
     kept = z.copy()
-    new = plain_steps(X, (y > 0).astype(float), Logistic(), Penalty(l1=1e3), np.zeros(4), z, 50, 0.1)
+    new = plain_steps(
+        X, (y > 0).astype(float), Logistic(), Penalty(l1=1e3), np.zeros(4), z, 50, 0.1
+    )
     assert not new.any()
     assert np.array_equal(z, kept)
 
 
 @given(
     st.sampled_from([Logistic(), Huber(0.5), SquaredHinge()]),
-    st.sampled_from([Penalty(l1=0.02), Penalty(l1=2.0), Penalty(l1=6.0, l2=0.3), Penalty(l1=1.0, free=1)]),
+    st.sampled_from(
+        [Penalty(l1=0.02), Penalty(l1=2.0), Penalty(l1=6.0, l2=0.3), Penalty(l1=1.0, free=1)]
+    ),
     st.sampled_from([(40, 30), (12, 60), (25, 3)]),
     st.booleans(),
     st.integers(0, 10_000),
 )
-def test_looking_only_at_columns_that_can_move_changes_nothing(loss, penalty, shape, sparse, seed) -> None:
+def test_looking_only_at_columns_that_can_move_changes_nothing(
+    loss, penalty, shape, sparse, seed
+) -> None:
     X, y, theta, z = block(shape, sparse, seed)
     X = X @ np.diag([0.0] + [1.0] * (shape[1] - 1))  # an empty column
     X = sp.csr_array(X) if sparse else np.asfortranarray(X)
@@ -159,11 +184,14 @@ def test_steps_are_prepared_anew_for_other_settings() -> None:
     for Q, eta in ((3, 1e-2), (5, 1e-2), (5, 2e-2), (3, 1e-2)):
         ours, plain_z = z.copy(), z.copy()
         plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
-        np.testing.assert_allclose(client.local_update(theta, ours, LocalUpdates(Q, eta)), plain, rtol=1e-9)
+        np.testing.assert_allclose(
+            client.local_update(theta, ours, LocalUpdates(Q, eta)), plain, rtol=1e-9
+        )
         np.testing.assert_allclose(ours, plain_z, rtol=1e-9)
     client = LinearClient(X, (y > 0).astype(float), Logistic(), Penalty(l2=0.7))
     by_gradient, by_bound = (
-        client.local_update(theta, z.copy(), LocalUpdates(9, 0.2, None, way)) for way in (False, True)
+        client.local_update(theta, z.copy(), LocalUpdates(9, 0.2, None, way))
+        for way in (False, True)
     )
     assert np.abs(by_gradient - by_bound).max() > 1e-3
 
@@ -176,7 +204,9 @@ def quadratic_bound(X, y, loss, penalty, theta, z, Q, eta):
         penalised = slice(0, len(theta) - penalty.free)
         gradient[penalised] += penalty.l2 * theta[penalised]
         new = theta - eta * gradient
-        new[penalised] = np.sign(new[penalised]) * np.maximum(np.abs(new[penalised]) - eta * penalty.l1, 0)
+        new[penalised] = np.sign(new[penalised]) * np.maximum(
+            np.abs(new[penalised]) - eta * penalty.l1, 0
+        )
         z, theta = z + X @ (new - theta), new
     return theta, z
 
@@ -186,7 +216,9 @@ def quadratic_bound(X, y, loss, penalty, theta, z, Q, eta):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("largest", [0, 100])
 @pytest.mark.parametrize("loss", [Logistic(), Huber(0.7), SquaredHinge(), Multinomial(), Squared()])
-def test_majorised_steps_are_steps_on_the_upper_bound(loss, penalty, shape, sparse, largest, monkeypatch) -> None:
+def test_majorised_steps_are_steps_on_the_upper_bound(
+    loss, penalty, shape, sparse, largest, monkeypatch
+) -> None:
     """By the Gram matrix, and for blocks too large for one."""
     monkeypatch.setattr(steps_module, "LARGEST_GRAM", largest)
     X, y, theta, z = block(shape, sparse)
@@ -201,7 +233,9 @@ def test_majorised_steps_are_steps_on_the_upper_bound(loss, penalty, shape, spar
     for Q, eta in ((2, 1e-2), (9, 3e-3)):
         quick_z, before = z.copy().astype(float), theta.copy()
         quick = make_steps(X, labels, loss, penalty, Q, eta, majorise=True)(theta, quick_z)
-        expected, expected_z = quadratic_bound(X, labels, loss, penalty, theta, z.astype(float), Q, eta)
+        expected, expected_z = quadratic_bound(
+            X, labels, loss, penalty, theta, z.astype(float), Q, eta
+        )
         np.testing.assert_allclose(quick, expected, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(quick_z, expected_z, rtol=1e-9, atol=1e-9)
         assert np.array_equal(theta, before)
@@ -226,7 +260,11 @@ def test_weights_of_samples_count_in_many_steps_at_once(shape) -> None:
     np.testing.assert_allclose(z, plain_z, rtol=1e-9)
 
 
-@given(st.sampled_from([Logistic(), Huber(0.7), SquaredHinge()]), st.integers(2, 500), st.integers(0, 1000))
+@given(
+    st.sampled_from([Logistic(), Huber(0.7), SquaredHinge()]),
+    st.integers(2, 500),
+    st.integers(0, 1000),
+)
 def test_majorised_steps_never_raise_the_objective(loss, Q, seed) -> None:
     X, y, theta, z = block((20, 6), False, seed)
     labels = np.sign(y) if isinstance(loss, SquaredHinge) else (y > 0).astype(float)
@@ -261,15 +299,25 @@ def test_steps_take_the_quickest_way(loss, penalty, shape, Q, way, monkeypatch) 
     """A negative Q: so many majorised steps."""
     X, y, theta, z = block(shape, False)
     taken = []
-    for name in ("closed_steps", "gram_steps", "wide_steps", "plain_steps", "bound_steps", "ScreenedSteps"):
+    for name in (
+        "closed_steps",
+        "gram_steps",
+        "wide_steps",
+        "plain_steps",
+        "bound_steps",
+        "ScreenedSteps",
+    ):
         exact = getattr(steps_module, name)
-        monkeypatch.setattr(steps_module, name, lambda *given, n=name, e=exact: taken.append(n) or e(*given))
+        monkeypatch.setattr(
+            steps_module, name, lambda *given, n=name, e=exact: taken.append(n) or e(*given)
+        )
     make_steps(X, (y > 0).astype(float), loss, penalty, abs(Q), 1e-3, majorise=Q < 0)(theta, z)
     assert taken == [way]
 
 
 def test_a_column_comes_in_as_soon_as_the_slope_has_moved_by_its_reach() -> None:
-    """The worst case: the slope l'(z) moves almost along the column that was screened out, the nearest one outside."""
+    """The worst case: the slope l'(z) moves almost along the column that was screened out, the
+    nearest one outside."""
     X, y = np.zeros((6, 6)), np.array([3 * np.sqrt(10.0), 0.0, 0.5, 0.5, 0.5, 0.5])
     X[:2, 0] = 1.0, 3.0  # moves, and takes the slope along the last column
     X[2:, 1:5] = np.eye(4)  # 0.5 below l1: these fill the places that are included for safety

@@ -1,4 +1,5 @@
-"""What the theorems' step size rests on: the smoothness of mini-batches, against all batches there are."""
+"""What the theorems' step size rests on: the smoothness of mini-batches, against all batches there
+are."""
 
 from itertools import combinations
 
@@ -24,13 +25,20 @@ def test_no_batch_is_more_curved_than_the_bound_which_some_reach(kind: str) -> N
         data = mtcd.split(X, np.arange(N) % 2, {"a": [0, 1], "b": range(2, N)})
         smoothness = BlockSmoothness(mtcd.Glm(kind, l2=l2).problem(data))
         for B in range(1, N + 1):
-            worst = max(N / B * curvature * sigma(X[list(rows)]) for rows in combinations(range(N), B)) + l2
+            worst = (
+                max(N / B * curvature * sigma(X[list(rows)]) for rows in combinations(range(N), B))
+                + l2
+            )
             bound = smoothness.batch(B)
             assert bound >= worst * (1 - 1e-9)
             if X is alone or X is same:
                 assert bound == pytest.approx(worst, rel=1e-6)
-            assert theorem_limit(smoothness, 3, 5, B).value == pytest.approx(1 / (2 * bound * 3 * 5))
-        assert theorem_limit(smoothness, 3, 5).value == pytest.approx(1 / (2 * smoothness.overall * 3 * 5))
+            assert theorem_limit(smoothness, 3, 5, B).value == pytest.approx(
+                1 / (2 * bound * 3 * 5)
+            )
+        assert theorem_limit(smoothness, 3, 5).value == pytest.approx(
+            1 / (2 * smoothness.overall * 3 * 5)
+        )
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.7])
@@ -58,19 +66,24 @@ def test_auto_steps_are_those_with_which_no_visit_raises_f_where_that_is_known()
         assert rule.value == descent
         assert ("nor does the average" in rule.reason) == averaged
     assert mtcd.MTCD(1, 4, combine="visitors").auto_stepsize(smoothness).value == descent
-    assert mtcd.MTCD(2, 4, combine="visitors").auto_stepsize(smoothness).value == pytest.approx(limit)
+    assert mtcd.MTCD(2, 4, combine="visitors").auto_stepsize(smoothness).value == pytest.approx(
+        limit
+    )
     small = mtcd.MTCD(2, 4, batch=3).auto_stepsize(smoothness)
     assert small.value == pytest.approx(theorem_limit(smoothness, 4, 1, 3).value)
 
 
 @pytest.mark.parametrize("clients", [1, 2, 5])
 def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> None:
-    """L = lambda_max(X^T X) + l2 for the loss |X theta - y|^2/2, however many clients hold the columns."""
+    """L = lambda_max(X^T X) + l2 for the loss |X theta - y|^2/2, however many clients hold the
+    columns."""
     X = np.random.default_rng(0).standard_normal((12, 5))
     problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(X, X[:, 0], clients))
     found = BlockSmoothness(problem)
     scale = problem.loss.curvature
-    assert found.overall == pytest.approx(scale * np.linalg.eigvalsh(X.T @ X)[-1] + found.l2, rel=1e-3)
+    assert found.overall == pytest.approx(
+        scale * np.linalg.eigvalsh(X.T @ X)[-1] + found.l2, rel=1e-3
+    )
     grams = [np.linalg.eigvalsh(part.T @ part)[-1] for part in problem.blocks]
     assert found.blocks == pytest.approx(scale * np.array(grams) + found.l2, rel=1e-3)
 
@@ -85,8 +98,12 @@ def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> 
     ],
     ids=lambda value: value.describe() if isinstance(value, mtcd.MTCD) else "",
 )
-def test_the_limit_says_which_settings_the_theorems_do_not_cover(method: mtcd.MTCD, beyond: str | None) -> None:
-    smoothness = BlockSmoothness(mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2)))
+def test_the_limit_says_which_settings_the_theorems_do_not_cover(
+    method: mtcd.MTCD, beyond: str | None
+) -> None:
+    smoothness = BlockSmoothness(
+        mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2))
+    )
     rule = method.stepsize_limit(smoothness)
     assert rule.proven == (beyond is None)
     assert ("rule of thumb" in rule.reason) == (beyond is not None)
@@ -94,7 +111,9 @@ def test_the_limit_says_which_settings_the_theorems_do_not_cover(method: mtcd.MT
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_weights(weighted: bool) -> None:
+def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_weights(
+    weighted: bool,
+) -> None:
     X = np.random.default_rng(3).standard_normal((9, 5))
     y = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0])
     data = mtcd.split(X, y, {"a": [0, 1], "b": [2, 3, 4]})
@@ -105,7 +124,9 @@ def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_wei
 
 @pytest.mark.parametrize("l1", [0.0, 0.1])
 @pytest.mark.parametrize("beyond", [[], ["momentum"]])
-def test_the_rule_says_what_it_rests_on_and_whether_it_is_proven(l1: float, beyond: list[str]) -> None:
+def test_the_rule_says_what_it_rests_on_and_whether_it_is_proven(
+    l1: float, beyond: list[str]
+) -> None:
     X = np.random.default_rng(4).standard_normal((8, 3))
     data = mtcd.split(X, X[:, 0], {"a": [0], "b": [1, 2]})
     smoothness = BlockSmoothness(mtcd.Glm("linear", l1=l1, l2=0.2).problem(data))

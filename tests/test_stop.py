@@ -39,7 +39,11 @@ def bounded(now: mtcd.Measurement, fraction: float) -> None:
 def test_epochs_are_passes_over_all_samples_with_any_batch(name: str, epochs: int) -> None:
     method, iterations = EPOCHS[name]
     run = mtcd.train(DATA, MODELS[0], NETWORK, method, mtcd.Stop(epochs=epochs), watch=bounded)
-    assert (run.status, run.final.iteration, run.final.epoch) == ("epochs", epochs * iterations, epochs)
+    assert (run.status, run.final.iteration, run.final.epoch) == (
+        "epochs",
+        epochs * iterations,
+        epochs,
+    )
     assert f"({epochs} epoch" in run.message
 
 
@@ -54,7 +58,9 @@ def test_accelerated_tours_end_at_the_first_tour_after_the_epochs(kind: str) -> 
 @pytest.mark.parametrize("name", EPOCHS)
 def test_a_federation_counts_epochs_as_one_process_does(name: str) -> None:
     method, iterations = EPOCHS[name]
-    watch = Watch(mtcd.Stop(epochs=3), method, NETWORK, mtcd.Costs(), 2, DATA.samples, Log("a", None))
+    watch = Watch(
+        mtcd.Stop(epochs=3), method, NETWORK, mtcd.Costs(), 2, DATA.samples, Log("a", None)
+    )
     assert watch.limits == {"epochs": 3 * iterations}
 
 
@@ -74,7 +80,9 @@ def test_the_full_batch_has_no_epochs_in_its_history_unless_they_were_asked_for(
 
 @pytest.mark.parametrize("limits", [{"iterations": 0}, {"seconds": 0}, {"cost": 0}, {"gap": 1e9}])
 @pytest.mark.parametrize("name", EPOCHS)
-def test_a_limit_that_is_reached_at_the_start_ends_it_there(name: str, limits: dict[str, Any]) -> None:
+def test_a_limit_that_is_reached_at_the_start_ends_it_there(
+    name: str, limits: dict[str, Any]
+) -> None:
     run = mtcd.train(DATA, MODELS[0], NETWORK, EPOCHS[name][0], mtcd.Stop(**limits), watch=bounded)
     assert run.final.iteration == 0
     assert run.status in (*limits, "converged")
@@ -92,8 +100,12 @@ def test_a_cost_that_never_comes_is_refused_at_once(method: Method, costs: mtcd.
     assert run.status == "iterations"
 
 
-@pytest.mark.parametrize(("method", "iterations"), [(mtcd.SVFL(1, 0.05), 3), (mtcd.STCD(1, 0.05), 3)])
-def test_split_networks_count_epochs_of_the_full_batch_alike(method: Method, iterations: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "iterations"), [(mtcd.SVFL(1, 0.05), 3), (mtcd.STCD(1, 0.05), 3)]
+)
+def test_split_networks_count_epochs_of_the_full_batch_alike(
+    method: Method, iterations: int
+) -> None:
     pytest.importorskip("torch")
     from torch import nn
 

@@ -1,4 +1,5 @@
-"""Frames, tensors and graphs of unusual kinds are taken for what they mean, or refused in words that help."""
+"""Frames, tensors and graphs of unusual kinds are taken for what they mean, or refused in words
+that help."""
 
 from __future__ import annotations
 
@@ -41,13 +42,21 @@ TAKEN = {
 def test_numbers_of_many_kinds_are_taken(X: Any) -> None:
     data = mtcd.split(X, Y, 1)
     assert data.blocks[0].ravel().tolist() == [1.5, 2.5, 0, -1]
-    run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3)
+    )
     np.testing.assert_array_equal(run.predict(X), run.predict(data))
 
 
 REFUSED = {
-    "dates of pandas": (pd.DataFrame({"a": DAYS, "b": DAYS}), r"Columns 'a' \(dates\), 'b' \(dates\) do not"),
-    "dates with a zone": (pd.DataFrame({"a": pd.to_datetime(DAYS).tz_localize("UTC")}), r"Column 'a' \(dates\)"),
+    "dates of pandas": (
+        pd.DataFrame({"a": DAYS, "b": DAYS}),
+        r"Columns 'a' \(dates\), 'b' \(dates\) do not",
+    ),
+    "dates with a zone": (
+        pd.DataFrame({"a": pd.to_datetime(DAYS).tz_localize("UTC")}),
+        r"Column 'a' \(dates\)",
+    ),
     "dates of polars": (pl.DataFrame({"a": DAYS}), r"Column 'a' \(dates\)"),
     "array of dates": (np.array(DAYS, dtype="M8[us]").reshape(4, 1), "are dates or durations"),
     "array of durations": (np.arange(4).astype("m8[s]").reshape(4, 1), "are dates or durations"),
@@ -55,13 +64,22 @@ REFUSED = {
     "times": (pl.DataFrame({"a": [dt.time(1)] * 4}), r"Column 'a' \(times of day\)"),
     "structs": (pl.DataFrame({"a": [{"x": 1.0}] * 4}), r"Column 'a' has the shape \(4, 1\)"),
     "lists": (pl.DataFrame({"a": [[1, 2]] * 4}), r"Column 'a'"),
-    "categories": (pl.DataFrame({"a": pl.Series(list("uvuv"), dtype=pl.Categorical)}), r"Column 'a' \(categories\)"),
+    "categories": (
+        pl.DataFrame({"a": pl.Series(list("uvuv"), dtype=pl.Categorical)}),
+        r"Column 'a' \(categories\)",
+    ),
     "categories that are numbers": (
         pd.DataFrame({"a": pd.Categorical([1.5, 2.5, 0, -1])}),
         r"Column 'a' \(categories\)",
     ),
-    "missing in Int64": (pd.DataFrame({"a": pd.array([1, None, 3, 4], "Int64")}), "'a' .* missing in row 2"),
-    "missing category": (pd.DataFrame({"a": pd.Categorical([1, None, 1, 2])}), r"Column 'a' \(categories\)"),
+    "missing in Int64": (
+        pd.DataFrame({"a": pd.array([1, None, 3, 4], "Int64")}),
+        "'a' .* missing in row 2",
+    ),
+    "missing category": (
+        pd.DataFrame({"a": pd.Categorical([1, None, 1, 2])}),
+        r"Column 'a' \(categories\)",
+    ),
     "tensor without values": (torch.ones(4, 1, device="meta"), "'meta', so it has no values"),
     "sparse tensor": (torch.ones(4, 1).to_sparse(), "tensor is sparse.*to_dense"),
     "lazy frame": (pl.LazyFrame({"a": Y}), r"collect\(\)"),
@@ -106,10 +124,16 @@ def test_labels_that_are_refused(y: Any, words: str) -> None:
 # --- which columns -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("X", [np.eye(4), pd.DataFrame(np.eye(4), columns=list("abcd")), pd.DataFrame(np.eye(4))])
+@pytest.mark.parametrize(
+    "X", [np.eye(4), pd.DataFrame(np.eye(4), columns=list("abcd")), pd.DataFrame(np.eye(4))]
+)
 def test_slices_and_ranges_of_positions(X: Any) -> None:
     expected = mtcd.split(X, Y, {"h": [0, 1, 2], "k": [3]}).columns
-    for first, second in ((slice(0, 3), slice(3, None)), (slice(-1), slice(-1, None)), (range(3), range(3, 4))):
+    for first, second in (
+        (slice(0, 3), slice(3, None)),
+        (slice(-1), slice(-1, None)),
+        (range(3), range(3, 4)),
+    ):
         assert columns_of(X, {"h": first, "k": second}) == expected
         assert columns_of(X, [first, second]) == expected
 
@@ -135,7 +159,9 @@ def test_names_of_several_parts_are_joined() -> None:
     assert columns_of(frame, 2) == (("blood.ph", "blood.salt"), ("urine.ph", "urine.salt"))
     data = mtcd.split(frame, Y, {"h": [("urine", "salt"), "blood.ph"]})
     assert data.columns == (("urine.salt", "blood.ph"),)
-    run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3)
+    )
     np.testing.assert_array_equal(run.predict(frame), run.predict(data))
 
 
@@ -173,7 +199,9 @@ def test_a_column_of_pandas_as_a_series(column: Any, values: list[Any]) -> None:
     frame = as_frame(pd.DataFrame({"a": column}))
     assert frame is not None
     found = frame.series(0).to_list()
-    assert [value if values[0] is not True or value in (None, False) else True for value in found] == values
+    assert [
+        value if values[0] is not True or value in (None, False) else True for value in found
+    ] == values
 
 
 # --- graphs --------------------------------------------------------------------------------------
@@ -195,11 +223,15 @@ NEAR = ((1,), (0, 2), (1, 3), (2,))
 def test_directions_and_repeated_edges(graph: nx.Graph, word: str) -> None:
     data = mtcd.split(np.eye(4), Y, 4)
     assert mtcd.network_from_edges(graph, data.clients).neighbours == NEAR
-    run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), graph, mtcd.STCD(), mtcd.Stop(iterations=2))
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", alpha=1.0), graph, mtcd.STCD(), mtcd.Stop(iterations=2)
+    )
     assert any("directed" in note for note in run.notes) == bool(word)
 
 
-@pytest.mark.parametrize(("weights", "noted"), [((2.0, 0.5, 1.0), True), ((1.0, 1.0, 1.0), False), (([1], 2, 3), True)])
+@pytest.mark.parametrize(
+    ("weights", "noted"), [((2.0, 0.5, 1.0), True), ((1.0, 1.0, 1.0), False), (([1], 2, 3), True)]
+)
 def test_weights_are_ignored_with_a_note(weights: Any, noted: bool) -> None:
     graph = nx.Graph()
     graph.add_weighted_edges_from([(a, b, w) for (a, b), w in zip(EDGES, weights, strict=True)])
@@ -226,7 +258,10 @@ def test_what_is_no_graph_is_refused(given: Any, words: str) -> None:
 
 
 def test_features_of_split_networks() -> None:
-    features = {"a": torch.eye(4, requires_grad=True), "b": pl.DataFrame({"u": [1, 2, 3, 4], "v": [0.5] * 4})}
+    features = {
+        "a": torch.eye(4, requires_grad=True),
+        "b": pl.DataFrame({"u": [1, 2, 3, 4], "v": [0.5] * 4}),
+    }
     data = mtcd.VerticalDataset(features, [0, 1, 0, 1])
     assert not data.features["a"].requires_grad
     assert data.shapes == {"a": (4,), "b": (2,)}

@@ -1,4 +1,5 @@
-"""Files and names from somebody else: reading them runs nothing, and reaches nothing outside their place."""
+"""Files and names from somebody else: reading them runs nothing, and reaches nothing outside their
+place."""
 
 import sys
 from pathlib import Path
@@ -28,12 +29,15 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "config.yaml").write_text(CONFIG.replace("FUSION", "linear"))
     (tmp_path / "trap.py").write_text(
-        "open('proof', 'w').close()\nfrom torch import nn\ndef make(shape): return nn.Linear(*shape, 2)"
+        "open('proof', 'w').close()\nfrom torch import nn\ndef make(shape): return "
+        "nn.Linear(*shape, 2)"
     )
     return tmp_path / "proof"
 
 
-def test_inspecting_a_config_runs_no_code_unless_asked_to(trap: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspecting_a_config_runs_no_code_unless_asked_to(
+    trap: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("inspect", "config.yaml") == 2
     told = " ".join(capsys.readouterr().err.split())
     for words in ("model.client trap:make", str(trap.parent), "--run-code", "Read it first"):
@@ -44,11 +48,20 @@ def test_inspecting_a_config_runs_no_code_unless_asked_to(trap: Path, capsys: py
 
 
 def test_code_of_the_fusion_counts_too(trap: Path) -> None:
-    changes = ["--set", "model.client=mlp", "--set", "model.fusion=os:system", "--set", "model.fusion_settings={a: 1}"]
+    changes = [
+        "--set",
+        "model.client=mlp",
+        "--set",
+        "model.fusion=os:system",
+        "--set",
+        "model.fusion_settings={a: 1}",
+    ]
     assert run("inspect", "config.yaml", *changes) == 2
 
 
-def test_planning_for_a_split_network_runs_no_code(trap: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_planning_for_a_split_network_runs_no_code(
+    trap: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("plan", "config.yaml") == 2
     assert "linear models" in capsys.readouterr().err
     assert not trap.exists()
@@ -107,17 +120,24 @@ def test_a_run_folder_in_a_kit_that_points_elsewhere_has_to_be_named(tmp_path: P
     assert own_run(tmp_path) == tmp_path / "run"
 
 
-def test_addresses_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_addresses_in_brackets_are_shown_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("cryptography")
     file = written(tmp_path, parties__a="[fd00::1]:7447")
-    assert run("federation", "init", str(file), "--out", str(tmp_path / "kits")) == 2  # IPv6 numbers are refused
+    # IPv6 numbers are refused
+    assert run("federation", "init", str(file), "--out", str(tmp_path / "kits")) == 2
     assert "[fd00::1]:7447" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("odd", ["[/bold]", "[red]x", "$\\frac$", "../up", "a/b", "\x1b[2J"])
 @pytest.mark.parametrize("command", [["train", "--out", "here"], ["inspect"]])
 def test_odd_names_of_clients_and_columns_are_only_names(
-    odd: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    odd: str,
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inside").mkdir()
@@ -125,7 +145,11 @@ def test_odd_names_of_clients_and_columns_are_only_names(
     rows = "\n".join(f"{i},{i % 3},{i % 2}" for i in range(8))
     Path("table.csv").write_text(f'"{odd}1","{odd}2",y\n{rows}\n')
     content: dict[str, Any] = {
-        "data": {"table": "table.csv", "label": "y", "clients": {odd: [f"{odd}1"], "other": [f"{odd}2"]}},
+        "data": {
+            "table": "table.csv",
+            "label": "y",
+            "clients": {odd: [f"{odd}1"], "other": [f"{odd}2"]},
+        },
         "method": {"kind": "mtcd", "tokens": 1, "hops": 2, "start": odd},
         "stop": {"iterations": 20},
     }

@@ -24,9 +24,13 @@ from mtcd.core.errors import ConfigError, DataError
 from mtcd.data import svmlight
 
 
-def written(path: Path, zero_based: bool = False, samples: int = 60, features: int = 12) -> tuple[Path, Any]:
+def written(
+    path: Path, zero_based: bool = False, samples: int = 60, features: int = 12
+) -> tuple[Path, Any]:
     rng = np.random.default_rng(1)
-    dense = np.where(rng.random((samples, features)) < 0.3, rng.standard_normal((samples, features)), 0.0)
+    dense = np.where(
+        rng.random((samples, features)) < 0.3, rng.standard_normal((samples, features)), 0.0
+    )
     dense[0, [0, -1]] = 1.0
     X = sp.csr_array(dense)
     y = np.where(X @ rng.standard_normal(features) > 0, 1, -1)
@@ -47,7 +51,9 @@ def test_the_same_as_scikit_learn_reads(
     path, (X, y) = written(tmp_path / name.lower(), zero_based)
     data = mtcd.read_svmlight(path, 3)
     assert all(sp.issparse(block) for block in data.blocks)
-    np.testing.assert_array_equal(np.hstack([block.toarray() for block in data.blocks]), X.toarray())
+    np.testing.assert_array_equal(
+        np.hstack([block.toarray() for block in data.blocks]), X.toarray()
+    )
     np.testing.assert_array_equal(data.labels, y)
     first = 0 if zero_based else 1
     assert data.columns[0] == tuple(f"x{j + first}" for j in range(4))
@@ -118,20 +124,47 @@ def test_bad_requests(tmp_path: Path) -> None:
 
 def config(tmp_path: Path, **data: Any) -> str:
     path, _ = written(tmp_path / "x.svm")
-    content = {"data": {"table": path.name, "clients": 3, **data}, "model": {"kind": "logistic", "l2": 1.0}}
-    content |= {"network": {"kind": "path"}, "method": {"kind": "stcd", "local_updates": 3}, "stop": {"gap": 1e-6}}
+    content = {
+        "data": {"table": path.name, "clients": 3, **data},
+        "model": {"kind": "logistic", "l2": 1.0},
+    }
+    content |= {
+        "network": {"kind": "path"},
+        "method": {"kind": "stcd", "local_updates": 3},
+        "stop": {"gap": 1e-6},
+    }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(content))
     return str(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize("standardise", [False, True])
-def test_training_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], standardise: bool) -> None:
-    assert run("train", config(tmp_path, standardise=standardise), "--out", str(tmp_path / "run"), "--json") == 0
+def test_training_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], standardise: bool
+) -> None:
+    assert (
+        run(
+            "train",
+            config(tmp_path, standardise=standardise),
+            "--out",
+            str(tmp_path / "run"),
+            "--json",
+        )
+        == 0
+    )
     found = outcome(capsys)
     assert found["status"] == "converged"
     assert any("sparse" in note for note in found["notes"])
     assert any("not centred" in note for note in found["notes"]) == standardise
-    assert run("train", str(tmp_path / "run" / "config.yaml"), "--out", str(tmp_path / "again"), "--json") == 0
+    assert (
+        run(
+            "train",
+            str(tmp_path / "run" / "config.yaml"),
+            "--out",
+            str(tmp_path / "again"),
+            "--json",
+        )
+        == 0
+    )
     assert outcome(capsys)["objective"] == pytest.approx(found["objective"], rel=1e-12)
 
 
@@ -150,7 +183,8 @@ def test_configs_that_are_refused(tmp_path: Path, data: dict[str, Any], words: s
 
 
 @pytest.mark.parametrize(
-    ("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)]
+    ("terminal", "quiet", "shown"),
+    [(True, False, True), (True, True, False), (False, False, False)],
 )
 def test_a_line_while_tables_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool, quiet: bool, shown: bool
@@ -180,14 +214,17 @@ def test_predict_and_evaluate_read_new_samples(
     folder, out = str(tmp_path / "out"), tmp_path / "p.csv"
     assert run("train", str(tmp_path / "c.yaml"), "--out", folder, "-q") == 0
     capsys.readouterr()
-    new = sp.hstack([X[:20, :9], sp.csr_array((20, 3)), X[:20, :2]]).tocsr()  # three columns unused, two unknown
+    # three columns unused, two unknown
+    new = sp.hstack([X[:20, :9], sp.csr_array((20, 3)), X[:20, :2]]).tocsr()
     dump_svmlight_file(new, y[:20], str(tmp_path / "new.svm"), zero_based=zero_based)
     known = np.hstack([X[:20, :9].toarray(), np.zeros((20, 3))])
     trained = mtcd.load_run(folder)
     assert run("predict", folder, str(tmp_path / "new.svm"), "--out", str(out)) == 0
     frame = pl.read_csv(out)
     assert frame["prediction"].to_list() == trained.predict(known).tolist()
-    np.testing.assert_allclose(frame["p_1"].to_numpy(), trained.predict_proba(known)[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(
+        frame["p_1"].to_numpy(), trained.predict_proba(known)[:, 1], rtol=1e-9
+    )
     capsys.readouterr()
     assert run("evaluate", folder, str(tmp_path / "new.svm"), "--json") == 0
     assert outcome(capsys)["metrics"] == pytest.approx(trained.evaluate(known, y[:20]), rel=1e-9)
@@ -210,9 +247,15 @@ def test_new_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert labels.tolist() == [1, -1]
 
 
-def test_a_file_that_may_count_from_1_is_noted_for_a_model_that_counts_from_0(tmp_path: Path) -> None:
+def test_a_file_that_may_count_from_1_is_noted_for_a_model_that_counts_from_0(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "x.svm"
-    for content, names, noted in (("1 1:3", ["x0", "x1"], 1), ("1 0:3", ["x0", "x1"], 0), ("1 2:3", ["x1", "x2"], 0)):
+    for content, names, noted in (
+        ("1 1:3", ["x0", "x1"], 1),
+        ("1 0:3", ["x0", "x1"], 0),
+        ("1 2:3", ["x1", "x2"], 0),
+    ):
         path.write_text(f"{content}\n-1\n")
         _, _, notes = svmlight.read_new_svmlight(path, names)
         assert len(notes) == noted, content

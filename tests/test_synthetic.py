@@ -44,7 +44,9 @@ def test_ridge_labels_are_linear_up_to_the_noise(noise: float) -> None:
     assert 0.3 < np.std(theta) < 3
 
 
-@pytest.mark.parametrize(("kind", "classes"), [("logistic", 2), ("squared-hinge", 2), ("multinomial", 4)])
+@pytest.mark.parametrize(
+    ("kind", "classes"), [("logistic", 2), ("squared-hinge", 2), ("multinomial", 4)]
+)
 def test_classes_all_occur_and_can_be_learned_but_not_perfectly(kind: str, classes: int) -> None:
     data = synthetic(kind, 1000, 20, 4, classes=4)
     labels, counts = np.unique(data.labels, return_counts=True)
@@ -58,7 +60,9 @@ def test_classes_all_occur_and_can_be_learned_but_not_perfectly(kind: str, class
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("kind", ["logistic", "multinomial"])
 def test_small_samples_hold_every_class(kind: str, seed: int) -> None:
-    assert len(set(synthetic(kind, 40, 5, 2, seed=seed).labels.tolist())) == (2 if kind == "logistic" else 3)
+    assert len(set(synthetic(kind, 40, 5, 2, seed=seed).labels.tolist())) == (
+        2 if kind == "logistic" else 3
+    )
 
 
 def test_aliases_are_the_same_data() -> None:
@@ -90,7 +94,9 @@ def test_the_same_in_another_process(kind: str) -> None:
     # another hash seed: nothing may depend on the order of a set
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "17"}
     command = [sys.executable, "-W", "error", "-c", code]
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert printed.strip() == synthetic(kind, samples=60, features=9, clients=4, seed=3).fingerprint
 
 
@@ -107,7 +113,10 @@ def test_the_same_in_another_process(kind: str) -> None:
         ({"noise": -0.1}, "noise must be a number, 0 or more, but is -0.1"),
         ({"noise": float("nan")}, "noise must be a number"),
         ({"noise": float("inf")}, "noise must be a number"),
-        ({"kind": "multinomial", "classes": 1}, "classes must be a whole number, 2 or more, but is 1"),
+        (
+            {"kind": "multinomial", "classes": 1},
+            "classes must be a whole number, 2 or more, but is 1",
+        ),
         ({"kind": "multinomial", "classes": 300}, "of 300 classes came up in 200 samples"),
         ({"seed": -1}, "seed must be a whole number, 0 or more, but is -1"),
     ],

@@ -51,7 +51,10 @@ def test_named_clients_take_listed_columns_and_the_rest_is_noted(put: Any) -> No
 
 
 def test_ignored_columns_are_not_noted_as_unused(put: Any) -> None:
-    assert read_tables(Path("main.csv"), "y", {"bank": ["bmi", "age"]}, id="pid", ignore=["bp"]).notes == ()
+    assert (
+        read_tables(Path("main.csv"), "y", {"bank": ["bmi", "age"]}, id="pid", ignore=["bp"]).notes
+        == ()
+    )
 
 
 def test_csv_and_parquet_give_the_same_data(put: Any) -> None:
@@ -65,7 +68,9 @@ def test_csv_and_parquet_give_the_same_data(put: Any) -> None:
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "BOM"])
-def test_other_delimiters_and_a_byte_order_mark_are_read(put: Any, delimiter: str, mark: str) -> None:
+def test_other_delimiters_and_a_byte_order_mark_are_read(
+    put: Any, delimiter: str, mark: str
+) -> None:
     put("other.csv", mark + MAIN.replace(",", delimiter))
     one, two = (read_tables(Path(name), "y", 2, id="pid") for name in ("main.csv", "other.csv"))
     assert (one.columns, one.fingerprint) == (two.columns, two.fingerprint)
@@ -91,7 +96,9 @@ def test_blank_lines_at_the_end_and_windows_line_ends_do_no_harm(put: Any) -> No
 
 
 def test_small_integer_and_decimal_types_of_parquet(put: Any) -> None:
-    frame = pl.DataFrame({"x": [1, 2], "b": [True, False], "d": ["1.5", "2.5"], "y": ["0.25", "1.25"]})
+    frame = pl.DataFrame(
+        {"x": [1, 2], "b": [True, False], "d": ["1.5", "2.5"], "y": ["0.25", "1.25"]}
+    )
     types = {"x": pl.UInt8, "d": pl.Decimal(10, 2), "y": pl.Decimal(10, 2)}
     frame.cast(types).write_parquet("t.parquet")
     data = read_tables(Path("t.parquet"), "y", 1)
@@ -119,7 +126,9 @@ def test_labels_keep_their_kind(put: Any, labels: str, read: list[object], kind:
 def test_texts_of_digits_and_categories_in_parquet_stay_classes(put: Any) -> None:
     put("l.parquet", {"x": [1, 2], "y": ["0", "1"]})
     assert read_tables(Path("l.parquet"), "y", 1).labels.tolist() == ["0", "1"]
-    pl.DataFrame({"x": [1, 2], "y": ["u", "v"]}).cast({"y": pl.Categorical}).write_parquet("c.parquet")
+    pl.DataFrame({"x": [1, 2], "y": ["u", "v"]}).cast({"y": pl.Categorical}).write_parquet(
+        "c.parquet"
+    )
     assert read_tables(Path("c.parquet"), "y", 1).labels.tolist() == ["u", "v"]
 
 
@@ -161,13 +170,17 @@ def test_labels_of_a_type_that_is_neither_number_nor_text(put: Any) -> None:
 
 
 @pytest.mark.parametrize("first", ["1", "0.5", "true", "text", "", "+3"])
-@pytest.mark.parametrize("last", ["1", "0.5", "1e300", "12345678901234567890123", "true", "u", "", "nan", " 2", "007"])
+@pytest.mark.parametrize(
+    "last", ["1", "0.5", "1e300", "12345678901234567890123", "true", "u", "", "nan", " 2", "007"]
+)
 def test_types_are_those_of_all_rows(tmp_path: Path, first: str, last: str) -> None:
     """As if polars had looked at all rows before it reads any."""
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + f"{first},0\n" * 1500 + f"{last},1\n")
     full = pl.read_csv(path, infer_schema_length=None)["x"]
-    numbers = full.str.strip_chars().cast(pl.Float64, strict=False) if full.dtype == pl.String else full
+    numbers = (
+        full.str.strip_chars().cast(pl.Float64, strict=False) if full.dtype == pl.String else full
+    )
     expected = numbers if numbers.null_count() == full.null_count() else full
     found = read_table(path, None).columns["x"]
     assert (found.dtype.is_numeric(), found.dtype == pl.Boolean) == (

@@ -57,7 +57,9 @@ def test_visits_against_all_walks(data: st.DataObject, size: int, S: int, dense:
 @given(st.data(), st.integers(2, 4), st.integers(1, 4))
 def test_several_tokens_against_all_walks(data: st.DataObject, size: int, S: int) -> None:
     network, everyone = data.draw(networks(size)), tuple(range(size))
-    roams = [Roam(everyone, start) for start in data.draw(st.lists(starts(size), min_size=1, max_size=3))]
+    roams = [
+        Roam(everyone, start) for start in data.draw(st.lists(starts(size), min_size=1, max_size=3))
+    ]
     each = np.array([enumerated(network, roam.start, S) for roam in roams])
     pi = least_visits(network, roams + roams[:1], S)  # one of the tokens twice
     missed = np.prod(1 - each, axis=0) * (1 - each[0])
@@ -98,21 +100,29 @@ def test_visits_against_the_tokens_of_the_library(method: MTCD, kind: str) -> No
         expected[token, list(roam.clients)] = visit_probabilities(P, roam.start, S)
 
     def agree(counts: np.ndarray, p: np.ndarray) -> None:
-        assert (np.abs(counts / iterations - p) <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12).all()
+        assert (
+            np.abs(counts / iterations - p) <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12
+        ).all()
 
     agree(each, expected)
     any_token = 1 - np.prod(1 - expected, axis=0)
     agree(either, any_token)
     pi = least_visits(network, roams, S)
     assert pi.any_token == pytest.approx(any_token.min())
-    assert pi.per_token == pytest.approx(min(expected[i, list(r.clients)].min() for i, r in enumerate(roams)))
+    assert pi.per_token == pytest.approx(
+        min(expected[i, list(r.clients)].min() for i, r in enumerate(roams))
+    )
 
 
 @settings(deadline=None)
 @given(st.data(), st.integers(1, 7), st.integers(1, 12), st.booleans())
 def test_lower_bounds_are_below(data: st.DataObject, size: int, S: int, clustered: bool) -> None:
     network = data.draw(networks(size, connected=True))
-    clusters = find_clusters(network, data.draw(st.integers(1, size))) if clustered else [tuple(range(size))]
+    clusters = (
+        find_clusters(network, data.draw(st.integers(1, size)))
+        if clustered
+        else [tuple(range(size))]
+    )
     roams = [Roam(cluster, data.draw(starts(len(cluster)))) for cluster in clusters]
     pi = least_visits(network, roams, S)
     assert pi.per_token <= pi.any_token * (1 + 1e-12)
@@ -139,15 +149,20 @@ def test_the_walk_bound_of_one_client() -> None:
     assert walk_bound(network_of("path", 1), [uniform_roam(range(1))], 3) == 1.0
 
 
-def test_the_walk_bound_where_the_diameter_is_known_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_walk_bound_where_the_diameter_is_known_roughly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     network = network_of("grid", 30)
     monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 0)
     monkeypatch.setattr(spectrum, "SWEEPS", 0)
     longest = nx.diameter(network.graph)
     assert not spectrum.diameter(network)[1]
     roams = [uniform_roam(range(30))]
-    assert walk_bound(network, roams, longest + 1) == 0.0  # as far as is known, it may be twice as long
-    assert walk_bound(network, roams, 2 * longest + 1) == pytest.approx(5.0 ** -(2 * longest + 1) / 30, rel=1e-9, abs=0)
+    # as far as is known, it may be twice as long
+    assert walk_bound(network, roams, longest + 1) == 0.0
+    assert walk_bound(network, roams, 2 * longest + 1) == pytest.approx(
+        5.0 ** -(2 * longest + 1) / 30, rel=1e-9, abs=0
+    )
 
 
 def test_a_token_for_every_client_and_a_complete_network() -> None:
@@ -168,7 +183,11 @@ def test_a_thousand_clients_take_seconds() -> None:
 
 def test_a_start_that_is_none_is_refused() -> None:
     P = lazy_chain(network_of("path", 3)).P
-    for start, says in (([0.5, 0.5], "2 probabilities for 3"), ([0.5, 0.5, 0.5], "add up"), ([1.5, -0.5, 0], "0 or")):
+    for start, says in (
+        ([0.5, 0.5], "2 probabilities for 3"),
+        ([0.5, 0.5, 0.5], "add up"),
+        ([1.5, -0.5, 0], "0 or"),
+    ):
         with pytest.raises(ConfigError, match=says):
             visit_probabilities(P, start, 2)
     with pytest.raises(ConfigError, match="visits"):

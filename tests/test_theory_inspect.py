@@ -54,7 +54,10 @@ def values(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def test_inspect_by_hand(theory: Any) -> None:
     found = values(
-        theory(K=2, method="kind: mtcd, tokens: 2, hops: 2, combine: average, start: {client_0: 3, client_1: 1}")
+        theory(
+            K=2,
+            method="kind: mtcd, tokens: 2, hops: 2, combine: average, start: {client_0: 3, client_1: 1}",
+        )
     )
     # the least likely: client_1 is not the start (3/4), then not gone to (1/2)
     assert found["pi"] == pytest.approx(1 - 3 / 8)
@@ -63,7 +66,9 @@ def test_inspect_by_hand(theory: Any) -> None:
     assert found["pi_walk_bound"] == pytest.approx(3 / 4 / 4)
     assert (found["spectral_gap"], found["mixing_time"]) == (pytest.approx(1.0), 1)
     assert found["breakeven_cost"] is found["breakeven_time"] is None  # as many tokens as clients
-    found = values(theory(K=3, method="kind: mtcd, tokens: 1, hops: 2, start: {client_1: 1, client_0: 3}"))
+    found = values(
+        theory(K=3, method="kind: mtcd, tokens: 1, hops: 2, start: {client_1: 1, client_0: 3}")
+    )
     assert found["pi"] == pytest.approx(1 / 4 / 3)  # client_2, from client_1 only
 
 
@@ -72,7 +77,10 @@ def test_inspect_with_clusters_mini_batches_and_pieces(theory: Any) -> None:
     assert found["pi"] == pytest.approx(1 - 1 / 8)
     assert "pi_any_token" not in found
     assert found["spectral_gap"] == pytest.approx(1.0)  # a cluster of two forgets at once
-    assert (found["breakeven_cost"], found["breakeven_time"]) == (pytest.approx(3.0), pytest.approx(1.5))
+    assert (found["breakeven_cost"], found["breakeven_time"]) == (
+        pytest.approx(3.0),
+        pytest.approx(1.5),
+    )
     apart = theory(K=4, kind="empty", method="kind: mtcd, tokens: 1, hops: 3")
     assert values(apart)["pi"] == pytest.approx(1 / 4)
     assert values(apart)["spectral_gap"] == 0.0
@@ -89,7 +97,8 @@ def test_inspect_of_methods_that_do_not_sync_or_do_not_walk(theory: Any) -> None
 def test_inspect_knows_every_walk(theory: Any) -> None:
     found = {walk: theory(K=6, method=f"kind: mtcd, hops: 6, walk: {walk}") for walk in WALKS}
     pi = {walk: values(facts)["pi"] for walk, facts in found.items()}
-    # the tour 0 1 2 3 4 5 4 3 2 1: client 0 from 0 and 5; around the tree, from 1 to 4 with 1/2 as well
+    # the tour 0 1 2 3 4 5 4 3 2 1: client 0 from 0 and 5; around the tree, from 1 to 4 with 1/2 as
+    # well
     assert (pi["tour"], pi["random-tour"]) == (pytest.approx(2 / 6), pytest.approx(4 / 6))
     assert pi["lazy"] < pi["metropolis"] < pi["non-backtracking"] < 1
     assert values(found["metropolis"])["hitting_time"] == pytest.approx(6 * 5)
@@ -99,8 +108,15 @@ def test_inspect_knows_every_walk(theory: Any) -> None:
         assert (facts["tour_length"], facts["longest_wait"], facts["cover"]) == (10, wait, 9)
         assert "pi_walk_bound" not in facts  # a tour may never take the shortest way
     assert "pi" not in theory(K=6, method="kind: stcd, walk: tour")
-    two = values(theory(K=6, method="kind: mtcd, hops: 2, walk: tour, clusters: [[0, 1], [2, 3, 4, 5]]"))
-    assert (two["pi"], two["tour_length"], two["longest_wait"], two["cover"]) == (pytest.approx(1 / 4), 6, 6, 5)
+    two = values(
+        theory(K=6, method="kind: mtcd, hops: 2, walk: tour, clusters: [[0, 1], [2, 3, 4, 5]]")
+    )
+    assert (two["pi"], two["tour_length"], two["longest_wait"], two["cover"]) == (
+        pytest.approx(1 / 4),
+        6,
+        6,
+        5,
+    )
     even = theory(K=6, kind="cycle", method="kind: mtcd, walk: metropolis")
     assert (even["spectral_gap"]["value"], even["mixing_time"]["shown"]) == (0.0, "infinite")
     assert values(even)["hitting_time"] == pytest.approx(9)
@@ -119,7 +135,11 @@ def test_the_guarantee_shown_has_the_pi_of_the_walk(tmp_path: Path, capsys: Any,
         assert ("this step size" in promise["meaning"]) == below
         assert "no visit raises f" in found["stepsize_auto_rule"]
     assert pi == 1.0 or walk == "lazy"
-    for none in ("kind: mtcd, hops: 6, batch: 5", "kind: stcd", "kind: mtcd, tokens: 2, combine: visitors"):
+    for none in (
+        "kind: mtcd, hops: 6, batch: 5",
+        "kind: stcd",
+        "kind: mtcd, tokens: 2, combine: visitors",
+    ):
         assert said(tmp_path, "--json", method=none) == 0
         assert "guarantee" not in json.loads(capsys.readouterr().out)["theory"]
 
@@ -132,14 +152,26 @@ def test_the_guarantee_shown_has_the_pi_of_the_walk(tmp_path: Path, capsys: Any,
         (MTCD(tokens=2, combine="cluster"), 0, "the theorems' limit, with L = ", True),
         (MTCD(tokens=2, combine="cluster"), 0.1, "do not cover l1)", False),
         (MTCD(tokens=2, combine="visitors"), 0.1, "do not cover l1 and combine: visitors)", False),
-        (MTCD(tokens=1, batch=5, combine="visitors"), 0, "limit, with L, of a mini-batch at worst, = ", True),
-        (MTCD(tokens=2, combine="cluster", walk="tour", acceleration="anderson"), 0, "cover acceleration)", False),
+        (
+            MTCD(tokens=1, batch=5, combine="visitors"),
+            0,
+            "limit, with L, of a mini-batch at worst, = ",
+            True,
+        ),
+        (
+            MTCD(tokens=2, combine="cluster", walk="tour", acceleration="anderson"),
+            0,
+            "cover acceleration)",
+            False,
+        ),
         (STCD(), 0, "no visit raises f; ", True),
         (SVFL(local_updates=3), 0, ", S = 1, Q = 3", True),
         (DCPA(), 0, "primal-dual methods bear, a rule of thumb", False),
     ],
 )
-def test_auto_says_which_rule_it_follows(method: Method, l1: float, says: str, proven: bool) -> None:
+def test_auto_says_which_rule_it_follows(
+    method: Method, l1: float, says: str, proven: bool
+) -> None:
     problem = Glm("linear", l1=l1).problem(synthetic("ridge", samples=20, features=4, clients=4))
     rule = method.auto_stepsize(BlockSmoothness(problem))
     assert says in rule.reason
@@ -170,7 +202,14 @@ def test_inspect_fits_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert said(tmp_path, method="kind: mtcd, tokens: 2, hops: 9") == 0
     shown = capsys.readouterr().out
     assert all(len(line) <= 80 for line in shown.splitlines())
-    for title in ("pi, any token", "mixing time", "spectral gap", "step size, auto", "hitting time", "guarantee"):
+    for title in (
+        "pi, any token",
+        "mixing time",
+        "spectral gap",
+        "step size, auto",
+        "hitting time",
+        "guarantee",
+    ):
         assert title in shown
 
 

@@ -1,4 +1,5 @@
-"""The theory of walks that users bring: computed from what they declare, and not known where they declare nothing."""
+"""The theory of walks that users bring: computed from what they declare, and not known where they
+declare nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def test_a_walk_that_declares_nothing_is_not_known(kind: type[Walk]) -> None:
     path = network_of("path", 5)
     walk = kind(path)
     assert facts_of(walk, path, range(5)) is None
-    with pytest.raises(ConfigError, match=f"not known for {kind.__name__}: override Walk.transitions"):
+    with pytest.raises(
+        ConfigError, match=f"not known for {kind.__name__}: override Walk.transitions"
+    ):
         least_visits(path, [uniform_roam(range(5))], 9, [walk])
     assert walk_bound(path, [uniform_roam(range(5))], 9, [walk]) == 0.0
 
@@ -53,15 +56,20 @@ def test_every_built_in_walk_and_those_that_hop_alike_are_known() -> None:
     path = network_of("path", 5)
     assert all(facts_of(make_walk(kind, path), path, range(5)) for kind in WALKS)
     roams = [uniform_roam(range(5))]
-    assert least_visits(path, roams, 4, [own_walks.RenamedLazy(path)]) == least_visits(path, roams, 4)
+    assert least_visits(path, roams, 4, [own_walks.RenamedLazy(path)]) == least_visits(
+        path, roams, 4
+    )
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.data(), st.integers(2, 5), st.integers(1, 5))
-def test_visits_of_a_declared_walk_against_all_its_trajectories(data: st.DataObject, size: int, S: int) -> None:
+def test_visits_of_a_declared_walk_against_all_its_trajectories(
+    data: st.DataObject, size: int, S: int
+) -> None:
     network = data.draw(networks(size, connected=True))
     walk = own_walks.Sticky(network)
-    cells = 4 * 12  # draws in the middle of cells: every choice of up to 4 neighbours gets its share
+    # draws in the middle of cells: every choice of up to 4 neighbours gets its share
+    cells = 4 * 12
     draws = (np.arange(cells) + 0.5) / cells
     seen = np.zeros(size)
     for start in range(size):
@@ -99,7 +107,8 @@ def test_the_long_run_of_any_chain(size: int, seed: int) -> None:
 def test_a_declared_walk_gets_its_own_facts() -> None:
     path, cycle = network_of("path", 6), network_of("cycle", 6)
     sticky = declared_chain(path, own_walks.Sticky(path))
-    np.testing.assert_allclose(sticky.share, np.array([1, 2, 2, 2, 2, 1]) / 10)  # in proportion to the degree
+    # in proportion to the degree
+    np.testing.assert_allclose(sticky.share, np.array([1, 2, 2, 2, 2, 1]) / 10)
     # from end to end of a path, 25 hops without staying, each of which takes 4 on average
     assert longest_hitting_time(sticky) == pytest.approx(4 * 25)
     around = declared_chain(cycle, own_walks.Around(cycle))
@@ -115,7 +124,9 @@ def test_a_declared_walk_gets_its_own_facts() -> None:
 
 def test_a_walk_that_never_returns_never_mixes() -> None:
     class OneWay(own_walks.Sticky):
-        def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        def next(
+            self, client: int, previous: int, start: int, t: int, hop: int, draw: float
+        ) -> int:
             return min(client + 1, 3)
 
         def transitions(self, client: int) -> dict[int, float]:
@@ -146,7 +157,8 @@ def test_tokens_with_walks_of_their_own_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [(own_walks.NotNearby, "is no neighbour"), (own_walks.TooLikely, "add up to 1")]
+    ("kind", "message"),
+    [(own_walks.NotNearby, "is no neighbour"), (own_walks.TooLikely, "add up to 1")],
 )
 def test_wrong_declarations_are_refused(kind: type[Walk], message: str) -> None:
     path = network_of("path", 5)
@@ -168,13 +180,19 @@ def test_the_walk_bound_asks_for_every_link_to_be_taken_often_enough() -> None:
     path, roams = network_of("path", 3), [uniform_roam(range(3))]
     often, seldom = own_walks.Sticky(path), own_walks.Sticky(path)
     often.stays = 1 / 3
-    assert walk_bound(path, roams, 4, [often]) == walk_bound(path, roams, 4) == pytest.approx(3.0**-4 / 3)
+    assert (
+        walk_bound(path, roams, 4, [often])
+        == walk_bound(path, roams, 4)
+        == pytest.approx(3.0**-4 / 3)
+    )
     assert walk_bound(path, roams, 4, [seldom]) == 0.0
     assert least_visits(path, roams, 4, [often]).per_token >= 3.0**-4 / 3
 
 
 @pytest.fixture
-def inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def inspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Any:
     def ask(walk: type[Walk], **config: Any) -> dict[str, dict[str, Any]]:
         monkeypatch.setitem(WALKS._classes, "own", walk)
         assert said(tmp_path, "--json", **config) == 0
@@ -190,7 +208,8 @@ def test_inspect_says_that_it_does_not_know_the_walk(inspected: Any, kind: type[
     for key in ("pi", "pi_any_token", "mixing_time", "hitting_time", "cover", "guarantee"):
         assert (found[key]["value"], found[key]["shown"]) == (None, NOT_KNOWN)
         assert "Walk.transitions" in found[key]["meaning"]
-    assert found["pi_start_bound"]["value"] == pytest.approx(1 / 4)  # of the start alone, whatever the walk
+    # of the start alone, whatever the walk
+    assert found["pi_start_bound"]["value"] == pytest.approx(1 / 4)
     assert not {"pi_walk_bound", "spectral_gap", "tour_length"} & set(found)
     found = inspected(kind, method="kind: stcd, walk: own")
     assert found["guarantee_stcd"]["shown"] == NOT_KNOWN
@@ -207,5 +226,7 @@ def test_inspect_computes_with_what_a_walk_declares(inspected: Any) -> None:
 
 
 def test_inspect_of_clusters_with_a_declared_walk(inspected: Any) -> None:
-    found = inspected(own_walks.Sticky, method="kind: mtcd, hops: 2, walk: own, clusters: [[0], [1, 2, 3]]")
+    found = inspected(
+        own_walks.Sticky, method="kind: mtcd, hops: 2, walk: own, clusters: [[0], [1, 2, 3]]"
+    )
     assert found["pi"]["value"] == pytest.approx(1 / 3 + 1 / 3 / 8)  # an end, from the middle

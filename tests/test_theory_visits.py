@@ -1,4 +1,5 @@
-"""Visits of every walk: against the walks themselves, and against all that can happen on small networks."""
+"""Visits of every walk: against the walks themselves, and against all that can happen on small
+networks."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ from mtcd.network.walks.random_tour import detours, random_tour_visits, random_t
 from mtcd.network.walks.tour import tour_visits
 from mtcd.theory import visits
 from mtcd.theory.starts import Roam, uniform_roam
-from mtcd.theory.visits import least_visits, start_bound, token_visits, visit_probabilities, walk_bound
+from mtcd.theory.visits import (
+    least_visits,
+    start_bound,
+    token_visits,
+    visit_probabilities,
+    walk_bound,
+)
 from problems import networks
 from waiting import computing_at_most
 
@@ -54,7 +61,9 @@ def likely(network: Network, walk: tuple[int, ...], kind: str) -> float:
 
 
 @pytest.mark.parametrize("targets", range(1, 8))
-def test_however_many_clients_are_looked_at_at_once(targets: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_however_many_clients_are_looked_at_at_once(
+    targets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     P = metropolis_chain(network_of("path", 7)).P
     start = [0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     expected = visit_probabilities(P, start, 4)
@@ -101,12 +110,14 @@ def test_random_tours_against_all_orders(data: st.DataObject, size: int, S: int)
 
 
 def test_hops_before_a_branch_by_hand() -> None:
-    # of three branches, each is first, second or third with probability 1/3; the other two have 1 and 3 clients
+    # of three branches, each is first, second or third with probability 1/3; the other two have 1
+    # and 3 clients
     expected = np.zeros(9)
     expected[[0, 2, 6, 8]] = 1 / 3, 1 / 6, 1 / 6, 1 / 3
     np.testing.assert_allclose(detours((1, 3), 99), expected, atol=1e-15)
     np.testing.assert_allclose(detours((1, 3), 8), expected[:7], atol=1e-15)  # 8 visits are 7 hops
-    np.testing.assert_allclose(detours((1, 3), 7), expected[:7], atol=1e-15)  # what is later than S is of no interest
+    # what is later than S is of no interest
+    np.testing.assert_allclose(detours((1, 3), 7), expected[:7], atol=1e-15)
     many = detours((1,) * 300, 10_000)  # any number of branches before: all equally likely
     np.testing.assert_allclose(many[::2], 1 / 301, rtol=1e-9)
 
@@ -121,7 +132,9 @@ def test_hops_before_a_branch_by_hand() -> None:
         ({"clusters": [["c7", "c2", "c4", "c3"], ["c0", "c1"], ["c6", "c5"]]}, "odd", 3),
     ],
 )
-def test_visits_against_the_tokens_of_the_library(settings_: dict, network: str, S: int, walk: str) -> None:
+def test_visits_against_the_tokens_of_the_library(
+    settings_: dict, network: str, S: int, walk: str
+) -> None:
     graph, iterations = network_of(network, 8), 4000
     method = MTCD(hops=S, walk=walk, stepsize=1.0, **settings_)
     roaming = method.plan(5, 1, graph, seed=3).roaming
@@ -145,7 +158,9 @@ def test_visits_against_the_tokens_of_the_library(settings_: dict, network: str,
 
 @settings(deadline=None)
 @given(st.data(), st.integers(1, 7), st.integers(1, 14), st.sampled_from(sorted(WALKS)))
-def test_bounds_are_below_and_a_whole_tour_is_certain(data: st.DataObject, size: int, S: int, kind: str) -> None:
+def test_bounds_are_below_and_a_whole_tour_is_certain(
+    data: st.DataObject, size: int, S: int, kind: str
+) -> None:
     network = data.draw(networks(size, connected=True))
     walk, roam = make_walk(kind, network), Roam(tuple(range(size)), data.draw(starts(size)))
     pi = least_visits(network, [roam, roam], S, [walk, walk])
@@ -165,21 +180,33 @@ def test_by_hand_on_a_cycle_a_path_and_a_complete_network() -> None:
     cycle, path, all_linked = (network_of(kind, 10) for kind in ("cycle", "path", "complete"))
     everywhere = uniform_roam(range(10))
     for kind in ("non-backtracking", "tour"):  # S different clients, and all of them equally likely
-        assert least_visits(cycle, [everywhere], 4, [make_walk(kind, cycle)]).per_token == pytest.approx(0.4)
-        assert least_visits(cycle, [everywhere], 10, [make_walk(kind, cycle)]).per_token == pytest.approx(1.0)
+        assert least_visits(
+            cycle, [everywhere], 4, [make_walk(kind, cycle)]
+        ).per_token == pytest.approx(0.4)
+        assert least_visits(
+            cycle, [everywhere], 10, [make_walk(kind, cycle)]
+        ).per_token == pytest.approx(1.0)
     # the tour 0 1 2 ... 8 9 8 ... 1: the end 0 is visited within 10 only from itself and from 9
-    assert least_visits(path, [everywhere], 10, [make_walk("tour", path)]).per_token == pytest.approx(0.2)
+    assert least_visits(
+        path, [everywhere], 10, [make_walk("tour", path)]
+    ).per_token == pytest.approx(0.2)
     assert token_visits(path, everywhere, make_walk("tour", path), 10)[9] == pytest.approx(1.0)
-    # the spanning tree is the path: from k, the end 0 is reached in time if the token turns that way first (1/2)
+    # the spanning tree is the path: from k, the end 0 is reached in time if the token turns that
+    # way first (1/2)
     expected = 1 / 10 + 1 / 10 + 8 / 10 / 2  # from 0; from 9; from 1 to 8
     ends = token_visits(path, everywhere, make_walk("random-tour", path), 10)
     assert ends[0] == pytest.approx(expected)
-    # no visit in four: 9/10, then 8/9 away from the start, then 7/8 twice as the one before is not taken again
-    pi = least_visits(all_linked, [everywhere], 4, [make_walk("non-backtracking", all_linked)]).per_token
+    # no visit in four: 9/10, then 8/9 away from the start, then 7/8 twice as the one before is not
+    # taken again
+    pi = least_visits(
+        all_linked, [everywhere], 4, [make_walk("non-backtracking", all_linked)]
+    ).per_token
     assert pi == pytest.approx(1 - 9 / 10 * 8 / 9 * (7 / 8) ** 2)
 
 
-def test_blocks_of_targets_and_orders_of_clients_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_targets_and_orders_of_clients_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     network, start = network_of("odd", 8), np.arange(1, 9) / 36
     whole = link_visits(network, start, 6)
     monkeypatch.setattr(non_backtracking, "NUMBERS", 40)
@@ -187,7 +214,9 @@ def test_blocks_of_targets_and_orders_of_clients_change_nothing(monkeypatch: pyt
     order = (3, 7, 0, 2, 5, 1, 6, 4)
     roam = Roam(order, tuple(start[list(order)]))
     for kind in WALKS:
-        here = token_visits(network, Roam(tuple(range(8)), tuple(start)), make_walk(kind, network), 6)
+        here = token_visits(
+            network, Roam(tuple(range(8)), tuple(start)), make_walk(kind, network), 6
+        )
         there = token_visits(network, roam, make_walk(kind, network), 6)
         np.testing.assert_allclose(there, here[list(order)], rtol=1e-12)
 
@@ -208,7 +237,9 @@ def test_metropolis_probabilities_are_those_of_a_walk() -> None:
     np.testing.assert_allclose((P - P.T).toarray(), 0.0)
     assert metropolis_chain(network_of("cycle", 7)).P.diagonal().tolist() == [0.0] * 7
     assert metropolis_chain(network_of("empty", 2)).P.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert visit_probabilities(metropolis_chain(network_of("cycle", 5)).P, np.eye(5)[0], 2)[1] == 0.5
+    assert (
+        visit_probabilities(metropolis_chain(network_of("cycle", 5)).P, np.eye(5)[0], 2)[1] == 0.5
+    )
     assert tour_visits([0], [1.0], 3).tolist() == [1.0]
 
 
@@ -221,7 +252,9 @@ def test_a_thousand_clients_take_seconds(kind: str) -> None:
     assert 0.0009 < pi.per_token < 0.3
 
 
-def test_the_work_of_random_tours_is_nothing_where_a_whole_tour_fits_and_grows_with_the_hops() -> None:
+def test_the_work_of_random_tours_is_nothing_where_a_whole_tour_fits_and_grows_with_the_hops() -> (
+    None
+):
     tree = [[1, 2], [0], [0, 3], [2]]
     assert [random_tour_work(tree, S) for S in (6, 7, 100)] == [0.0] * 3
     assert 0 < random_tour_work(tree, 3) < random_tour_work(tree, 5)

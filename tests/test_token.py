@@ -27,8 +27,11 @@ from mtcd.protocol.updates import Gains
 from problems import Case, cases, make_data, mtcd_settings
 
 
-def deliver(parties: Parties, deliveries: int, check: Callable[[list[Token]], None]) -> list[Progress]:
-    """Deliver messages one by one, in an order of its own (last in, first out among tokens), and check each time."""
+def deliver(
+    parties: Parties, deliveries: int, check: Callable[[list[Token]], None]
+) -> list[Progress]:
+    """Deliver messages one by one, in an order of its own (last in, first out among tokens), and
+    check each time."""
     waiting: deque[Message] = deque()
     told: list[Progress] = []
     outgoing = parties.opening
@@ -52,9 +55,13 @@ def check_invariant(case: Case, method: MTCD, deliveries: int) -> None:
             rows = batches.rows(token.t)
             held = [client.copy_for(token) for client in parties.clients]
             aggregate = sum(
-                client.model.represent(theta, rows) for client, theta in zip(parties.clients, held, strict=True)
+                client.model.represent(theta, rows)
+                for client, theta in zip(parties.clients, held, strict=True)
             )
-            penalty = sum(client.model.penalty(theta) for client, theta in zip(parties.clients, held, strict=True))
+            penalty = sum(
+                client.model.penalty(theta)
+                for client, theta in zip(parties.clients, held, strict=True)
+            )
             np.testing.assert_allclose(token.aggregate, aggregate, atol=1e-10)
             np.testing.assert_allclose(token.penalty, penalty, atol=1e-10)
 
@@ -94,9 +101,13 @@ def test_the_synced_token_is_the_aggregate_of_the_combined_models(data: st.DataO
         rows = server.plan.batches.rows(server.t)
         thetas = [client.parameters() for client in parties.clients]
         aggregate = sum(
-            client.model.represent(theta, rows) for client, theta in zip(parties.clients, thetas, strict=True)
+            client.model.represent(theta, rows)
+            for client, theta in zip(parties.clients, thetas, strict=True)
         )
-        penalty = sum(client.model.penalty(theta) for client, theta in zip(parties.clients, thetas, strict=True))
+        penalty = sum(
+            client.model.penalty(theta)
+            for client, theta in zip(parties.clients, thetas, strict=True)
+        )
         np.testing.assert_allclose(server.aggregate, aggregate, atol=1e-10)
         np.testing.assert_allclose(server.penalty, penalty, atol=1e-10)
 
@@ -110,7 +121,9 @@ MODEL = Glm("ridge", alpha=0.7)
 def client_of(method: MTCD) -> TokenClient:
     """The first of three."""
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    client = method.parties(MODEL.problem(data), make_network("complete", data.clients), 7).clients[0]
+    client = method.parties(MODEL.problem(data), make_network("complete", data.clients), 7).clients[
+        0
+    ]
     assert isinstance(client, TokenClient)
     return client
 
@@ -131,7 +144,9 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_number(combine: str)
             token.tally = Tally(np.zeros(4))
             client.visit(token)
         weights = {0: np.array([0.1, 0.7, 0.3, 0.2])}
-        found.append(client.after_sync(weights) if isinstance(client, OptimalClient) else client.parameters())
+        found.append(
+            client.after_sync(weights) if isinstance(client, OptimalClient) else client.parameters()
+        )
     assert len({theta.tobytes() for theta in found}) == 1
     assert found[0].any()
 
@@ -183,9 +198,14 @@ def test_a_gain_of_zero_is_known() -> None:
         ([0.5, 0.0, 0.0], -3, "extra"),
     ],
 )
-def test_gains_on_the_wire_are_one_for_each_client(gains: list[float], extra: int, field: str | None) -> None:
+def test_gains_on_the_wire_are_one_for_each_client(
+    gains: list[float], extra: int, field: str | None
+) -> None:
     bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, limits={"gains": 3})
-    assert refused(GainToken(0, 0, 0, np.zeros(2), 0.0, extra=extra, gains=np.array(gains)), bounds) == field
+    assert (
+        refused(GainToken(0, 0, 0, np.zeros(2), 0.0, extra=extra, gains=np.array(gains)), bounds)
+        == field
+    )
 
 
 def refused(carried: Payload, bounds: Bounds) -> str | None:
@@ -209,22 +229,31 @@ def refused(carried: Payload, bounds: Bounds) -> str | None:
         (Instruction(4, stepsize=0.5), 0, 1),
     ],
 )
-def test_numbers_that_a_token_carries_for_an_instruction(instruction: Instruction, products: int, floats: int) -> None:
+def test_numbers_that_a_token_carries_for_an_instruction(
+    instruction: Instruction, products: int, floats: int
+) -> None:
     """With ``starts``, two products with each snapshot and one more; a survey has five numbers."""
     assert (instruction.products, instruction.floats) == (products, floats)
     carrying = token(instruction=instruction, tally=Tally(np.zeros(products)), extra=floats)
     bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
     assert refused(carrying, bounds) is None
     assert refused(replace(carrying, extra=floats + 1), bounds) == "extra"
-    assert refused(replace(carrying, tally=Tally(np.zeros(products + 1))), bounds) == "tally.products"
-    assert refused(carrying, replace(bounds, snapshots=0)) == (None if instruction == Instruction(0) else "instruction")
+    assert (
+        refused(replace(carrying, tally=Tally(np.zeros(products + 1))), bounds) == "tally.products"
+    )
+    assert refused(carrying, replace(bounds, snapshots=0)) == (
+        None if instruction == Instruction(0) else "instruction"
+    )
     assert is_absent(instruction) == (instruction == Instruction(0))
 
 
 def test_a_negative_stepsize_is_refused_also_minus_zero() -> None:
     bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
     for stepsize in (-0.0, -0.5):
-        assert refused(token(instruction=Instruction(4, stepsize=stepsize)), bounds) == "instruction.stepsize"
+        assert (
+            refused(token(instruction=Instruction(4, stepsize=stepsize)), bounds)
+            == "instruction.stepsize"
+        )
     assert refused(token(instruction=Instruction(4, stepsize=0.0)), bounds) is None
 
 
@@ -238,13 +267,20 @@ def test_with_optimal_sync_a_token_carries_weights_products_and_visited_clients(
     assert refused(replace(carrying, tally=Tally(NOTHING)), bounds) == "tally.products"
 
 
-def test_an_absent_instruction_is_known_by_its_value_and_a_tally_is_empty_without_anything() -> None:
+def test_an_absent_instruction_is_known_by_its_value_and_a_tally_is_empty_without_anything() -> (
+    None
+):
     assert is_absent(NO_INSTRUCTION)
     assert is_absent(Instruction(0))
     assert not is_absent(Instruction(0, trial=True))
     assert not is_absent(Instruction(0, keep=1))
     assert Tally(NOTHING).empty
-    for tally in (Tally(np.zeros(1)), Tally(NOTHING, 0.5), Tally(NOTHING, -0.0), Tally(NOTHING, 0.0, {0})):
+    for tally in (
+        Tally(np.zeros(1)),
+        Tally(NOTHING, 0.5),
+        Tally(NOTHING, -0.0),
+        Tally(NOTHING, 0.0, {0}),
+    ):
         assert not tally.empty
 
 
@@ -253,5 +289,15 @@ def test_a_token_has_twice_the_numbers_with_the_change_of_the_combined_aggregate
     assert token(length=7, extra=3, sync_change=np.zeros(7)).floats == 17
     assert token(length=7, extra=3).wide_floats == 3
     plain = token()
-    assert (plain.sync_penalty, plain.sync_change, plain.previous, plain.extra) == (0.0, None, -1, 0)
-    assert (plain.past, plain.tally.slope, plain.instruction, plain.windows) == ({}, 0.0, Instruction(0), None)
+    assert (plain.sync_penalty, plain.sync_change, plain.previous, plain.extra) == (
+        0.0,
+        None,
+        -1,
+        0,
+    )
+    assert (plain.past, plain.tally.slope, plain.instruction, plain.windows) == (
+        {},
+        0.0,
+        Instruction(0),
+        None,
+    )

@@ -22,7 +22,9 @@ from problems import make_data
 from test_token import MODEL, arriving, client_of
 
 
-def test_a_client_holds_a_copy_for_each_token_of_the_iteration_and_their_average_for_the_next() -> None:
+def test_a_client_holds_a_copy_for_each_token_of_the_iteration_and_their_average_for_the_next() -> (
+    None
+):
     client = client_of(MTCD(4, 3, 3, 0.01))
     client.visit(arriving(0))
     client.visit(arriving(1))
@@ -45,11 +47,15 @@ def test_the_penalties_that_tokens_bring_to_the_sync_add_up_to_that_of_the_combi
     for token in (*tokens, tokens[0]):
         client.visit(token)
     assert all(token.sync_penalty > 0 for token in tokens)
-    assert sum(token.sync_penalty for token in tokens) == pytest.approx(0.35 * (client.parameters() ** 2).sum())
+    assert sum(token.sync_penalty for token in tokens) == pytest.approx(
+        0.35 * (client.parameters() ** 2).sum()
+    )
     assert tokens[0].penalty == pytest.approx(0.35 * (client.copies[0][0] ** 2).sum())
 
 
-def test_the_message_after_a_visit_says_whether_it_changed_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_after_a_visit_says_whether_it_changed_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     client = client_of(MTCD(2, 3, 3, 0.01))
     message = Message(SERVER, 0, arriving(0))
     assert not client.receive(message)[0].unchanged
@@ -57,7 +63,9 @@ def test_the_message_after_a_visit_says_whether_it_changed_anything(monkeypatch:
     assert client.receive(message)[0].unchanged
 
 
-@pytest.mark.parametrize("method", [STCD(1, 0.1), MTCD(2, 3, 1, 0.1), MTCD(2, 3, 1, 0.1, combine="optimal")])
+@pytest.mark.parametrize(
+    "method", [STCD(1, 0.1), MTCD(2, 3, 1, 0.1), MTCD(2, 3, 1, 0.1, combine="optimal")]
+)
 def test_training_begins_in_iteration_0(method: MTCD) -> None:
     assert client_of(method).state()["t"] == 0
 
@@ -104,16 +112,25 @@ def test_visits_are_undone_up_to_any_earlier_one() -> None:
 
 def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instruction() -> None:
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    server = MTCD(2, 5, 1, 0.01).parties(MODEL.problem(data), make_network("path", data.clients), 7).server
+    server = (
+        MTCD(2, 5, 1, 0.01)
+        .parties(MODEL.problem(data), make_network("path", data.clients), 7)
+        .server
+    )
     assert isinstance(server, TokenServer)
     server.t = 3
     assert server.last_sync() == (3, 15)
     progress, *sent = [message.payload for message in server.start_iteration()]
     assert (progress.hop, progress.t, progress.penalty) == (15, 3, 0.0)
-    assert [(token.index, token.t, token.hop, token.penalty) for token in sent] == [(0, 3, 0, 0.0), (1, 3, 0, 0.0)]
+    assert [(token.index, token.t, token.hop, token.penalty) for token in sent] == [
+        (0, 3, 0, 0.0),
+        (1, 3, 0, 0.0),
+    ]
     assert all(token.instruction is NO_INSTRUCTION for token in sent)
     assert progress.aggregate is server.aggregate  # of all samples, unlike that of a batch
-    batches = MTCD(2, 5, 1, 0.01, batch=4).parties(MODEL.problem(data), make_network("path", data.clients), 7)
+    batches = MTCD(2, 5, 1, 0.01, batch=4).parties(
+        MODEL.problem(data), make_network("path", data.clients), 7
+    )
     assert batches.opening[0].payload.aggregate is None
 
 
@@ -149,7 +166,9 @@ def test_a_visit_leaves_its_gain_on_the_token(
 def test_the_first_tour_has_the_step_size_of_the_plan_only_where_it_chooses_the_others() -> None:
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
     for adaptive in (False, True):
-        method = replace(STCD(stepsize=0.25, walk="tour", acceleration="conjugate"), adaptive=adaptive)
+        method = replace(
+            STCD(stepsize=0.25, walk="tour", acceleration="conjugate"), adaptive=adaptive
+        )
         plan = method.plan(12, 1, make_network("path", data.clients), 0)
         opening = tours_of(plan).begin(np.zeros(12), 0.0, MODEL.problem(data).fit, 4).opening()
         assert (opening.tour, opening.stepsize) == (4, 0.25 if adaptive else 0.0)
@@ -160,7 +179,10 @@ def test_a_sync_begins_when_all_tokens_are_back(batch: int | None) -> None:
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
     path = make_network("path", data.clients)
     server: Any = MTCD(2, 5, 1, 0.01, batch).parties(MODEL.problem(data), path, 7).server
-    back = [Token(i, 0, 5, np.full(12, 1.0 + i), 0.0, 0.5) if batch is None else Done(i) for i in range(2)]
+    back = [
+        Token(i, 0, 5, np.full(12, 1.0 + i), 0.0, 0.5) if batch is None else Done(i)
+        for i in range(2)
+    ]
     assert server.receive(Message(0, SERVER, back[1])) == []
     sent = server.receive(Message(2, SERVER, back[0]))
     assert (server.t, server.back) == (1, {})
@@ -169,7 +191,9 @@ def test_a_sync_begins_when_all_tokens_are_back(batch: int | None) -> None:
         assert server.penalty == 1.0
         assert [message.payload.t for message in sent] == [1, 1, 1]
     else:
-        assert [(message.to, message.payload) for message in sent] == [(k, Share(1)) for k in range(3)]
+        assert [(message.to, message.payload) for message in sent] == [
+            (k, Share(1)) for k in range(3)
+        ]
 
 
 def test_the_lone_token_starts_with_nothing_at_its_first_client() -> None:
@@ -209,7 +233,10 @@ def test_clients_forward_tokens_only_where_some_may_be_absent() -> None:
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
     path = make_network("path", data.clients)
     changing = with_changes(path, [Change(3, leave=["c0"])])
-    kinds = [type(STCD(1, 0.01).parties(MODEL.problem(data), one, 0).clients[0]) for one in (path, changing)]
+    kinds = [
+        type(STCD(1, 0.01).parties(MODEL.problem(data), one, 0).clients[0])
+        for one in (path, changing)
+    ]
     assert kinds == [TokenClient, Relay]
 
 
@@ -221,4 +248,6 @@ def test_masked_tokens_are_held_by_their_last_clients() -> None:
         server: Any = method.parties(MODEL.problem(data), path, 7).server
         holders, plan = server.masking.token_holders, method.plan(12, 1, path, 7)
         assert (holders is None) == (batch is not None)
-        assert holders is None or [holders(t) for t in range(3)] == [plan.last_clients(t) for t in range(3)]
+        assert holders is None or [holders(t) for t in range(3)] == [
+            plan.last_clients(t) for t in range(3)
+        ]

@@ -49,7 +49,14 @@ class TestKinds:
 
     @pytest.mark.parametrize(
         ("K", "rows", "shape"),
-        [(40, None, (5, 8)), (40, 2, (2, 20)), (36, None, (6, 6)), (7, None, (1, 7)), (7, 1, (1, 7)), (7, 7, (7, 1))],
+        [
+            (40, None, (5, 8)),
+            (40, 2, (2, 20)),
+            (36, None, (6, 6)),
+            (7, None, (1, 7)),
+            (7, 1, (1, 7)),
+            (7, 7, (7, 1)),
+        ],
     )
     def test_grid(self, K, rows, shape):
         grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(*shape), ordering="sorted")
@@ -59,7 +66,10 @@ class TestKinds:
     @pytest.mark.parametrize("K", [1, 2])
     def test_tiny(self, kind, K):
         network = make_network(
-            kind, names(K), p=1.0 if kind == "erdos-renyi" else None, radius=2.0 if kind == "random-geometric" else None
+            kind,
+            names(K),
+            p=1.0 if kind == "erdos-renyi" else None,
+            radius=2.0 if kind == "random-geometric" else None,
         )
         assert network.neighbours == (((1,), (0,)) if K == 2 and kind != "empty" else ((),) * K)
 
@@ -67,7 +77,9 @@ class TestKinds:
     @given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 99))
     def test_erdos_renyi_is_a_plain_graph_and_repeats(self, K, p, seed):
         network = make_network("erdos-renyi", names(K), p=p, seed=seed)
-        assert network.neighbours == make_network("erdos-renyi", names(K), p=p, seed=seed).neighbours
+        assert (
+            network.neighbours == make_network("erdos-renyi", names(K), p=p, seed=seed).neighbours
+        )
         plain = make_network("erdos-renyi", names(K), p=p)
         assert plain.neighbours == make_network("erdos-renyi", names(K), p=p, seed=0).neighbours
         for k, near in enumerate(network.neighbours):
@@ -85,7 +97,8 @@ class TestKinds:
         frequencies = counts[np.triu_indices(K, 1)] / draws
         deviation = math.sqrt(p * (1 - p) / draws)
         assert np.abs(frequencies - p).max() < 4 * deviation
-        assert np.var(edges) == pytest.approx(K * (K - 1) / 2 * p * (1 - p), rel=0.15)  # each edge by itself
+        # each edge by itself
+        assert np.var(edges) == pytest.approx(K * (K - 1) / 2 * p * (1 - p), rel=0.15)
         assert make_network("erdos-renyi", names(K), p=0.0).edges == 0
         assert make_network("erdos-renyi", names(K), p=1.0).edges == K * (K - 1) // 2
 
@@ -125,7 +138,9 @@ class TestKinds:
         with pytest.raises(NetworkError, match=message):
             make_network(kind, names(10), **options)
 
-    @pytest.mark.parametrize(("clients", "message"), [([], "at least one client"), (["a", "b", "a"], "repeat: a")])
+    @pytest.mark.parametrize(
+        ("clients", "message"), [([], "at least one client"), (["a", "b", "a"], "repeat: a")]
+    )
     def test_refuses_clients(self, clients, message):
         with pytest.raises(NetworkError, match=message):
             make_network("path", clients)
@@ -135,7 +150,9 @@ class TestKinds:
 
 class TestEdges:
     def test_names_numbers_loops_and_repeats(self):
-        network = network_from_edges([("b", 2), ("2", "1"), (0, 0), (np.int64(0), "c")], ["a", "b", "c"])
+        network = network_from_edges(
+            [("b", 2), ("2", "1"), (0, 0), (np.int64(0), "c")], ["a", "b", "c"]
+        )
         assert network.neighbours == ((2,), (2,), (0, 1))
 
     def test_a_name_wins_over_a_number(self):
@@ -154,12 +171,18 @@ class TestEdges:
     @pytest.mark.parametrize(
         ("edges", "message"),
         [
-            ([("rob", "ann"), ("rob", "an")], "edge 2: no client is called 'an'; did you mean 'ann'"),
+            (
+                [("rob", "ann"), ("rob", "an")],
+                "edge 2: no client is called 'an'; did you mean 'ann'",
+            ),
             ([("rob", 2)], "edge 1: there is no client 2; numbers run from 0 to 1"),
             ([(-1, 0)], "no client -1"),
             ([(0.0, 1)], "0.0 is neither"),
             ([(True, 0)], "True is neither"),
-            ([(0, 1, 2)], r"edge 1: expected a pair of clients, got \(0, 1, 2\); leave weights out$"),
+            (
+                [(0, 1, 2)],
+                r"edge 1: expected a pair of clients, got \(0, 1, 2\); leave weights out$",
+            ),
             (["01"], "expected a pair of clients, got '01'$"),
             ([7], "expected a pair of clients, got 7$"),
             ({0: [1]}, r"a dict is no list of edges: give networkx.Graph\(mapping\)"),
@@ -193,7 +216,10 @@ class TestFiles:
             ("", "first line must be a header with the columns source,target; it has: nothing"),
             ("ann,rob\n", "no column 'source'.*it has: ann, rob"),
             ("source,to\nann,rob\n", "no column 'target'"),
-            ("source,target\nann,rob\nann,rop\n", "line 3: no client is called 'rop'; did you mean 'rob'"),
+            (
+                "source,target\nann,rob\nann,rop\n",
+                "line 3: no client is called 'rop'; did you mean 'rob'",
+            ),
             ("source,target\nann,\n", "line 2: the cell 'target' is empty"),
             ("source,target\n ,ann\n", "line 2: the cell 'source' is empty"),
             ("source,target\nann\n", "line 2: the cell 'target' is empty"),
@@ -222,9 +248,13 @@ def cycle_value(K: int) -> float:
 
 
 class TestFacts:
-    @pytest.mark.parametrize(("kind", "value"), [("complete", 40), ("grid", 0.15), ("cycle", 0.025)])
+    @pytest.mark.parametrize(
+        ("kind", "value"), [("complete", 40), ("grid", 0.15), ("cycle", 0.025)]
+    )
     def test_values_of_the_paper(self, kind, value):
-        assert facts(make_network(kind, names(40))).algebraic_connectivity == pytest.approx(value, rel=0.03)
+        assert facts(make_network(kind, names(40))).algebraic_connectivity == pytest.approx(
+            value, rel=0.03
+        )
 
     @pytest.mark.parametrize("K", [3, 40, 600, 1501, 10_000])
     @pytest.mark.parametrize(("kind", "value"), [("path", path_value), ("cycle", cycle_value)])
@@ -235,7 +265,9 @@ class TestFacts:
         assert found.diameter_exact == (kind == "path" or K <= 2000)
 
     def test_value_of_the_paper_for_the_path(self):
-        assert facts(make_network("path", names(40))).algebraic_connectivity == pytest.approx(0.0061, abs=1e-4)
+        assert facts(make_network("path", names(40))).algebraic_connectivity == pytest.approx(
+            0.0061, abs=1e-4
+        )
 
     def test_sparse_agrees_with_dense(self):
         network = make_network("erdos-renyi", names(1200), p=0.008)

@@ -1,4 +1,5 @@
-"""Accelerated tours in detail: what each acceleration says after each tour, and how clients follow it."""
+"""Accelerated tours in detail: what each acceleration says after each tour, and how clients follow
+it."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ def test_momentum_goes_further_until_f_rises_and_then_restarts() -> None:
     again = home.tour(8.0)  # without momentum there is nothing to undo
     assert (again.weights, again.keep) == ((), 1)
     np.testing.assert_allclose(home.z, tour_of(ends[-1]))
-    assert home.tour(8.0).weights == pytest.approx((-b[1], 1.0 + b[1])), "as high as before is no rise"
+    assert home.tour(8.0).weights == pytest.approx((-b[1], 1.0 + b[1])), (
+        "as high as before is no rise"
+    )
 
 
 def test_momentum_also_undoes_a_rise_in_the_second_tour() -> None:
@@ -114,7 +117,10 @@ def test_anderson_waits_for_its_depth_and_then_jumps_to_the_fixed_point() -> Non
     """Three residuals of a linear map in two dimensions determine its fixed point."""
     home = Home(Anderson, tour=3)
     said = [home.tour(9.0), home.tour(8.0)]
-    assert [(one.tour, one.weights, one.keep, one.trial) for one in said] == [(4, (), 1, False), (5, (), 2, False)]
+    assert [(one.tour, one.weights, one.keep, one.trial) for one in said] == [
+        (4, (), 1, False),
+        (5, (), 2, False),
+    ]
     jump = home.tour(7.0)
     assert len(jump.weights) == 3
     assert (jump.keep, jump.trial) == (1, True)
@@ -157,7 +163,10 @@ def test_the_first_tour_takes_a_hundredth_of_the_sum_of_all_blocks() -> None:
 
 
 def test_how_many_tours_are_combined_unless_told() -> None:
-    plain = {kind: STCD(walk="tour", acceleration=kind, stepsize=0.1) for kind in ("anderson", "conjugate")}
+    plain = {
+        kind: STCD(walk="tour", acceleration=kind, stepsize=0.1)
+        for kind in ("anderson", "conjugate")
+    }
     assert [method.most_starts for method in plain.values()] == [5, 5]
     assert replace(plain["conjugate"], stepsize="auto").most_starts == 20
     assert replace(plain["anderson"], depth=3).most_starts == 3
@@ -197,7 +206,9 @@ class Lone:
     def __init__(self, depth: int, adaptive: bool = False) -> None:
         self.theta, self.memory = np.array([1.0, -0.5, 0.3, 0.8]), Memory()
         self.z = X @ self.theta
-        self.acceleration: Any = Conjugate(depth, self.z, 0.0, ONE.fit, 1, STEP if adaptive else 0.0)
+        self.acceleration: Any = Conjugate(
+            depth, self.z, 0.0, ONE.fit, 1, STEP if adaptive else 0.0
+        )
         method = STCD(1, "auto", walk="tour", acceleration="conjugate", depth=depth)
         method = method.with_resolved_stepsize(STEP) if adaptive else method.with_stepsize(STEP)
         self.plain = PlainConjugate(ONE, method, (self.z.copy(), [self.theta]))
@@ -210,7 +221,8 @@ class Lone:
         return L2 * np.array([*starts, *ways, change @ s, change @ change])
 
     def tour(self, end: np.ndarray) -> Instruction:
-        surveyed = ONE.client(0).survey() if self.acceleration.tour == 1 else []  # of the first tour
+        # of the first tour
+        surveyed = ONE.client(0).survey() if self.acceleration.tour == 1 else []
         products, value = np.append(self.sums(end - self.theta), surveyed), ONE.evaluate([end])
         plain, (model,) = self.plain.next_start((X @ end, [end]), value)
         self.z[...] = X @ end
@@ -226,7 +238,8 @@ class Lone:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: int) -> None:
-    """Of two starts these are conjugate gradients: as many tours as columns are enough. Of one, steepest descent."""
+    """Of two starts these are conjugate gradients: as many tours as columns are enough. Of one,
+    steepest descent."""
     lone, best = Lone(depth), np.linalg.solve(X.T @ X + L2 * np.eye(COLUMNS), X.T @ Y)
     starts = [lone.theta]
     for tour in range(COLUMNS):
@@ -234,7 +247,10 @@ def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: i
         said = lone.tour(end)
         assert said.tour == tour + 2
         assert sum(said.weights) == pytest.approx(1.0)
-        spanned = [end - starts[-1], *(one - starts[-1] for one in starts[:-1][-depth + 1 :] if depth > 1)]
+        spanned = [
+            end - starts[-1],
+            *(one - starts[-1] for one in starts[:-1][-depth + 1 :] if depth > 1),
+        ]
         assert len(said.weights) == len(spanned) + 1
         for way in spanned:  # f is least there: it has no slope along what is combined
             slope = gradient_of(lone.theta) @ way / np.linalg.norm(way)
@@ -245,8 +261,11 @@ def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: i
 
 
 @pytest.mark.parametrize(("depth", "stored"), [(3, 3), (10, 10), (20, 10)])
-def test_the_first_tour_chooses_the_steps_of_the_others_and_how_many_starts_to_store(depth: int, stored: int) -> None:
-    """Columns of one client are alike within, so steps are 30/L, L the curvature along the gradient; few starts."""
+def test_the_first_tour_chooses_the_steps_of_the_others_and_how_many_starts_to_store(
+    depth: int, stored: int
+) -> None:
+    """Columns of one client are alike within, so steps are 30/L, L the curvature along the
+    gradient; few starts."""
     lone = Lone(depth, adaptive=True)
     g = gradient_of(lone.theta)
     L = float(np.sum((X @ g) ** 2) / (g @ g)) + L2

@@ -27,7 +27,9 @@ from problems import make_data
 
 RIDGE, LASSO = mtcd.Glm("ridge", l2=0.5), mtcd.Glm("linear", l1=0.3)
 NAMES = [f"c{k}" for k in range(4)]
-SYNCED = MTCD(None, 4, 2, 0.02, clusters=[["c0", "c1"], ["c2", "c3"]], walk="tour", acceleration="momentum")
+SYNCED = MTCD(
+    None, 4, 2, 0.02, clusters=[["c0", "c1"], ["c2", "c3"]], walk="tour", acceleration="momentum"
+)
 
 
 def problem_of(model: mtcd.Glm = RIDGE) -> LinearProblem:
@@ -63,7 +65,8 @@ def token_with(instruction: Instruction, t: int = 0, hop: int = 1) -> Token:
 
 
 @pytest.mark.parametrize(
-    ("times_L", "Q"), [(0.01, 1), (0.99, 1), (1.01, 2), (2.5, 3), (199.5, 200), (201.0, 200), (1000.0, 200)]
+    ("times_L", "Q"),
+    [(0.01, 1), (0.99, 1), (1.01, 2), (2.5, 3), (199.5, 200), (201.0, 200), (1000.0, 200)],
 )
 def test_an_update_has_as_many_steps_as_keep_each_within_its_limit(
     times_L: float, Q: int, monkeypatch: pytest.MonkeyPatch
@@ -92,13 +95,17 @@ def test_a_block_without_curvature_takes_one_step() -> None:
 
 
 @pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])
-def test_without_a_step_in_the_instruction_it_is_that_of_the_method(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_step_in_the_instruction_it_is_that_of_the_method(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = STCD(7, 0.01, walk="tour", acceleration=kind)
     client = touring(method, 2)
     updates = noted(client, monkeypatch)
     client.update(token_with(NO_INSTRUCTION), 2)
     assert updates == [(14, 0.01)]
-    plain = {"anderson": PlainAnderson, "momentum": PlainMomentum, "conjugate": PlainConjugate}[kind]
+    plain = {"anderson": PlainAnderson, "momentum": PlainMomentum, "conjugate": PlainConjugate}[
+        kind
+    ]
     assert plain(problem_of(), method, (np.zeros(14), [])).steps(2) == (7, 0.01)
 
 
@@ -142,13 +149,24 @@ def test_an_instruction_between_two_visits_changes_the_copy_of_its_token() -> No
 def test_a_client_that_missed_a_tour_is_not_about_to_follow_the_next_instruction() -> None:
     client = touring(STCD(2, 0.02, walk="tour", acceleration="momentum"))
     client.memory.tour, client.memory.snapshots = 4, [np.ones(3)]
-    mix = {tour: client.copy_for(token_with(Instruction(tour, (-0.5, 1.5), keep=1))) for tour in (4, 5, 6)}
-    assert {tour: copy.tolist() for tour, copy in mix.items()} == {4: [0.0] * 3, 5: [-0.5] * 3, 6: [0.0] * 3}
+    mix = {
+        tour: client.copy_for(token_with(Instruction(tour, (-0.5, 1.5), keep=1)))
+        for tour in (4, 5, 6)
+    }
+    assert {tour: copy.tolist() for tour, copy in mix.items()} == {
+        4: [0.0] * 3,
+        5: [-0.5] * 3,
+        6: [0.0] * 3,
+    }
 
 
 def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
-    """Of s with every start; of the change d with every earlier start less s, with s, with itself; then a survey."""
-    client, rng = touring(STCD(2, 0.02, walk="tour", acceleration="conjugate")), np.random.default_rng(0)
+    """Of s with every start; of the change d with every earlier start less s, with s, with itself;
+    then a survey."""
+    client, rng = (
+        touring(STCD(2, 0.02, walk="tour", acceleration="conjugate")),
+        np.random.default_rng(0),
+    )
     first, earlier, theta, step, more = rng.standard_normal((5, 3))
     client.memory.snapshots, client.theta = [first, earlier], client._with_penalty(theta)
     token = token_with(Instruction(1, (0.25, 0.75), keep=3, starts=True, survey=True))
@@ -158,14 +176,20 @@ def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
     for old, new in pairwise(at):
         client.add_products(token, old, new)
     d = step + more
-    expected = 0.5 * np.array([s @ first, s @ earlier, s @ s, d @ (first - s), d @ (earlier - s), d @ s, d @ d])
+    expected = 0.5 * np.array(
+        [s @ first, s @ earlier, s @ s, d @ (first - s), d @ (earlier - s), d @ s, d @ d]
+    )
     np.testing.assert_allclose(token.tally.products[:7], expected)
     X = problem_of().blocks[1]
     squares, norm = np.sum(X**2), np.linalg.norm(X, 2) ** 2
-    np.testing.assert_allclose(token.tally.products[7:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6)
+    np.testing.assert_allclose(
+        token.tally.products[7:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("method", [SYNCED, STCD(2, 0.02, walk="tour", acceleration="momentum", start="c0")])
+@pytest.mark.parametrize(
+    "method", [SYNCED, STCD(2, 0.02, walk="tour", acceleration="momentum", start="c0")]
+)
 def test_tours_are_numbered_one_by_one_also_where_clients_leave(method: MTCD) -> None:
     network = with_changes(make_network("path", NAMES), [Change(8, leave=["c3"])])
     parties = method.parties(problem_of(), network, 0)
@@ -173,14 +197,19 @@ def test_tours_are_numbered_one_by_one_also_where_clients_leave(method: MTCD) ->
     for _ in islice(LocalEngine(parties, Ledger()).run(), 30):
         server: Any = parties.server
         clients: list[Any] = [getattr(client, "client", client) for client in parties.clients]
-        now = max(client.memory.tour for client in clients) if server is None else server.instruction.tour
+        now = (
+            max(client.memory.tour for client in clients)
+            if server is None
+            else server.instruction.tour
+        )
         numbers += [now] if not numbers or now != numbers[-1] else []
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     assert len(numbers) > 3
 
 
 def test_progress_is_told_once_all_clients_were_visited_and_not_while_a_jump_is_on_trial() -> None:
-    """Three clients in a row, from an end: the third hop leaves the last. Tours 3 and 5 of four hops are on trial."""
+    """Three clients in a row, from an end: the third hop leaves the last. Tours 3 and 5 of four
+    hops are on trial."""
     method = STCD(2, 0.02, walk="tour", acceleration="anderson", depth=1, start="c0")
     problem = RIDGE.problem(make_data(RIDGE, 14, [2, 3, 1], seed=6))
     parties = method.parties(problem, make_network("path", NAMES[:3]), 0)
@@ -193,7 +222,11 @@ def test_a_server_s_report_is_not_the_aggregate_that_it_extrapolates() -> None:
     assert isinstance(parties.server, TouringServer)
     told = list(islice(LocalEngine(parties, Ledger()).run(), 5))
     problem = problem_of()
-    values = [problem.fit.objective(one.aggregate, one.penalty) for one in told if one.aggregate is not None]
+    values = [
+        problem.fit.objective(one.aggregate, one.penalty)
+        for one in told
+        if one.aggregate is not None
+    ]
     assert values == sorted(values, reverse=True)
     assert len(values) == 5
 
@@ -201,7 +234,11 @@ def test_a_server_s_report_is_not_the_aggregate_that_it_extrapolates() -> None:
 @pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])
 @pytest.mark.parametrize("server", [False, True])
 def test_parties_go_on_from_their_states(kind: str, server: bool) -> None:
-    method = replace(SYNCED, acceleration=kind) if server else STCD(2, 0.02, walk="tour", acceleration=kind)
+    method = (
+        replace(SYNCED, acceleration=kind)
+        if server
+        else STCD(2, 0.02, walk="tour", acceleration=kind)
+    )
     old, new = (method.parties(problem_of(), make_network("path", NAMES), 0) for _ in range(2))
     waiting = [message for message in old.opening if message.to != MONITOR]
 
@@ -217,7 +254,9 @@ def test_parties_go_on_from_their_states(kind: str, server: bool) -> None:
     again = copy.deepcopy(waiting)
     for _ in range(25):
         waiting, again = deliver(old, waiting), deliver(new, again)
-    np.testing.assert_array_equal(np.concatenate(old.parameters()), np.concatenate(new.parameters()))
+    np.testing.assert_array_equal(
+        np.concatenate(old.parameters()), np.concatenate(new.parameters())
+    )
     assert np.abs(np.concatenate(new.parameters())).max() > 0
     homes = [getattr(client, "acceleration", None) is not None for client in new.clients]
     assert sum(homes) == (0 if server else 1)
@@ -239,9 +278,12 @@ def test_a_copy_that_does_not_count_may_be_infinite() -> None:
     assert [client.copy_for(token).tolist() for token in (now, later)] == [[1.0, 1.0], [0.5, 0.5]]
 
 
-@pytest.mark.parametrize("model", [RIDGE, LASSO, mtcd.Glm("linear", l1=0.3, l2=0.7)], ids=["l2", "l1", "both"])
+@pytest.mark.parametrize(
+    "model", [RIDGE, LASSO, mtcd.Glm("linear", l1=0.3, l2=0.7)], ids=["l2", "l1", "both"]
+)
 def test_a_visit_adds_its_inner_products_with_all_copies_to_the_token(model: mtcd.Glm) -> None:
-    """Of the changes d of copies; and the slope of r along that of the token, l1 by its two ends."""
+    """Of the changes d of copies; and the slope of r along that of the token, l1 by its two
+    ends."""
     client: Any = OPTIMAL.parties(problem_of(model), make_network("path", NAMES), 0).clients[1]
     rng = np.random.default_rng(0)
     theta, other, *ends = rng.standard_normal((4, 3))
@@ -264,7 +306,11 @@ def server_of(model: mtcd.Glm = RIDGE, labels: Any = None, tokens: int = 2) -> O
     if labels is not None:
         problem = model.problem(mtcd.split(np.eye(len(labels)), labels, 2))
     names = NAMES[: len(problem.blocks)]
-    server = MTCD(tokens, 2, 1, 0.01, combine="optimal").parties(problem, make_network("path", names), 0).server
+    server = (
+        MTCD(tokens, 2, 1, 0.01, combine="optimal")
+        .parties(problem, make_network("path", names), 0)
+        .server
+    )
     assert isinstance(server, OptimalServer)
     return server
 
@@ -272,7 +318,10 @@ def server_of(model: mtcd.Glm = RIDGE, labels: Any = None, tokens: int = 2) -> O
 def test_a_token_has_diverged_above_a_thousand_times_the_objective_of_the_start() -> None:
     """f is half the squared distance from (1, 0): 1/2 at the start, and 500 at (1 + 30, 10)."""
     server = server_of(mtcd.Glm("linear"), labels=[1.0, 0.0])
-    sound = [server._is_sound(Token(0, 0, 2, np.array(at), 0.0)) for at in ([31.0, 10.0], [31.1, 10.0], [31.0, np.nan])]
+    sound = [
+        server._is_sound(Token(0, 0, 2, np.array(at), 0.0))
+        for at in ([31.0, 10.0], [31.1, 10.0], [31.0, np.nan])
+    ]
     assert sound == [True, False, False]
     assert not server._is_sound(Token(0, 0, 2, np.array([31.0, 10.0]), 1.0))
     server.aggregate = np.array([1.0, 0.0])  # f is 0
@@ -318,7 +367,8 @@ def test_what_a_server_remembers_of_past_syncs() -> None:
 
 
 def test_the_second_derivative_of_the_penalty_has_what_each_token_adds() -> None:
-    """Token i has products of its changes with those of both; that with itself counts once, the others add up."""
+    """Token i has products of its changes with those of both; that with itself counts once, the
+    others add up."""
     server = server_of()
     tokens = [server.token(index) for index in range(2)]
     tokens[0].tally.products[:], tokens[0].tally.slope = [4.0, 0.5], 1.5

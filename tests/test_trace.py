@@ -1,4 +1,5 @@
-"""The trace of a training: against the ledger, the links of the network, and a recount of visits."""
+"""The trace of a training: against the ledger, the links of the network, and a recount of
+visits."""
 
 from collections import Counter
 from dataclasses import replace
@@ -72,7 +73,9 @@ def test_tokens_that_sync_at_a_server(data: st.DataObject) -> None:
     method = data.draw(mtcd_settings(case, ("average", "cluster", "visitors", "optimal")))
     with pytest.MonkeyPatch.context() as patch:
         counts = count_visits(patch)
-        run = mtcd.train(case.data, case.model, case.network, method, mtcd.Stop(iterations=12), seed=case.seed)
+        run = mtcd.train(
+            case.data, case.model, case.network, method, mtcd.Stop(iterations=12), seed=case.seed
+        )
     trace, ledger = traced(run), run.ledger
     assert_on_links(trace, case.network)
     assert_continuous(trace)
@@ -90,7 +93,9 @@ def test_tokens_that_sync_at_a_server(data: st.DataObject) -> None:
             assert {trace.clusters[k] for k in (sender, to) if k != SERVER} == {token}
 
 
-@given(case=cases(connected=True), walk=st.sampled_from(["lazy", "metropolis", "tour", "random-tour"]))
+@given(
+    case=cases(connected=True), walk=st.sampled_from(["lazy", "metropolis", "tour", "random-tour"])
+)
 @settings(max_examples=15, deadline=None)
 def test_a_lone_token(case: Case, walk: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -126,17 +131,23 @@ def test_methods_without_tokens(network: str) -> None:
     )
     sent = [run.ledger.messages("sent") for run in (svfl, dcpa, tree)]
     trace = traced(svfl)
-    assert trace.total == len(trace.messages) == sent[0]["uplink"] + sent[0]["downlink"] == 7 * 2 * 5
+    assert (
+        trace.total == len(trace.messages) == sent[0]["uplink"] + sent[0]["downlink"] == 7 * 2 * 5
+    )
     assert trace.visits is not None
     assert trace.visits.tolist() == [7] * 5
     assert_continuous(trace)
     trace = traced(dcpa)
     assert trace.total == len(trace.messages) == sent[1]["client_client"] == 7 * 2 * links.edges
     assert_on_links(trace, links)
-    rounds = [sorted(map(tuple, trace.messages[trace.messages[:, 3] == t][:, 1:3].tolist())) for t in range(1, 8)]
+    rounds = [
+        sorted(map(tuple, trace.messages[trace.messages[:, 3] == t][:, 1:3].tolist()))
+        for t in range(1, 8)
+    ]
     assert rounds == [sorted((k, j) for k in range(5) for j in links.neighbours[k])] * 7
     trace = traced(tree)
-    assert sent[2]["client_client"] <= trace.total <= sent[2]["client_client"] + 2 * 4  # some are a step ahead
+    # some are a step ahead
+    assert sent[2]["client_client"] <= trace.total <= sent[2]["client_client"] + 2 * 4
     assert_on_links(trace, links)
     assert trace.visits is not None
     assert trace.visits.tolist() == [7] * 5
@@ -177,7 +188,12 @@ def test_split_networks(method: Method, counted: Counter[int], tmp_path: Path) -
     assert trace.visits is not None
     assert trace.visits.tolist() == [counted[k] for k in range(4)]
     norms = [
-        np.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in run.modules[name].parameters()))
+        np.sqrt(
+            sum(
+                float((value.detach().double() ** 2).sum())
+                for value in run.modules[name].parameters()
+            )
+        )
         for name in trace.clients
     ]
     assert trace.norms is not None
@@ -237,7 +253,8 @@ def test_kinds_are_recognised(kind: str, size: int) -> None:
 
 def test_other_networks_are_no_kind() -> None:
     names = [f"c{k}" for k in range(6)]
-    edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]  # two triangles: as many links as a cycle
+    # two triangles: as many links as a cycle
+    edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
     assert kind_of(mtcd.network_from_edges(edges, names)) == "network"
     ladder = [(0, 1), (1, 2), (0, 3), (3, 4), (4, 5), (2, 5)]  # a grid without its middle rung
     assert kind_of(mtcd.network_from_edges(ladder, names)) == "network"
@@ -256,7 +273,13 @@ def test_of_many_links_some_are_kept() -> None:
 @pytest.fixture
 def saved(tmp_path: Path) -> tuple[mtcd.Run, Path]:
     data = make_data(RIDGE, 12, [2, 1, 2, 3], seed=1)
-    run = mtcd.train(data, RIDGE, "path", mtcd.MTCD(2, 3, stepsize=1e-3, combine="cluster"), mtcd.Stop(iterations=6))
+    run = mtcd.train(
+        data,
+        RIDGE,
+        "path",
+        mtcd.MTCD(2, 3, stepsize=1e-3, combine="cluster"),
+        mtcd.Stop(iterations=6),
+    )
     run.save(tmp_path / "run")
     return run, tmp_path / "run"
 
@@ -283,7 +306,9 @@ def test_a_run_folder_keeps_it_and_older_ones_load_without(saved: tuple[mtcd.Run
     ],
     ids=str,
 )
-def test_a_file_whose_parts_do_not_fit_is_refused(saved: tuple[mtcd.Run, Path], spoilt: dict[str, object]) -> None:
+def test_a_file_whose_parts_do_not_fit_is_refused(
+    saved: tuple[mtcd.Run, Path], spoilt: dict[str, object]
+) -> None:
     run, folder = saved
     replace(traced(run), **spoilt).write(folder / "trace.npz")
     with pytest.raises(MtcdError, match="not a complete run folder"):

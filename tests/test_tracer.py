@@ -1,4 +1,5 @@
-"""The tracer on a few messages: what it counts, which messages it keeps, and where those of other processes belong."""
+"""The tracer on a few messages: what it counts, which messages it keeps, and where those of other
+processes belong."""
 
 from typing import Any
 
@@ -58,7 +59,9 @@ def test_a_tracer_counts_visits_tokens_and_messages_of_the_server() -> None:
         Message(SERVER, 0, Share(4)),
     ):
         tracer.see(message)
-    assert tracer.windows == [[(0, -1, 2, 15), (1, -1, 2, 15), (0, 2, 1, 16), (0, 1, 1, 17), (0, 1, -1, 17)]]
+    assert tracer.windows == [
+        [(0, -1, 2, 15), (1, -1, 2, 15), (0, 2, 1, 16), (0, 1, 1, 17), (0, 1, -1, 17)]
+    ]
     assert (tracer.total, tracer.tokens) == (5, 2)
     assert tracer.visits == [0, 1, 1, 0]
     assert tracer.last_hops == [0, 7, 7, 0]
@@ -112,8 +115,12 @@ def test_windows_of_a_long_training_are_twice_as_far_apart() -> None:
         tracer.see(Message(0, 1, token(0, number, 0), 2, 2))
     assert tracer.spacing == 2 * WINDOW
     assert tracer.total == total
-    expected = [range(start, start + WINDOW) for start in range(0, (MOST_WINDOWS + 1) * WINDOW, 2 * WINDOW)]
-    assert [[sent[3] for sent in window] for window in tracer.windows] == [list(window) for window in expected]
+    expected = [
+        range(start, start + WINDOW) for start in range(0, (MOST_WINDOWS + 1) * WINDOW, 2 * WINDOW)
+    ]
+    assert [[sent[3] for sent in window] for window in tracer.windows] == [
+        list(window) for window in expected
+    ]
     assert tracer.latest() == []
     for number in range(total, total + 3):  # between two windows, and now somebody watches
         tracer.see(Message(0, 1, token(0, number, 0), 2, 2))
@@ -164,4 +171,11 @@ def test_logs_say_where_a_message_belongs() -> None:
         log.see(message)
     kept = log.take()
     assert kept[1] == Traced(("index", "t", "hop"), (1, 4, 3), 2, 1, 2, 2)
-    assert list(_places(kept)) == [(0, 0, 2), (4, 3, 1), (4, 3, 2), (4, 3, 0), (6, 0, 2), (7, 0, SERVER)]
+    assert list(_places(kept)) == [
+        (0, 0, 2),
+        (4, 3, 1),
+        (4, 3, 2),
+        (4, 3, 0),
+        (6, 0, 2),
+        (7, 0, SERVER),
+    ]

@@ -1,4 +1,5 @@
-"""train(): it finds the optimum, stops when asked, says when it diverges, and its run can be kept."""
+"""train(): it finds the optimum, stops when asked, says when it diverges, and its run can be
+kept."""
 
 import math
 from dataclasses import replace
@@ -23,7 +24,9 @@ WIDTHS = [2, 3, 1, 2]
 
 
 @pytest.mark.parametrize(
-    "model", [m for m in MODELS if m.l2_weight], ids=lambda m: f"{m.kind}-{m.l1}-{m.l2}-{m.intercept}"
+    "model",
+    [m for m in MODELS if m.l2_weight],
+    ids=lambda m: f"{m.kind}-{m.l1}-{m.l2}-{m.intercept}",
 )
 @pytest.mark.parametrize(
     "method",
@@ -111,13 +114,17 @@ def test_it_stops_as_asked(stop: mtcd.Stop, status: str) -> None:
 
 def test_history_tells_the_way_without_a_row_for_every_hop() -> None:
     data = make_data(MODELS[0], 30, WIDTHS, seed=4)
-    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(stepsize=1e-4), mtcd.Stop(gap=0, iterations=50_000))
+    run = mtcd.train(
+        data, MODELS[0], "path", mtcd.STCD(stepsize=1e-4), mtcd.Stop(gap=0, iterations=50_000)
+    )
     history = run.history
     assert history["iteration"][0] == 0
     assert history["iteration"][-1] == 50_000
     assert len(history) < 1000
     assert (np.diff(history["iteration"]) > 0).all()
-    assert (np.diff(history["objective"]) <= 1e-9).all(), "small steps of coordinate descent never go up"
+    assert (np.diff(history["objective"]) <= 1e-9).all(), (
+        "small steps of coordinate descent never go up"
+    )
     assert (np.diff(history["seconds"]) >= 0).all()
     np.testing.assert_allclose(history["cost"], history["iteration"] / 100)
     best = best_objective(data, MODELS[0], MODELS[0].problem(data))
@@ -134,8 +141,12 @@ def test_history_tells_the_way_without_a_row_for_every_hop() -> None:
         lambda eta: mtcd.SVFL(local_updates=5, stepsize=eta),
     ],
 )
-@pytest.mark.parametrize("model", [MODELS[0], MODELS[2], Glm("squared-hinge", l2=0.1)], ids=lambda m: m.kind)
-def test_too_large_a_step_is_said_with_the_limit_and_leaves_no_nan(model: Glm, method, stepsize: float) -> None:
+@pytest.mark.parametrize(
+    "model", [MODELS[0], MODELS[2], Glm("squared-hinge", l2=0.1)], ids=lambda m: m.kind
+)
+def test_too_large_a_step_is_said_with_the_limit_and_leaves_no_nan(
+    model: Glm, method, stepsize: float
+) -> None:
     data = make_data(model, 60, WIDTHS, seed=4)
     run = mtcd.train(data, model, "path", method(stepsize), mtcd.Stop(iterations=4000))
     if run.status != "diverged":  # l1 and the hinge bound some of the smaller ones
@@ -171,7 +182,15 @@ def test_auto_step_sizes_never_diverge_and_say_their_rule() -> None:
 def test_a_saved_run_comes_back_the_same(tmp_path, model: Glm, scaled: bool) -> None:
     data = make_data(model, 30, WIDTHS, seed=4)
     stop = mtcd.Stop(gap=1e-3, iterations=500) if model.l2_weight else mtcd.Stop(iterations=500)
-    run = mtcd.train(data, model, "path", mtcd.MTCD(tokens=2, hops=4), stop, mtcd.Costs(ratio=7), standardise=scaled)
+    run = mtcd.train(
+        data,
+        model,
+        "path",
+        mtcd.MTCD(tokens=2, hops=4),
+        stop,
+        mtcd.Costs(ratio=7),
+        standardise=scaled,
+    )
     run.save(tmp_path / "run")
     back = mtcd.Run.load(tmp_path / "run")
     assert back.summary() == run.summary()
@@ -185,7 +204,10 @@ def test_a_saved_run_comes_back_the_same(tmp_path, model: Glm, scaled: bool) -> 
     np.testing.assert_allclose(back.decision(table), run.decision(data), atol=1e-12)
     with np.load(tmp_path / "run" / "parameters.npz", allow_pickle=False) as arrays:
         assert arrays["clients"].tolist() == list(data.clients)
-        assert all(np.array_equal(arrays[f"theta_{k}"], theta) for k, theta in enumerate(run.parameters.values()))
+        assert all(
+            np.array_equal(arrays[f"theta_{k}"], theta)
+            for k, theta in enumerate(run.parameters.values())
+        )
 
 
 def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
@@ -236,7 +258,9 @@ def test_two_columns_of_one_name_cannot_be_told_apart_in_a_table(tmp_path) -> No
 
 def test_client_names_that_would_be_odd_file_names_keep_their_parameters(tmp_path) -> None:
     data = mtcd.split(
-        np.random.default_rng(0).standard_normal((9, 4)), np.arange(9.0), {"a": [0], "a.npy": [1], "../b": [2], "": [3]}
+        np.random.default_rng(0).standard_normal((9, 4)),
+        np.arange(9.0),
+        {"a": [0], "a.npy": [1], "../b": [2], "": [3]},
     )
     run = mtcd.train(data, Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=50))
     run.save(tmp_path / "run")
@@ -250,7 +274,14 @@ def test_client_names_that_would_be_odd_file_names_keep_their_parameters(tmp_pat
 def test_the_noise_of_mini_batches_is_not_divergence(seed: int) -> None:
     rng = np.random.default_rng(0)
     data = mtcd.split(rng.standard_normal((200, 4)), rng.integers(0, 2, 200), clients=2)
-    run = mtcd.train(data, Glm("logistic", l2=1.0), "path", mtcd.SVFL(batch=1), mtcd.Stop(iterations=50), seed=seed)
+    run = mtcd.train(
+        data,
+        Glm("logistic", l2=1.0),
+        "path",
+        mtcd.SVFL(batch=1),
+        mtcd.Stop(iterations=50),
+        seed=seed,
+    )
     assert run.status == "iterations"
     assert set(run.predict(data).tolist()) <= {0, 1}
     assert run.predict(data).dtype.kind == "i"
@@ -266,7 +297,11 @@ def test_ridge_without_a_penalty_is_possible() -> None:
 def test_features_that_are_all_zero_are_said() -> None:
     with pytest.raises(DataError, match="All features are 0"):
         mtcd.train(
-            mtcd.split(np.zeros((3, 2)), [1, 2, 3], 2), Glm("linear"), "path", mtcd.STCD(), mtcd.Stop(iterations=3)
+            mtcd.split(np.zeros((3, 2)), [1, 2, 3], 2),
+            Glm("linear"),
+            "path",
+            mtcd.STCD(),
+            mtcd.Stop(iterations=3),
         )
 
 
@@ -283,7 +318,14 @@ def test_train_wants_a_method_and_a_network_that_fits() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
     with pytest.raises(ConfigError, match="method must be MTCD.*or left out, but is 'svfl'"):
         mtcd.train(data, MODELS[0], method="svfl")
-    for wrong in ({"stop": 100}, {"seed": -1}, {"seed": 1.5}, {"model": "ridge"}, {"costs": 5}, {"method": "svfl"}):
+    for wrong in (
+        {"stop": 100},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"model": "ridge"},
+        {"costs": 5},
+        {"method": "svfl"},
+    ):
         with pytest.raises(ConfigError):
             mtcd.train(data, **{"method": mtcd.STCD(), **wrong})
     with pytest.raises(ConfigError, match="same clients"):
@@ -291,7 +333,15 @@ def test_train_wants_a_method_and_a_network_that_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"gap": -1.0}, {"iterations": -5}, {"iterations": 1.5}, {"seconds": float("nan")}, {"gap": "x"}]
+    "settings",
+    [
+        {},
+        {"gap": -1.0},
+        {"iterations": -5},
+        {"iterations": 1.5},
+        {"seconds": float("nan")},
+        {"gap": "x"},
+    ],
 )
 def test_stops_that_make_no_sense_are_refused(settings) -> None:
     with pytest.raises(ConfigError, match="stop"):
@@ -305,9 +355,13 @@ def test_an_interrupt_leaves_the_model_the_clients_hold() -> None:
         if now.iteration >= 20:
             raise KeyboardInterrupt
 
-    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(stepsize=1e-3), mtcd.Stop(iterations=10_000), watch=watch)
+    run = mtcd.train(
+        data, MODELS[0], "path", mtcd.STCD(stepsize=1e-3), mtcd.Stop(iterations=10_000), watch=watch
+    )
     assert run.status == "interrupted"
-    assert MODELS[0].problem(data).evaluate(list(run.parameters.values())) == pytest.approx(run.objective)
+    assert MODELS[0].problem(data).evaluate(list(run.parameters.values())) == pytest.approx(
+        run.objective
+    )
 
 
 def test_an_interrupt_in_the_middle_of_a_roam_is_measured_too() -> None:
@@ -341,6 +395,8 @@ def test_an_interrupt_of_a_training_that_diverges_has_no_model() -> None:
         first.append(now.objective)
 
     first: list[float] = []
-    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(5, 0.05), mtcd.Stop(iterations=9000), watch=watch)
+    run = mtcd.train(
+        data, MODELS[0], "path", mtcd.STCD(5, 0.05), mtcd.Stop(iterations=9000), watch=watch
+    )
     assert run.status == "diverged"
     assert run.model is None

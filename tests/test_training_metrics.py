@@ -43,7 +43,9 @@ def test_a_holdout_of_sparse_columns_stays_sparse() -> None:
     X = scipy.sparse.random_array((50, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
     held = mtcd.split(X, np.arange(50.0), clients=2).holdout(0.2)
     assert all(scipy.sparse.issparse(block) for block in (*held.blocks, *held.test.blocks))
-    np.testing.assert_array_equal(held.blocks[0].toarray(), X[held.labels.astype(int), :3].toarray())
+    np.testing.assert_array_equal(
+        held.blocks[0].toarray(), X[held.labels.astype(int), :3].toarray()
+    )
 
 
 def test_bad_holdouts_are_refused() -> None:
@@ -59,7 +61,9 @@ def test_bad_holdouts_are_refused() -> None:
         replace(data, test=data.holdout(0.2))
 
 
-@pytest.mark.parametrize("method", [METHOD, mtcd.STCD(local_updates=2), mtcd.DCPA(), mtcd.SVFL(local_updates=3)])
+@pytest.mark.parametrize(
+    "method", [METHOD, mtcd.STCD(local_updates=2), mtcd.DCPA(), mtcd.SVFL(local_updates=3)]
+)
 def test_a_linear_model_against_scikit_learn(method) -> None:
     data = logistic().holdout(0.3, seed=1)
     names = ("auc", "log_loss", "accuracy")
@@ -82,17 +86,26 @@ def test_a_linear_model_against_scikit_learn(method) -> None:
 
 
 def test_standardising_takes_means_of_training_rows_only() -> None:
-    data = mtcd.split(np.arange(40.0).reshape(20, 2) ** 2, np.arange(20.0), clients=2).holdout(0.4, seed=2)
-    run = mtcd.train(data, mtcd.Glm("ridge", intercept=True), "complete", METHOD, STOP, standardise=True)
+    data = mtcd.split(np.arange(40.0).reshape(20, 2) ** 2, np.arange(20.0), clients=2).holdout(
+        0.4, seed=2
+    )
+    run = mtcd.train(
+        data, mtcd.Glm("ridge", intercept=True), "complete", METHOD, STOP, standardise=True
+    )
     np.testing.assert_allclose(run.model.scaling.means[0], data.blocks[0].mean(axis=0))
     z = np.column_stack(data.test.blocks) @ run.coefficients + run.intercept
-    assert run.final.metrics["test_rmse"] == pytest.approx(np.sqrt(np.mean((z - data.test.labels) ** 2)))
+    assert run.final.metrics["test_rmse"] == pytest.approx(
+        np.sqrt(np.mean((z - data.test.labels) ** 2))
+    )
 
 
 def test_metrics_change_neither_the_iterates_nor_the_objective() -> None:
     data = logistic().holdout(0.3)
     model = mtcd.Glm("logistic", l2=1.0)
-    plain, measured = (mtcd.train(data, model, "path", METHOD, STOP, metrics=names) for names in ((), ("auc", "ks")))
+    plain, measured = (
+        mtcd.train(data, model, "path", METHOD, STOP, metrics=names)
+        for names in ((), ("auc", "ks"))
+    )
     np.testing.assert_array_equal(plain.coefficients, measured.coefficients)
     np.testing.assert_array_equal(plain.history["objective"], measured.history["objective"])
     assert plain.history.metrics == ()
@@ -113,7 +126,9 @@ def test_a_holdout_of_one_class_leaves_out_what_is_not_defined() -> None:
     rows = np.flatnonzero(data.labels == data.labels[0])[:5]
     from mtcd.data.vertical import HeldOut
 
-    test = HeldOut(data.clients, data.columns, tuple(block[rows] for block in data.blocks), data.labels[rows])
+    test = HeldOut(
+        data.clients, data.columns, tuple(block[rows] for block in data.blocks), data.labels[rows]
+    )
     run = mtcd.train(replace(data, test=test), mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP)
     assert "test_auc" not in run.final.metrics
     assert 0 <= run.final.metrics["test_accuracy"] <= 1
@@ -128,9 +143,13 @@ def test_a_test_class_that_no_training_sample_has() -> None:
 
 def test_metrics_of_another_kind_of_model_are_refused() -> None:
     with pytest.raises(ConfigError, match="auc is for models that predict classes"):
-        mtcd.train(mtcd.synthetic("ridge", 40, 4, 2), mtcd.Glm(), "path", METHOD, STOP, metrics=["auc"])
+        mtcd.train(
+            mtcd.synthetic("ridge", 40, 4, 2), mtcd.Glm(), "path", METHOD, STOP, metrics=["auc"]
+        )
     with pytest.raises(ConfigError, match="log_loss needs probabilities"):
-        mtcd.train(logistic(), mtcd.Glm("squared-hinge"), "path", METHOD, STOP, metrics=["log_loss"])
+        mtcd.train(
+            logistic(), mtcd.Glm("squared-hinge"), "path", METHOD, STOP, metrics=["log_loss"]
+        )
 
 
 def test_saved_history_has_the_metrics_after_the_old_columns(tmp_path) -> None:
@@ -150,31 +169,53 @@ def test_saved_history_has_the_metrics_after_the_old_columns(tmp_path) -> None:
 def test_a_history_without_metrics_still_loads(tmp_path) -> None:
     run = mtcd.train(logistic(), mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP, metrics=())
     run.save(tmp_path / "run")
-    assert (tmp_path / "run" / "history.csv").read_text().splitlines()[0].endswith("epoch,accuracy,test_accuracy")
+    assert (
+        (tmp_path / "run" / "history.csv")
+        .read_text()
+        .splitlines()[0]
+        .endswith("epoch,accuracy,test_accuracy")
+    )
     assert mtcd.load_run(tmp_path / "run").history.rows == run.history.rows
 
 
 @pytest.mark.parametrize("kind", ["multinomial", "ridge"])
 def test_split_networks_measure_too(kind: str, tmp_path) -> None:
     nn = pytest.importorskip("torch").nn
-    data = mtcd.VerticalDataset.from_table(mtcd.synthetic(kind, samples=150, features=6, clients=3)).holdout(0.2)
+    data = mtcd.VerticalDataset.from_table(
+        mtcd.synthetic(kind, samples=150, features=6, clients=3)
+    ).holdout(0.2)
     outputs = 3 if kind == "multinomial" else 1
-    model = mtcd.SplitModel({client: nn.Linear(2, 4) for client in data.clients}, nn.Linear(12, outputs))
+    model = mtcd.SplitModel(
+        {client: nn.Linear(2, 4) for client in data.clients}, nn.Linear(12, outputs)
+    )
     method = mtcd.MTCD(tokens=1, hops=3, local_updates=2, batch=40, stepsize=0.05)
     names = ("accuracy", "auc", "log_loss") if outputs == 3 else ("rmse", "r2")
     folder = tmp_path / "run"
-    run = mtcd.train(data, model, "path", method, mtcd.Stop(epochs=3), metrics=names, checkpoint=folder)
+    run = mtcd.train(
+        data, model, "path", method, mtcd.Stop(epochs=3), metrics=names, checkpoint=folder
+    )
     for part, samples in (("train", data), ("test", data.test)):
         z, y = run.trained().decision(samples).astype(float), samples.labels
         if outputs == 3:
             p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-            expected = [np.mean(z.argmax(1) == y), sk.roc_auc_score(y, p, multi_class="ovr"), sk.log_loss(y, p)]
+            expected = [
+                np.mean(z.argmax(1) == y),
+                sk.roc_auc_score(y, p, multi_class="ovr"),
+                sk.log_loss(y, p),
+            ]
         else:
             expected = [sk.root_mean_squared_error(y, z[:, 0]), sk.r2_score(y, z[:, 0])]
         found = [run.final.metrics[f"{part}_{name}"] for name in names]
         assert found == pytest.approx(expected, rel=1e-5)
     further = mtcd.train(
-        data, model, "path", method, mtcd.Stop(epochs=4), metrics=names, checkpoint=folder, resume=True
+        data,
+        model,
+        "path",
+        method,
+        mtcd.Stop(epochs=4),
+        metrics=names,
+        checkpoint=folder,
+        resume=True,
     )
     assert further.history.rows[:4] == run.history.rows
     if outputs == 3:

@@ -38,7 +38,9 @@ def trained(method: Method, iterations: int = 40) -> mtcd.Run:
 
 @pytest.mark.parametrize("model", [RIDGE, LOGISTIC], ids=lambda model: model.kind)
 @pytest.mark.parametrize("walk", ["lazy", "tour"])
-def test_stcd_is_the_plain_algorithm_with_a_token_that_is_rounded_on_its_way(model: mtcd.Glm, walk: str) -> None:
+def test_stcd_is_the_plain_algorithm_with_a_token_that_is_rounded_on_its_way(
+    model: mtcd.Glm, walk: str
+) -> None:
     data = make_data(model, 20, [2, 1, 3, 2], seed=3)
     network, method = make_network("cycle", data.clients), STCD(2, 0.02, walk=walk, **SINGLE)
     run = mtcd.train(data, model, network, method, mtcd.Stop(iterations=30), seed=5)
@@ -55,7 +57,9 @@ def test_rounding_changes_little_and_takes_half_the_bytes(name: str) -> None:
     np.testing.assert_allclose(rounded.coefficients, plain.coefficients, rtol=1e-4, atol=1e-5)
     assert not np.array_equal(rounded.coefficients, plain.coefficients)
     assert rounded.ledger.floats("sent") == plain.ledger.floats("sent")
-    assert rounded.ledger.bytes("sent") == {link: size // 2 for link, size in plain.ledger.bytes("sent").items()}
+    assert rounded.ledger.bytes("sent") == {
+        link: size // 2 for link, size in plain.ledger.bytes("sent").items()
+    }
 
 
 def test_numbers_beside_the_aggregate_keep_eight_bytes() -> None:
@@ -78,10 +82,16 @@ def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> N
     data = make_data(RIDGE, 20, [2, 1, 3, 2], seed=3)
     section = method_section(METHODS[name]).model_dump(exclude_unset=True)
     server = {"server": None} if section["kind"] == "stcd" else {}
-    settings = {"model": model_section(RIDGE), "method": section, "stop": {"iterations": 24}, "seed": 5}
+    settings = {
+        "model": model_section(RIDGE),
+        "method": section,
+        "stop": {"iterations": 24},
+        "seed": 5,
+    }
     left = federate(tmp_path, data, network={"kind": "cycle"}, **settings, **server)
     same = in_process(data, left.kits[data.clients[0]])
-    tolerance = 1e-6 if name == "visitors" else 0.0  # its sums are in another order, and then rounded
+    # its sums are in another order, and then rounded
+    tolerance = 1e-6 if name == "visitors" else 0.0
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(left.blocks[client].theta, theta, rtol=tolerance, atol=tolerance)
     assert left.ledger == same.ledger
@@ -106,7 +116,10 @@ def test_a_transport_that_hides_the_objective_is_measured_by_the_models() -> Non
     ("make", "said"),
     [
         (lambda: STCD(transport="float3"), "did you mean 'float32'"),
-        (lambda: STCD(walk="tour", acceleration="momentum", transport="float32"), "transport: float64"),
+        (
+            lambda: STCD(walk="tour", acceleration="momentum", transport="float32"),
+            "transport: float64",
+        ),
         (lambda: MTCD(combine="optimal", transport="float32"), "transport: float64"),
     ],
 )
@@ -117,7 +130,9 @@ def test_what_cannot_be_is_refused_in_words(make: Any, said: str) -> None:
 
 def test_numbers_beyond_single_precision_are_a_diverged_training() -> None:
     data = mtcd.split(np.full((4, 2), 1e30), np.array([1.0, -2.0, 3.0, 4.0]) * 1e40, clients=2)
-    run = mtcd.train(data, mtcd.Glm("linear"), "path", STCD(1, 1e-25, **SINGLE), mtcd.Stop(iterations=20))
+    run = mtcd.train(
+        data, mtcd.Glm("linear"), "path", STCD(1, 1e-25, **SINGLE), mtcd.Stop(iterations=20)
+    )
     assert run.status == "diverged"
 
 

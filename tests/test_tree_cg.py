@@ -1,4 +1,5 @@
-"""Conjugate gradients on a spanning tree: the textbook's iterates, the optimum, what is sent, what is refused."""
+"""Conjugate gradients on a spanning tree: the textbook's iterates, the optimum, what is sent, what
+is refused."""
 
 import itertools
 from dataclasses import replace
@@ -54,7 +55,9 @@ def test_the_parties_give_the_iterates_of_the_plain_version(case: Case) -> None:
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("l2", [0.1, 3.0])
-def test_for_squared_loss_these_are_the_textbook_s_conjugate_gradients(l2: float, sparse: bool) -> None:
+def test_for_squared_loss_these_are_the_textbook_s_conjugate_gradients(
+    l2: float, sparse: bool
+) -> None:
     """Iterate by iterate, on the normal equations (X^T X + l2 I) theta = X^T y from theta = 0."""
     model = Glm("ridge", alpha=l2)
     data = make_data(model, 60, [6, 3, 9, 4, 8], seed=3, sparse=sparse)
@@ -82,11 +85,15 @@ def test_every_step_ends_at_the_lowest_point_of_its_plane(model: Glm) -> None:
             return problem.evaluate(
                 [
                     theta + w[0] * g + w[1] * (theta - old)
-                    for theta, old, g in zip(now.parameters, before.parameters, gradient, strict=True)
+                    for theta, old, g in zip(
+                        now.parameters, before.parameters, gradient, strict=True
+                    )
                 ]
             )
 
-        lowest = scipy.optimize.minimize(f, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
+        lowest = scipy.optimize.minimize(
+            f, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13}
+        )
         assert problem.evaluate(after.parameters) <= lowest.fun * (1 + 1e-7)
 
 
@@ -94,7 +101,13 @@ def test_every_step_ends_at_the_lowest_point_of_its_plane(model: Glm) -> None:
 def test_it_reaches_the_closed_form_of_ridge_with_an_intercept(network: str) -> None:
     data = mtcd.synthetic("ridge", samples=60, features=90, clients=6, seed=4)
     data = mtcd.split(np.hstack(data.blocks), data.labels + 5.0, clients=6)
-    trained = train(data, Glm("ridge", alpha=2.0, intercept=True), network, TreeCG(), Stop(gap=1e-13, iterations=500))
+    trained = train(
+        data,
+        Glm("ridge", alpha=2.0, intercept=True),
+        network,
+        TreeCG(),
+        Stop(gap=1e-13, iterations=500),
+    )
     X = np.hstack([*data.blocks, np.ones((60, 1))])
     best = np.linalg.solve(X.T @ X + 2.0 * np.diag([1.0] * 90 + [0.0]), X.T @ data.labels)
     np.testing.assert_allclose(trained.coefficients, best[:-1], atol=1e-5)
@@ -104,7 +117,8 @@ def test_it_reaches_the_closed_form_of_ridge_with_an_intercept(network: str) -> 
 
 @pytest.mark.parametrize("model", SMOOTH, ids=str)
 def test_it_reaches_the_optimum_of_every_smooth_model(model: Glm) -> None:
-    if model.kind == "multinomial":  # without a penalty these classes are told apart perfectly, at infinity
+    # without a penalty these classes are told apart perfectly, at infinity
+    if model.kind == "multinomial":
         model = replace(model, l2=0.1)
     data = make_data(model, 40, [3, 2, 4, 1], seed=5)
     trained = train(data, model, "cycle", TreeCG(), Stop(gap=1e-9, iterations=3000))
@@ -143,12 +157,18 @@ def test_the_objective_never_rises() -> None:
     for model in SMOOTH:
         data = make_data(model, 30, [3, 4, 2], seed=6)
         case = Case(data, model, make_network("path", data.clients), 0)
-        values = [model.problem(data).evaluate(progress.parameters) for progress in moments(case, 60)]
-        assert all(after <= before * (1 + 1e-13) for before, after in itertools.pairwise(values)), model
+        values = [
+            model.problem(data).evaluate(progress.parameters) for progress in moments(case, 60)
+        ]
+        assert all(after <= before * (1 + 1e-13) for before, after in itertools.pairwise(values)), (
+            model
+        )
 
 
 @given(st.integers(1, 8).flatmap(lambda size: networks(size, connected=True)), st.booleans())
-def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, multinomial: bool) -> None:
+def test_an_iteration_is_two_messages_per_link_of_the_tree(
+    network: Network, multinomial: bool
+) -> None:
     model = Glm("multinomial", l2=0.3) if multinomial else MODELS[0]
     data = make_data(model, 9, [2] * network.size, seed=1)
     case, ledger, T = Case(data, model, network, 0), Ledger(), 5
@@ -158,10 +178,14 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, mul
         t = progress.hop
         assert ledger.messages("sent") == ledger.messages("charged")
         assert ledger.messages() == {"client_client": 2 * links * t, "uplink": 0, "downlink": 0}
-        assert ledger.floats()["client_client"] == t * links * (2 * floats + INNER_PRODUCTS + COEFFICIENTS)
+        assert ledger.floats()["client_client"] == t * links * (
+            2 * floats + INNER_PRODUCTS + COEFFICIENTS
+        )
         sizes = TreeCG().sizes(9, floats // 9, network, 0)
         for costs in (Costs(50), Costs(50, per="float")):
-            assert costs.total(ledger) == pytest.approx(t * TreeCG().iteration_cost(network, 1, costs, sizes))
+            assert costs.total(ledger) == pytest.approx(
+                t * TreeCG().iteration_cost(network, 1, costs, sizes)
+            )
     assert case.network.size == len(parties.clients)
 
 
@@ -218,7 +242,9 @@ def test_columns_of_zeros_and_columns_twice_do_no_harm() -> None:
     data = make_data(MODELS[0], 20, [3, 2], seed=0)
     X = np.hstack(data.blocks)
     wider = mtcd.split(np.hstack([X, X[:, :1], 0 * X[:, :1], X]), data.labels, clients=4)
-    trained = train(wider, Glm("ridge", alpha=0.1), "star", TreeCG(), Stop(gap=1e-10, iterations=100))
+    trained = train(
+        wider, Glm("ridge", alpha=0.1), "star", TreeCG(), Stop(gap=1e-10, iterations=100)
+    )
     assert trained.status == "converged"
     nothing = mtcd.split(0 * X, data.labels, clients=2)
     trained = train(nothing, Glm("ridge", alpha=0.1), "path", TreeCG(), Stop(iterations=3))
@@ -256,7 +282,9 @@ def test_it_trains_from_a_config_and_the_run_is_kept(
     assert "kind: tree-cg" in (tmp_path / "run" / "config.yaml").read_text()
 
 
-def test_inspect_tells_the_tree_and_the_messages(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_tells_the_tree_and_the_messages(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("inspect", config, "--json") == 0
     found = outcome(capsys)
     assert found["cost_per_iteration"] == pytest.approx(8 / 50)
@@ -270,11 +298,15 @@ def test_inspect_tells_the_tree_and_the_messages(config: str, capsys: pytest.Cap
     assert "spanning tree" in said
 
 
-def test_inspect_refuses_what_train_would_refuse(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_refuses_what_train_would_refuse(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("inspect", config, "--set", "model.l1=1") == 2
     assert "smooth objective" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_step_size_in_the_config_is_told_to_be_of_no_use(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_size_in_the_config_is_told_to_be_of_no_use(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", config, "--set", "method.stepsize=0.1", "--json") == 0
     assert "no use for stepsize" in capsys.readouterr().err

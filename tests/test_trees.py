@@ -1,4 +1,5 @@
-"""Boosted trees on a token: against the learner's own boosting, the invariant of the token, and saved runs."""
+"""Boosted trees on a token: against the learner's own boosting, the invariant of the token, and
+saved runs."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_one_client_with_all_columns_is_the_learners_own_boosting(
     if loss == "huber":  # LightGBM starts from the mean, mtcd from the constant of the lowest loss
         assert np.corrcoef(ours, scores)[0, 1] > 0.995
     else:
-        np.testing.assert_allclose(ours, scores, atol=1e-5)  # LightGBM keeps gradients in single precision
+        # LightGBM keeps gradients in single precision
+        np.testing.assert_allclose(ours, scores, atol=1e-5)
 
 
 def test_the_quantile_loss_gives_quantiles() -> None:
@@ -65,12 +67,18 @@ def test_the_quantile_loss_gives_quantiles() -> None:
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "huber", "quantile", "poisson"])
+@pytest.mark.parametrize(
+    "loss", ["squared", "logistic", "multinomial", "huber", "quantile", "poisson"]
+)
 def test_the_loss_falls_at_every_visit_that_grows_trees(loss: str, adaptive: bool) -> None:
-    kind = {"logistic": "classes", "multinomial": "classes3", "poisson": "counts"}.get(loss, "values")
+    kind = {"logistic": "classes", "multinomial": "classes3", "poisson": "counts"}.get(
+        loss, "values"
+    )
     data = mtcd.split(*samples(kind), 3)
     model = mtcd.Trees(loss, adaptive=adaptive, **SETTINGS)
-    run = mtcd.train(data, model, "cycle", mtcd.STCD(local_updates=2), mtcd.Stop(iterations=25), metrics=())
+    run = mtcd.train(
+        data, model, "cycle", mtcd.STCD(local_updates=2), mtcd.Stop(iterations=25), metrics=()
+    )
     objectives = [row.objective for row in run.history.rows]
     assert len(objectives) == 26
     fell = [after < before * (1 - 1e-12) for before, after in itertools.pairwise(objectives)]
@@ -91,9 +99,16 @@ METHODS = st.sampled_from(
 )
 
 
-@given(METHODS, st.integers(0, 1000), st.sampled_from(["squared", "multinomial"]), st.sampled_from([0.5, 1.0]))
+@given(
+    METHODS,
+    st.integers(0, 1000),
+    st.sampled_from(["squared", "multinomial"]),
+    st.sampled_from([0.5, 1.0]),
+)
 @settings(deadline=None, max_examples=12)
-def test_the_token_is_the_sum_of_the_margins(method: Any, seed: int, loss: str, share: float) -> None:
+def test_the_token_is_the_sum_of_the_margins(
+    method: Any, seed: int, loss: str, share: float
+) -> None:
     X, y = samples("classes3" if loss == "multinomial" else "values", n=80, seed=seed)
     data, seen = mtcd.split(X, y, 4), []
 
@@ -119,7 +134,12 @@ def test_the_token_is_the_sum_of_the_margins(method: Any, seed: int, loss: str, 
 
 def test_a_saved_run_predicts_the_same_without_pickle(tmp_path: Path) -> None:
     X, y = samples("classes3")
-    run = trained(mtcd.split(X, y, 3), mtcd.Trees("multinomial", **SETTINGS), 9, method=mtcd.MTCD(tokens=2, hops=3))
+    run = trained(
+        mtcd.split(X, y, 3),
+        mtcd.Trees("multinomial", **SETTINGS),
+        9,
+        method=mtcd.MTCD(tokens=2, hops=3),
+    )
     run.save(tmp_path / "run")
     again = mtcd.load_run(tmp_path / "run")
     np.testing.assert_array_equal(run.predict_proba(X), again.predict_proba(X))
@@ -160,9 +180,20 @@ def test_the_best_model_on_a_hold_out_is_kept_and_survives_a_resume(tmp_path: Pa
     model = mtcd.Trees("logistic", **{**SETTINGS, "learning_rate": 0.8})
 
     def train(hops: int, **more: Any) -> mtcd.Run:
-        kept = [mtcd.KeepBest(on="test_log_loss"), mtcd.EarlyStopping(on="test_log_loss", patience=8)]
+        kept = [
+            mtcd.KeepBest(on="test_log_loss"),
+            mtcd.EarlyStopping(on="test_log_loss", patience=8),
+        ]
         stop = mtcd.Stop(iterations=hops)
-        return mtcd.train(data, model, method=mtcd.STCD(), stop=stop, metrics=("log_loss",), callbacks=kept, **more)
+        return mtcd.train(
+            data,
+            model,
+            method=mtcd.STCD(),
+            stop=stop,
+            metrics=("log_loss",),
+            callbacks=kept,
+            **more,
+        )
 
     whole = train(100)
     assert whole.status == "stopped"
@@ -178,14 +209,20 @@ def test_rules_that_end_a_training_wait_for_the_first_tree() -> None:
     data, model = mtcd.split(X, y, 12), mtcd.Trees("squared", **SETTINGS)
     method, most = mtcd.STCD(walk="tour"), mtcd.Stop(iterations=60)
     ended = {
-        "plateau": mtcd.train(data, model, "path", method, replace(most, plateau=Plateau()), metrics=()),
-        "stopped": mtcd.train(data, model, "path", method, most, metrics=(), callbacks=[mtcd.EarlyStopping()]),
+        "plateau": mtcd.train(
+            data, model, "path", method, replace(most, plateau=Plateau()), metrics=()
+        ),
+        "stopped": mtcd.train(
+            data, model, "path", method, most, metrics=(), callbacks=[mtcd.EarlyStopping()]
+        ),
     }
     for status, run in ended.items():
         assert sum(part.forest.rounds for part in run.parts.values()) > 0
         assert run.status in (status, "iterations")
     nothing = mtcd.split(np.ones(X.shape), y, 12)  # no column can be split
-    run = mtcd.train(nothing, model, "path", method, mtcd.Stop(iterations=200, plateau=Plateau()), metrics=())
+    run = mtcd.train(
+        nothing, model, "path", method, mtcd.Stop(iterations=200, plateau=Plateau()), metrics=()
+    )
     assert run.status == "plateau"
     assert run.final.iteration <= 60
 
@@ -204,7 +241,8 @@ def test_ensembles_are_a_vector_space() -> None:
 def test_trees_are_grown_where_they_gain() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((600, 20))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(600)  # the other four parties have noise
+    # the other four parties have noise
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(600)
     data = mtcd.split(X, y, 5).holdout(0.5)
     errors, rounds = {}, {}
     for adaptive in (False, True):
@@ -218,7 +256,9 @@ def test_trees_are_grown_where_they_gain() -> None:
 
 
 @pytest.mark.parametrize("loss", [Quantile(0.3), Quantile(0.8), Squared()], ids=repr)
-def test_a_tree_whose_gain_is_measured_has_not_seen_the_held_out_labels(loss: Any, monkeypatch) -> None:
+def test_a_tree_whose_gain_is_measured_has_not_seen_the_held_out_labels(
+    loss: Any, monkeypatch
+) -> None:
     """Neither its splits nor its leaves: with other labels there, it is the same tree."""
     X, y = samples("values", n=120)
     visit = (4, 0)
@@ -243,7 +283,9 @@ def test_a_tree_whose_gain_is_measured_has_not_seen_the_held_out_labels(loss: An
     assert gains[0] != gains[1]
 
 
-@pytest.mark.parametrize(("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])])
+@pytest.mark.parametrize(
+    ("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])]
+)
 def test_the_choice_is_that_of_a_plain_loop(network: str, start: int, tour: list[int]) -> None:
     X, y = samples("values", d=8)
     method = mtcd.STCD(walk="tour", start=start)
@@ -261,7 +303,9 @@ def test_trees_do_not_depend_on_where_the_token_starts() -> None:
     y = 5.0 * X[:, 0] + rng.standard_normal(400)  # the other four parties have noise
     data = mtcd.split(X, y, 5)
     for start in range(5):
-        run = trained(data, mtcd.Trees("squared", **SETTINGS), 12, "path", mtcd.STCD(walk="tour", start=start))
+        run = trained(
+            data, mtcd.Trees("squared", **SETTINGS), 12, "path", mtcd.STCD(walk="tour", start=start)
+        )
         rounds = [part.forest.rounds for part in run.parts.values()]
         assert rounds[0] > 0 == sum(rounds[1:])
 
@@ -281,7 +325,9 @@ def test_trees_do_not_depend_on_where_the_token_starts() -> None:
 def test_the_choice_compares_gains(others: float | None, gains: list[float], grown: int) -> None:
     known = Gains(others)
     choice = Choice(2, known)
-    taken = list(itertools.takewhile(lambda place: choice.accepts(place, gains[place]), range(choice.most)))
+    taken = list(
+        itertools.takewhile(lambda place: choice.accepts(place, gains[place]), range(choice.most))
+    )
     assert len(taken) == grown
     assert known.own == gains[min(grown, choice.most - 1)]
 

@@ -1,4 +1,5 @@
-"""Trees: bad settings and data are refused in words; missing values and categories; commands on a config."""
+"""Trees: bad settings and data are refused in words; missing values and categories; commands on a
+config."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ DATA = mtcd.split(X, Y, 3)
         (mtcd.DCPA(), "dcpa trains linear models only: use mtcd or stcd for trees"),
         (mtcd.TreeCG(), "tree-cg trains linear models only"),
         (mtcd.SVFL(), "svfl trains linear models only"),
-        (mtcd.STCD(walk="tour", acceleration="momentum"), "method.acceleration extrapolates parameters"),
+        (
+            mtcd.STCD(walk="tour", acceleration="momentum"),
+            "method.acceleration extrapolates parameters",
+        ),
         (mtcd.MTCD(batch=10), "method.batch samples mini-batches; .*use model.rows"),
         (mtcd.STCD(stepsize=0.1), "method.stepsize is for linear models: .*learning_rate"),
         (mtcd.STCD(local_solver="majorise"), "method.local_solver is for linear models"),
@@ -65,10 +69,17 @@ def test_what_is_not_for_trees_is_refused() -> None:
         stop = more.pop("stop", mtcd.Stop(iterations=2))
         mtcd.train(data, model or mtcd.Trees("logistic"), method=mtcd.STCD(), stop=stop, **more)
 
-    with pytest.raises(ConfigError, match="stop.gap needs the optimum, which is not known for trees"):
+    with pytest.raises(
+        ConfigError, match="stop.gap needs the optimum, which is not known for trees"
+    ):
         train(stop=mtcd.Stop(gap=1e-3))
     with pytest.raises(ConfigError, match="sealed tours hide the derivatives of each sample"):
-        mtcd.train(DATA, mtcd.Trees("logistic"), method=mtcd.STCD(walk="tour"), privacy=mtcd.Privacy(mode="sealed"))
+        mtcd.train(
+            DATA,
+            mtcd.Trees("logistic"),
+            method=mtcd.STCD(walk="tour"),
+            privacy=mtcd.Privacy(mode="sealed"),
+        )
     with pytest.raises(ConfigError, match="standardise is not for trees"):
         train(standardise=True)
     with pytest.raises(DataError, match="counts"):
@@ -78,7 +89,9 @@ def test_what_is_not_for_trees_is_refused() -> None:
     with pytest.raises(DataError, match="two classes"):
         train(mtcd.split(X, X[:, 0], 2))
     for kind in ("quantile", "poisson"):
-        with pytest.raises(ConfigError, match=f"a linear model cannot have the {kind} loss.*Trees can"):
+        with pytest.raises(
+            ConfigError, match=f"a linear model cannot have the {kind} loss.*Trees can"
+        ):
             Glm(kind)
     run = trained(DATA, mtcd.Trees("logistic", **SETTINGS), 4)
     with pytest.raises(MtcdError, match="ONNX"):
@@ -102,7 +115,8 @@ def frame(n: int = 150, seed: int = 0) -> pl.DataFrame:
 
 
 def test_missing_values_and_categories_are_the_learners(tmp_path: Path) -> None:
-    """Against LightGBM on the same codes, and after a reload; unseen categories count as missing."""
+    """Against LightGBM on the same codes, and after a reload; unseen categories count as
+    missing."""
     from boosting import joint
 
     table = frame()
@@ -111,12 +125,16 @@ def test_missing_values_and_categories_are_the_learners(tmp_path: Path) -> None:
     assert data.categorical == ((0,),)
     run = trained(data, mtcd.Trees("logistic", **SETTINGS), 10)
     theirs = joint(data.blocks[0], table["label"].to_numpy(), "binary", 10, categories=[0])
-    np.testing.assert_allclose(run.decision(table), theirs.predict(data.blocks[0], raw_score=True), atol=1e-5)
+    np.testing.assert_allclose(
+        run.decision(table), theirs.predict(data.blocks[0], raw_score=True), atol=1e-5
+    )
     run.save(tmp_path / "run")
     again = mtcd.load_run(tmp_path / "run")
     new = frame(20, seed=1).with_columns(city=pl.lit("Paris"), dose=pl.lit(None))
     missing = new.with_columns(city=pl.lit(None))
-    with pytest.warns(DataWarning, match="20 value\\(s\\) of column 'city' \\(all of them\\).*such as 'Paris'"):
+    with pytest.warns(
+        DataWarning, match="20 value\\(s\\) of column 'city' \\(all of them\\).*such as 'Paris'"
+    ):
         unseen = again.decision(new)
     np.testing.assert_array_equal(unseen, run.decision(missing))
 

@@ -18,7 +18,9 @@ FEW = {"max_iter": 10, "learning_rate": 0.5}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("estimator", [mtcd.TreesRegressor(**FEW), mtcd.TreesClassifier(**FEW)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [mtcd.TreesRegressor(**FEW), mtcd.TreesClassifier(**FEW)], ids=repr
+)
 def test_scikit_learns_checks_pass(estimator: Any) -> None:
     check_estimator(estimator, on_skip=None)
 
@@ -26,7 +28,8 @@ def test_scikit_learns_checks_pass(estimator: Any) -> None:
 @pytest.mark.parametrize("kind", ["classes", "values"])
 def test_weights_are_the_learners_and_as_many_copies_of_a_sample(kind: str) -> None:
     X, y = samples(kind)
-    X = np.clip(np.round(X), -1, 1)  # few values, each often: copies leave the thresholds where they are
+    # few values, each often: copies leave the thresholds where they are
+    X = np.clip(np.round(X), -1, 1)
     weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
     counts, few = weights.astype(int), {**SETTINGS, "min_samples": 1, "adaptive": False}
     made = {"classes": mtcd.TreesClassifier, "values": mtcd.TreesRegressor}[kind]
@@ -54,7 +57,13 @@ def test_classes_without_weight_are_none_and_a_hinge_gives_no_probabilities() ->
     assert not hasattr(hinge, "predict_proba")
     with pytest.raises(ValueError, match="is for two classes"):
         hinge.fit(X, three)
-    assert hinge.set_params(method__local_updates=3, adaptive=False).fit(X, y).run_.parts["client_0"].forest.rounds > 2
+    assert (
+        hinge.set_params(method__local_updates=3, adaptive=False)
+        .fit(X, y)
+        .run_.parts["client_0"]
+        .forest.rounds
+        > 2
+    )
 
 
 def test_the_seed_decides_which_samples_a_tree_is_grown_on() -> None:
@@ -71,14 +80,17 @@ def test_one_block_is_the_learners_own_boosting_and_settings_are_searched() -> N
     X, y = samples("classes")
     X[::7, 2] = np.nan
     ours = mtcd.TreesClassifier(blocks=1, max_iter=10, **SETTINGS).fit(X, np.where(y, "yes", "no"))
-    np.testing.assert_allclose(ours.predict_proba(X)[:, 1], joint(X, y, "binary", 10).predict(X), atol=1e-6)
+    np.testing.assert_allclose(
+        ours.predict_proba(X)[:, 1], joint(X, y, "binary", 10).predict(X), atol=1e-6
+    )
     np.testing.assert_array_equal(ours.run_.predict(X), ours.predict(X))
     search = GridSearchCV(clone(ours).set_params(blocks=2), {"depth": [1, 3]}, cv=2).fit(X, y)
     assert search.best_params_["depth"] in (1, 3)
 
 
 @pytest.mark.parametrize(
-    ("loss", "settings"), [("poisson", {}), ("quantile", {"quantile": 0.8}), ("huber", {"delta": 2})]
+    ("loss", "settings"),
+    [("poisson", {}), ("quantile", {"quantile": 0.8}), ("huber", {"delta": 2})],
 )
 def test_losses_of_the_regressor(loss: str, settings: dict[str, Any]) -> None:
     X, y = samples("counts")
@@ -95,12 +107,17 @@ def test_gains_are_the_learners_and_permutations_find_the_party_that_matters() -
     np.testing.assert_allclose([row["gain"] for row in run.importance()], theirs, rtol=1e-4)
     y = X[:, 0] + 0.1 * X[:, 5]
     run = trained(mtcd.split(X, y, 3), mtcd.Trees("squared", **SETTINGS), 40)
-    by_party = {row["client"]: row["importance"] for row in run.importance(X, y, kind="permutation")}
+    by_party = {
+        row["client"]: row["importance"] for row in run.importance(X, y, kind="permutation")
+    }
     assert by_party["client_0"] > 10 * by_party["client_2"] > 10 * abs(by_party["client_1"])
     columns = run.importance(X, y, kind="permutation", by="column", repeats=2)
     assert max(columns, key=lambda row: row["importance"])["column"] == "x0"
     assert sum(row["share"] for row in run.importance()) == pytest.approx(1.0)
-    for bad, said in (({"kind": "gian"}, "did you mean 'gain'"), ({"kind": "permutation"}, "give X and y")):
+    for bad, said in (
+        ({"kind": "gian"}, "did you mean 'gain'"),
+        ({"kind": "permutation"}, "give X and y"),
+    ):
         with pytest.raises(ConfigError, match=said):
             run.importance(**bad)
     linear = mtcd.train(mtcd.split(X, y, 2), method=mtcd.STCD(), stop=mtcd.Stop(iterations=2))

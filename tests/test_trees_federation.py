@@ -1,4 +1,5 @@
-"""Trees in a federation: faults in the simulator, journals, and real parties against one process."""
+"""Trees in a federation: faults in the simulator, journals, and real parties against one
+process."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def parties_of(method: Any) -> Parties:
 
 
 def test_a_lone_token_of_trees_survives_faults() -> None:
-    world = World(lambda: parties_of(mtcd.STCD()), 1, make_with(make_reliable_party, NETWORK), FAULTS)
+    world = World(
+        lambda: parties_of(mtcd.STCD()), 1, make_with(make_reliable_party, NETWORK), FAULTS
+    )
     while world.time < 700:
         world.report_truth(NETWORK)
         world.step()
@@ -60,7 +63,9 @@ def test_a_lone_token_of_trees_survives_faults() -> None:
     assert world.happened["crash"] > 2
 
 
-@pytest.mark.parametrize("method", [mtcd.MTCD(tokens=2, hops=2), mtcd.MTCD(clusters=[[0, 1], [2]], hops=2)])
+@pytest.mark.parametrize(
+    "method", [mtcd.MTCD(tokens=2, hops=2), mtcd.MTCD(clusters=[[0, 1], [2]], hops=2)]
+)
 def test_tokens_of_trees_and_their_server_survive_faults(method: Any) -> None:
     world = World(lambda: parties_of(method), 2, make_with(make_reliable_party, NETWORK), FAULTS)
     while world.time < 500:
@@ -73,7 +78,12 @@ def test_tokens_of_trees_and_their_server_survive_faults(method: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [mtcd.STCD(local_updates=2), mtcd.MTCD(tokens=2, hops=3), mtcd.MTCD(tokens=2, hops=2, combine="optimal")]
+    "method",
+    [
+        mtcd.STCD(local_updates=2),
+        mtcd.MTCD(tokens=2, hops=3),
+        mtcd.MTCD(tokens=2, hops=2, combine="optimal"),
+    ],
 )
 def test_a_party_with_trees_goes_on_from_its_journal(method: Any) -> None:
     parties, journals = parties_of(method), {}
@@ -134,13 +144,17 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
     paths = own_tables(tmp_path / "tables", table)
     kits, told = federate(tmp_path, paths, holdout=0.25)
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
-    data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare="trees").holdout(0.25)
+    data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare="trees").holdout(
+        0.25
+    )
     method = mtcd.MTCD(tokens=2, hops=3)
     model = mtcd.Trees(**{key: value for key, value in MODEL.items() if key != "kind"})
     one = mtcd.train(data, model, kits["clinic"].config.network, method, mtcd.Stop(iterations=12))
     for k, name in enumerate(CLIENTS):
         block = told.blocks[name]
-        np.testing.assert_array_equal(block.part.margins(data.blocks[k]), one.parts[name].margins(data.blocks[k]))
+        np.testing.assert_array_equal(
+            block.part.margins(data.blocks[k]), one.parts[name].margins(data.blocks[k])
+        )
     summary = json.loads((tmp_path / "runs" / "clinic" / "summary.json").read_text())
     assert summary["metrics"]["test_auc"] == pytest.approx(one.evaluate(data.test)["auc"])
 
@@ -156,21 +170,31 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
             future.result(PATIENCE)
     with (tmp_path / "clinic.csv").open() as file:
         rows = {row["id"]: float(row["p_ill"]) for row in csv.DictReader(file)}
-    expected = dict(zip(new["patient"], one.predict_proba(new.drop("patient", "outcome"))[:, 1], strict=True))
+    expected = dict(
+        zip(new["patient"], one.predict_proba(new.drop("patient", "outcome"))[:, 1], strict=True)
+    )
     assert len(rows) == 40
     np.testing.assert_allclose([rows[key] for key in expected], list(expected.values()), atol=1e-8)
 
 
 def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path) -> None:
     paths = own_tables(tmp_path / "tables", patients(90, seed=4).sort("patient"))
-    parties: dict[str, Any] = {"clinic": {"kind": "trees", "min_samples": 5}, "lab": "linear", "insurer": "trees"}
+    parties: dict[str, Any] = {
+        "clinic": {"kind": "trees", "min_samples": 5},
+        "lab": "linear",
+        "insurer": "trees",
+    }
     model, method = {"loss": "logistic", "parties": parties}, {"kind": "stcd", "walk": "tour"}
-    kits, told = federate(tmp_path, paths, model=model, method=method, server=None, stop={"iterations": 9})
+    kits, told = federate(
+        tmp_path, paths, model=model, method=method, server=None, stop={"iterations": 9}
+    )
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     prepare = {"clinic": "trees", "lab": "auto", "insurer": "trees"}
     data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=prepare)
     tour, stop = mtcd.STCD(walk="tour"), mtcd.Stop(iterations=9)
-    one = mtcd.train(data, mtcd.Mixed("logistic", parties), kits["clinic"].config.network, tour, stop)
+    one = mtcd.train(
+        data, mtcd.Mixed("logistic", parties), kits["clinic"].config.network, tour, stop
+    )
     for k, name in enumerate(CLIENTS):
         X = data.blocks[k]
         np.testing.assert_array_equal(told.blocks[name].part.margins(X), one.parts[name].margins(X))

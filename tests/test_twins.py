@@ -1,4 +1,5 @@
-"""A few fixed cases of every method against its plain twin: in milliseconds, before the many random ones elsewhere."""
+"""A few fixed cases of every method against its plain twin: in milliseconds, before the many random
+ones elsewhere."""
 
 import pytest
 
@@ -50,15 +51,24 @@ def test_stcd(walk: str) -> None:
 @pytest.mark.parametrize("batch", [None, 5])
 def test_svfl(batch: int | None) -> None:
     case, method = fixed_case(SPARSE), SVFL(3, 2e-3, batch)
-    assert_same(iterates(case, method, 6), reference.svfl(case.model.problem(case.data), method, case.seed, rounds=5))
+    assert_same(
+        iterates(case, method, 6),
+        reference.svfl(case.model.problem(case.data), method, case.seed, rounds=5),
+    )
 
 
 @pytest.mark.parametrize("kind", ["conjugate", "momentum", "anderson"])
 @pytest.mark.parametrize("server", [False, True])
 def test_accelerated_tours(kind: str, server: bool) -> None:
-    case, settings = fixed_case(Glm("logistic", l2=0.1)), {"walk": "tour", "acceleration": kind, "depth": 2}
+    case, settings = (
+        fixed_case(Glm("logistic", l2=0.1)),
+        {"walk": "tour", "acceleration": kind, "depth": 2},
+    )
     if server:
-        method, plain = MTCD(None, 6, 2, 3e-3, clusters=CLUSTERS, **settings), reference_tours.accelerated_mtcd
+        method, plain = (
+            MTCD(None, 6, 2, 3e-3, clusters=CLUSTERS, **settings),
+            reference_tours.accelerated_mtcd,
+        )
     else:
         method, plain = STCD(2, 3e-3, **settings), reference_tours.accelerated_stcd
     check_against_reference(case, method, plain)

@@ -13,7 +13,14 @@ from mtcd.core.files import CHECKPOINT
 from mtcd_experiments.work import CurveJob
 
 CONFIG = {
-    "data": {"synthetic": "multinomial", "samples": 60, "test_samples": 20, "features": 8, "clients": 2, "seed": 0},
+    "data": {
+        "synthetic": "multinomial",
+        "samples": 60,
+        "test_samples": 20,
+        "features": 8,
+        "clients": 2,
+        "seed": 0,
+    },
     "model": {"kind": "split", "client": "mlp", "client_settings": {"width": 3, "hidden": [4]}},
     "method": {"kind": "svfl", "local_updates": 2, "batch": 20, "stepsize": 0.05},
     "stop": {"epochs": 4},
@@ -28,7 +35,9 @@ class KilledError(Exception):
     pass
 
 
-def interrupted(place: Path, asked: Config, monkeypatch: pytest.MonkeyPatch, epochs: int = 2) -> None:
+def interrupted(
+    place: Path, asked: Config, monkeypatch: pytest.MonkeyPatch, epochs: int = 2
+) -> None:
     """A training that dies after so many epochs."""
     monkeypatch.setattr("mtcd.config.one_training.PATIENCE", -1)
     seen = []
@@ -54,7 +63,9 @@ def test_it_goes_on_to_the_same_end(tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "here").exists()
 
 
-def test_fresh_starts_anew_and_other_settings_have_a_place_of_their_own(tmp_path, monkeypatch) -> None:
+def test_fresh_starts_anew_and_other_settings_have_a_place_of_their_own(
+    tmp_path, monkeypatch
+) -> None:
     asked = config()
     interrupted(tmp_path, asked, monkeypatch)
     told = []
@@ -66,7 +77,12 @@ def test_fresh_starts_anew_and_other_settings_have_a_place_of_their_own(tmp_path
 
 
 def test_linear_models_are_not_kept(tmp_path) -> None:
-    linear = {"data": {"synthetic": "ridge", "samples": 20, "features": 4, "clients": 2}, "model": {"kind": "ridge"}}
-    asked = check_config({**linear, "method": {"kind": "svfl"}, "stop": {"iterations": 5, "gap": 1e-9}})
+    linear = {
+        "data": {"synthetic": "ridge", "samples": 20, "features": 4, "clients": 2},
+        "model": {"kind": "ridge"},
+    }
+    asked = check_config(
+        {**linear, "method": {"kind": "svfl"}, "stop": {"iterations": 5, "gap": 1e-9}}
+    )
     CurveJob(asked, Unfinished(tmp_path)).run()
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,5 @@
-"""Files that cannot be read or written: the error says which, and why, in the words of the system."""
+"""Files that cannot be read or written: the error says which, and why, in the words of the
+system."""
 
 from __future__ import annotations
 

@@ -39,7 +39,9 @@ def test_even_shares_cover_all_columns_once_in_order(columns: int, data: st.Data
 
 
 @given(st.integers(1, 12), st.booleans(), st.data())
-def test_blocks_put_together_are_the_matrix(columns: int, sparse: bool, data: st.DataObject) -> None:
+def test_blocks_put_together_are_the_matrix(
+    columns: int, sparse: bool, data: st.DataObject
+) -> None:
     """For even splits and for any assignment of columns, in any order, to named clients."""
     X = matrix(5, columns) * (matrix(5, columns, seed=1) > 0)
     order = data.draw(st.permutations(range(columns)))
@@ -56,7 +58,9 @@ def test_blocks_put_together_are_the_matrix(columns: int, sparse: bool, data: st
 
 
 @given(st.integers(1, 12), st.data())
-def test_dense_neighbours_are_views_and_nothing_is_copied(columns: int, data: st.DataObject) -> None:
+def test_dense_neighbours_are_views_and_nothing_is_copied(
+    columns: int, data: st.DataObject
+) -> None:
     X = np.asfortranarray(matrix(4, columns))
     blocks = split(X, LABELS, data.draw(st.integers(1, columns))).blocks
     assert all(np.shares_memory(block, X) and block.flags.f_contiguous for block in blocks)
@@ -115,7 +119,12 @@ def test_a_matrix_without_any_entry_has_a_fingerprint() -> None:
 # --- refusals ------------------------------------------------------------------------------------
 
 BAD_SPLITS = {
-    "too many": (np.eye(4), LABELS, 5, "5 clients cannot share 4 columns.*Ask for 4 clients or fewer"),
+    "too many": (
+        np.eye(4),
+        LABELS,
+        5,
+        "5 clients cannot share 4 columns.*Ask for 4 clients or fewer",
+    ),
     "zero": (np.eye(4), LABELS, 0, "1 or more, but is 0"),
     "negative": (np.eye(4), LABELS, -1, "1 or more, but is -1"),
     "a fraction": (np.eye(4), LABELS, 2.0, "whole number.*2.0"),
@@ -151,7 +160,9 @@ def test_bad_splits(X: Any, y: Any, clients: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "missing"), (np.inf, "infinite"), (-np.inf, "infinite")])
+@pytest.mark.parametrize(
+    ("value", "word"), [(np.nan, "missing"), (np.inf, "infinite"), (-np.inf, "infinite")]
+)
 def test_values_that_are_no_numbers_are_named(sparse: bool, value: float, word: str) -> None:
     X = np.eye(4)
     X[2, 3] = value
@@ -182,7 +193,9 @@ def test_standardised_columns_agree_with_scikit_learn() -> None:
     X = matrix(50, 6) * [1, 10, 0.1, 5, 1e6, 1e-6] + [0, 3, -7, 100, 1e6, 0]
     data = split(X, range(50), 4)
     scaled, scaling = standardise(data)
-    np.testing.assert_allclose(np.hstack(scaled.blocks), StandardScaler().fit_transform(X), atol=1e-12)
+    np.testing.assert_allclose(
+        np.hstack(scaled.blocks), StandardScaler().fit_transform(X), atol=1e-12
+    )
     np.testing.assert_array_equal(np.hstack(data.blocks), X)  # the original is as it was
     assert scaled.columns == data.columns
     assert scaled.notes == ()
@@ -193,7 +206,9 @@ def test_standardised_columns_agree_with_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_held_out_samples_are_brought_to_the_scale_of_those_that_are_trained_on(convert: Any) -> None:
+def test_held_out_samples_are_brought_to_the_scale_of_those_that_are_trained_on(
+    convert: Any,
+) -> None:
     """By the means and deviations of the latter alone."""
     X = np.random.default_rng(5).normal(3.0, [1.0, 4.0, 0.2, 9.0], (50, 4))
     data = split(convert(X), range(50), 2).holdout(0.3, seed=1)
@@ -201,7 +216,9 @@ def test_held_out_samples_are_brought_to_the_scale_of_those_that_are_trained_on(
     scaled, _ = standardise(data)
     assert scaled.test is not None
     for k, (block, held) in enumerate(zip(data.blocks, data.test.blocks, strict=True)):
-        known, new = (np.asarray(one.todense() if sp.issparse(one) else one) for one in (block, held))
+        known, new = (
+            np.asarray(one.todense() if sp.issparse(one) else one) for one in (block, held)
+        )
         mean = known.mean(axis=0) if convert is np.asarray else 0.0
         found = scaled.test.blocks[k]
         found = np.asarray(found.todense() if sp.issparse(found) else found)
@@ -224,8 +241,12 @@ def test_sparse_blocks_are_not_centred() -> None:
     assert all(sp.issparse(block) for block in data.blocks)
     expected = StandardScaler(with_mean=False).fit_transform(X).toarray()
     np.testing.assert_allclose(np.hstack([block.toarray() for block in data.blocks]), expected)
-    np.testing.assert_allclose(np.hstack(scaling.apply(split(X.toarray(), range(40), 2).blocks)), expected)
-    assert data.notes[0].startswith("Sparse columns are divided by their deviations, but not centred: those of client_")
+    np.testing.assert_allclose(
+        np.hstack(scaling.apply(split(X.toarray(), range(40), 2).blocks)), expected
+    )
+    assert data.notes[0].startswith(
+        "Sparse columns are divided by their deviations, but not centred: those of client_"
+    )
     constant, _ = standardise(split(sp.csr_array(np.full((4, 2), 0.1)), LABELS, 1))
     assert constant.blocks[0].toarray() == pytest.approx(0.1)
     _, dense = standardise(split(X.toarray(), range(40), 2))
@@ -245,7 +266,10 @@ def test_scaling_other_clients_or_columns_is_refused() -> None:
 def test_any_other_number_place_or_label_gives_another_fingerprint(order: str) -> None:
     X, y = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 3.0]], order=order), np.array([0.0, 1.0])
     seen = {split(X, y, clients=1).fingerprint, split(X, y, clients=3).fingerprint}
-    seen |= {split(X[::-1], y, clients=1).fingerprint, split(X[:, [1, 0, 2]], y, clients=1).fingerprint}
+    seen |= {
+        split(X[::-1], y, clients=1).fingerprint,
+        split(X[:, [1, 0, 2]], y, clients=1).fingerprint,
+    }
     seen |= {split(X, y[::-1], clients=1).fingerprint, split(X + 1e-15, y, clients=1).fingerprint}
     assert len(seen) == 6
     assert split(X.copy(order="C"), y, clients=1).fingerprint in seen

@@ -10,7 +10,13 @@ from PIL import Image
 
 import mtcd
 from mtcd.core.errors import DataError
-from mtcd_experiments.datasets.catalogue import PICTURES, first_present, is_present, load_pictures, load_table
+from mtcd_experiments.datasets.catalogue import (
+    PICTURES,
+    first_present,
+    is_present,
+    load_pictures,
+    load_table,
+)
 from mtcd_experiments.datasets.pictures import statistics
 
 REAL = {name: is_present(name) for name in PICTURES}  # before the tests name folders of their own
@@ -27,8 +33,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made_up_views() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     y_train, y_test = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 2, 2])
-    x_train, x_test = (rng.integers(0, 256, (len(y), VIEWS, 64, 64), dtype=np.uint8) for y in (y_train, y_test))
-    return {"x_train": x_train, "y_train": y_train, "x_test": x_test, "y_test": y_test, "classes": np.array(CLASSES)}
+    x_train, x_test = (
+        rng.integers(0, 256, (len(y), VIEWS, 64, 64), dtype=np.uint8) for y in (y_train, y_test)
+    )
+    return {
+        "x_train": x_train,
+        "y_train": y_train,
+        "x_test": x_test,
+        "y_test": y_test,
+        "classes": np.array(CLASSES),
+    }
 
 
 def write_folders(root: Path, flat: bool = False, scale: int = 1) -> dict[str, np.ndarray]:
@@ -36,7 +50,9 @@ def write_folders(root: Path, flat: bool = False, scale: int = 1) -> dict[str, n
     arrays = made_up_views()
     writing = []
     for split in ("train", "test"):
-        for j, (views, label) in enumerate(zip(arrays[f"x_{split}"], arrays[f"y_{split}"], strict=True)):
+        for j, (views, label) in enumerate(
+            zip(arrays[f"x_{split}"], arrays[f"y_{split}"], strict=True)
+        ):
             thing = f"{CLASSES[label]}_{j:04}"
             for v, view in enumerate(views):
                 name = f"{thing}.obj.shaded_v{v:03}.png" if flat else f"{thing}/{v:03}.png"
@@ -58,7 +74,9 @@ def same(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("place", ["ModelNet10", "modelnet10", "modelnet10/ModelNet10"])
 @pytest.mark.parametrize(("flat", "scale"), [(False, 1), (True, 1), (True, 2)])
-def test_folders_of_pictures_equal_the_arrays(folder: Path, place: str, flat: bool, scale: int) -> None:
+def test_folders_of_pictures_equal_the_arrays(
+    folder: Path, place: str, flat: bool, scale: int
+) -> None:
     arrays = write_folders(folder / place, flat, scale)
     (folder / place / "README.txt").write_text("not a class")
     (folder / place / ".hidden").mkdir()
@@ -83,7 +101,9 @@ def test_each_client_sees_its_views_normalised(folder: Path, clients: int) -> No
         seen = np.concatenate([part.features[f"client_{k}"] for k in range(clients)], axis=1)
         np.testing.assert_allclose(seen, (x / 255 - scaled.mean()) / scaled.std(), atol=1e-5)
     assert data.labels.tolist() == [0, 0, 1, 2, 2]
-    with pytest.raises(DataError, match="4 views cannot be shared evenly by 3 clients: ask for 1, 2, 4"):
+    with pytest.raises(
+        DataError, match="4 views cannot be shared evenly by 3 clients: ask for 1, 2, 4"
+    ):
         mtcd.load_dataset("modelnet10", clients=3)
 
 
@@ -151,7 +171,9 @@ def test_arrays_of_another_kind_are_refused(folder: Path) -> None:
 def test_what_is_absent_is_explained(name: str, folder: Path, monkeypatch) -> None:
     (folder / "modelnet10").mkdir()  # an empty folder holds no data set
     assert not is_present(name)
-    with pytest.raises(DataError, match=f"(?s)there is no .*in {folder}.*{name}.*To get it: download"):
+    with pytest.raises(
+        DataError, match=f"(?s)there is no .*in {folder}.*{name}.*To get it: download"
+    ):
         mtcd.load_dataset(name, clients=2)
     with pytest.raises(DataError, match="(?s)gisette.*To get it.*To get it: download"):
         first_present(["gisette", name])
@@ -169,7 +191,9 @@ def test_what_is_there_is_found(folder: Path) -> None:
 
 
 def test_tables_and_pictures_are_told_apart(folder: Path) -> None:
-    with pytest.raises(DataError, match="'cifar10' holds pictures, which a linear model has no use for"):
+    with pytest.raises(
+        DataError, match="'cifar10' holds pictures, which a linear model has no use for"
+    ):
         load_table("cifar10", 4)
     with pytest.raises(DataError, match="'gisette' is a table, not pictures"):
         load_pictures("gisette", 4)
@@ -195,7 +219,9 @@ def test_cifar10_has_the_statistics_that_are_well_known() -> None:
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not REAL["modelnet10"], reason="modelnet10 is not in the folder that MTCD_DATA names")
+@pytest.mark.skipif(
+    not REAL["modelnet10"], reason="modelnet10 is not in the folder that MTCD_DATA names"
+)
 def test_modelnet10_has_the_sizes_that_its_makers_state() -> None:
     data = mtcd.load_dataset("modelnet10", clients=12)
     assert data.test is not None

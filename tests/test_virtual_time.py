@@ -42,7 +42,9 @@ def simulated(method: mtcd.MTCD, folder: Path, iterations: int, links: str = LIN
     network = make_network("path", DATA.clients)
     engine = VirtualTime(read_links(folder / "links.csv", network), VISIT)
     stop = mtcd.Stop(iterations=iterations)
-    return mtcd.train(DATA, mtcd.Glm("ridge", alpha=1.0), network, method, stop, engine=engine, metrics=())
+    return mtcd.train(
+        DATA, mtcd.Glm("ridge", alpha=1.0), network, method, stop, engine=engine, metrics=()
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -53,7 +55,8 @@ def test_an_iteration_takes_what_the_formula_says(name: str, tmp_path: Path) -> 
     network = make_network("path", DATA.clients)
     wire = travel(method, network, N, 1, 0, read_links(tmp_path / "links.csv", network)).wire
     assert wire is not None
-    # computing on the critical path, per iteration: a visit; client and server; with mtcd, the server once per 6 hops
+    # computing on the critical path, per iteration: a visit; client and server; with mtcd, the
+    # server once per 6 hops
     depth = {"stcd": 1.0, "svfl": 1.0 + K, "dcpa": 2.0, "mtcd": 1.0 + 2 / 6, "tree-cg": 8.0}[name]
     found = run.final.seconds / iterations
     assert wire < found <= wire + depth * VISIT + 0.05 * wire, (found, wire)
@@ -64,7 +67,9 @@ def test_an_iteration_takes_what_the_formula_says(name: str, tmp_path: Path) -> 
 def test_the_iterates_and_the_ledger_are_those_of_train(tmp_path: Path) -> None:
     for name, method in METHODS.items():
         run = simulated(method, tmp_path, 24)
-        plain = mtcd.train(DATA, mtcd.Glm("ridge", alpha=1.0), "path", method, mtcd.Stop(iterations=24), metrics=())
+        plain = mtcd.train(
+            DATA, mtcd.Glm("ridge", alpha=1.0), "path", method, mtcd.Stop(iterations=24), metrics=()
+        )
         assert run.ledger.to_dict() == plain.ledger.to_dict(), name
         for theta, its in zip(run.parameters.values(), plain.parameters.values(), strict=True):
             np.testing.assert_allclose(theta, its, rtol=1e-12, atol=1e-13)
@@ -83,7 +88,8 @@ def test_a_message_takes_the_time_of_its_bytes(size: int) -> None:
 
 @pytest.mark.parametrize("name", ["stcd", "svfl", "mtcd"])
 def test_float32_halves_the_time_on_the_wire(name: str, tmp_path: Path) -> None:
-    """All times but those of latency and visits are proportional to the bytes: twice the bandwidth does the same."""
+    """All times but those of latency and visits are proportional to the bytes: twice the bandwidth
+    does the same."""
     method = replace(METHODS[name], transport="float32")
     halved = simulated(method, tmp_path, 24)
     faster = simulated(METHODS[name], tmp_path, 24, twice(LINKS))
@@ -120,7 +126,13 @@ def test_a_limit_of_seconds_is_one_of_simulated_time(tmp_path: Path) -> None:
     network = make_network("path", DATA.clients)
     engine = VirtualTime(read_links(tmp_path / "links.csv", network), 0.0)
     run = mtcd.train(
-        DATA, mtcd.Glm("ridge"), network, METHODS["stcd"], mtcd.Stop(seconds=500), engine=engine, metrics=()
+        DATA,
+        mtcd.Glm("ridge"),
+        network,
+        METHODS["stcd"],
+        mtcd.Stop(seconds=500),
+        engine=engine,
+        metrics=(),
     )
     assert run.status == "seconds"
     assert run.final.iteration == pytest.approx(500, abs=2)
@@ -129,8 +141,10 @@ def test_a_limit_of_seconds_is_one_of_simulated_time(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "links.csv").write_text(LINKS)
     (tmp_path / "c.yaml").write_text(
-        "data: {synthetic: ridge, samples: 60, features: 10, clients: 5}\nmodel: {kind: ridge, alpha: 1}\n"
-        "network: {kind: path}\nmethod: {kind: mtcd, tokens: 2, hops: 6}\nstop: {gap: 1e-2, iterations: 600}\n"
+        "data: {synthetic: ridge, samples: 60, features: 10, clients: 5}\nmodel: {kind: ridge, "
+        "alpha: 1}\n"
+        "network: {kind: path}\nmethod: {kind: mtcd, tokens: 2, hops: 6}\nstop: {gap: 1e-2, "
+        "iterations: 600}\n"
     )
     command = [
         "simulate",

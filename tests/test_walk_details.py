@@ -1,4 +1,5 @@
-"""Walks at the edges: draws that just decide, tours of one client, declared probabilities that are nearly right."""
+"""Walks at the edges: draws that just decide, tours of one client, declared probabilities that are
+nearly right."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from mtcd.network.walks import Walk, make_walk, random_tour
 from mtcd.network.walks.declared import DeclaredFacts, stationary
 from mtcd.network.walks.lazy import LazyWalk
 from mtcd.network.walks.metropolis import metropolis_chain
-from mtcd.network.walks.non_backtracking import NonBacktrackingFacts, link_visits, longest_link_hitting_time
+from mtcd.network.walks.non_backtracking import (
+    NonBacktrackingFacts,
+    link_visits,
+    longest_link_hitting_time,
+)
 from mtcd.network.walks.random_tour import (
     RandomTourFacts,
     branch_sizes,
@@ -37,11 +42,14 @@ def network_of(kind: str, K: int, **more: Any) -> Network:
 
 
 def test_a_metropolis_walk_accepts_as_many_draws_as_its_probability_says() -> None:
-    """From a leaf to the middle of a star of four: one draw of four, in order; from the middle, all."""
+    """From a leaf to the middle of a star of four: one draw of four, in order; from the middle,
+    all."""
     walk = make_walk("metropolis", network_of("star", 5))
     draws = np.arange(16) / 16
     assert [walk.next(2, -1, 0, 0, 1, draw) for draw in draws] == [0] * 4 + [2] * 12
-    assert [walk.next(0, -1, 0, 0, 1, draw) for draw in draws] == [1] * 4 + [2] * 4 + [3] * 4 + [4] * 4
+    assert [walk.next(0, -1, 0, 0, 1, draw) for draw in draws] == [1] * 4 + [2] * 4 + [3] * 4 + [
+        4
+    ] * 4
     # degrees 3, 2, 2, 1: from 1, a half each for 0 and 2; to 0 in two of three
     mixed = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
     goes = [make_walk("metropolis", mixed).next(1, -1, 0, 0, 1, (i + 0.5) / 12) for i in range(12)]
@@ -76,7 +84,9 @@ def test_last_visits_of_a_tour_are_those_of_its_hops(kind: str) -> None:
     for start in range(6):
         way = [walk.next(-1, -1, start, 0, hop, 0.0) for hop in range(3 * walk.length)]
         for hops in range(1, len(way)):
-            assert dict(walk.last_visits(start, hops)) == {k: hop for hop, k in enumerate(way[:hops])}
+            assert dict(walk.last_visits(start, hops)) == {
+                k: hop for hop, k in enumerate(way[:hops])
+            }
     covers = [walk.cover(k) for k in range(6)]
     firsts = [k for k in dict.fromkeys(walk.tour) if walk.cover(k) == min(covers)]
     assert walk.best_start() == firsts[0]
@@ -84,7 +94,13 @@ def test_last_visits_of_a_tour_are_those_of_its_hops(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("tour", "wait", "cover"),
-    [([0], 1, 0), ([0, 1], 2, 1), ([0, 1, 2, 1], 4, 3), ([1, 0, 1, 2, 1, 3], 6, 5), ([0, 1, 2, 3, 2, 1], 6, 5)],
+    [
+        ([0], 1, 0),
+        ([0, 1], 2, 1),
+        ([0, 1, 2, 1], 4, 3),
+        ([1, 0, 1, 2, 1, 3], 6, 5),
+        ([0, 1, 2, 3, 2, 1], 6, 5),
+    ],
 )
 def test_the_times_of_a_tour_by_hand(tour: list[int], wait: int, cover: int) -> None:
     """The last one from client 1: to the far end first, and then to the near one."""
@@ -92,7 +108,9 @@ def test_the_times_of_a_tour_by_hand(tour: list[int], wait: int, cover: int) -> 
     assert TourFacts(tour).tour() == (len(tour), wait, cover)
 
 
-@pytest.mark.parametrize(("K", "length", "wait", "cover"), [(1, 1, 1, 0), (2, 2, 2, 1), (3, 4, 6, 3), (5, 8, 14, 7)])
+@pytest.mark.parametrize(
+    ("K", "length", "wait", "cover"), [(1, 1, 1, 0), (2, 2, 2, 1), (3, 4, 6, 3), (5, 8, 14, 7)]
+)
 def test_the_times_of_random_tours_by_hand(K: int, length: int, wait: int, cover: int) -> None:
     assert (random_tour_wait(K), random_tour_cover(K)) == (wait, cover)
     tree = spanning_tree(network_of("star", K), range(K))
@@ -104,14 +122,20 @@ def test_trees_are_measured_from_their_leaves_inwards() -> None:
     tree = [[1, 2], [0], [0, 3, 4], [2], [2]]
     order = inwards_first(tree)
     assert sorted(order) == [(0, 0), (1, 0), (2, 0), (3, 2), (4, 2)]
-    assert all(order.index((child, parent)) < [k for k, _ in order].index(parent) for child, parent in order if child)
+    assert all(
+        order.index((child, parent)) < [k for k, _ in order].index(parent)
+        for child, parent in order
+        if child
+    )
     sizes = {(0, 1): 1, (1, 0): 4, (0, 2): 3, (2, 0): 2, (2, 3): 1, (3, 2): 4, (2, 4): 1, (4, 2): 4}
     assert branch_sizes(tree) == sizes
     assert around_the_tree(dict(enumerate(tree)), 0) == [0, 1, 0, 2, 3, 2, 4, 2]
     assert [following([1, 4, 7], previous) for previous in (0, 1, 4, 7, 9)] == [1, 4, 7, 1, 1]
 
 
-def test_a_random_tour_that_just_fits_is_certain_to_visit_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_random_tour_that_just_fits_is_certain_to_visit_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tree, start = [[1, 2, 3], [0], [0], [0]], [0.0, 1.0, 0.0, 0.0]
     with monkeypatch.context() as patch:
         patch.setattr(random_tour, "branch_sizes", None)  # nothing is computed
@@ -134,8 +158,12 @@ def test_visits_of_a_non_backtracking_walk_by_hand() -> None:
     assert NonBacktrackingFacts(star, range(4)).takes_links(0.25) is True
 
 
-@pytest.mark.parametrize("links", [[(0, 1), (1, 2), (2, 3), (3, 1)], [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)]])
-def test_no_start_at_a_client_is_worse_than_the_worst_link_before_it(links: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize(
+    "links", [[(0, 1), (1, 2), (2, 3), (3, 1)], [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)]]
+)
+def test_no_start_at_a_client_is_worse_than_the_worst_link_before_it(
+    links: list[tuple[int, int]],
+) -> None:
     """The first hop is along any link; later ones are not back, and one from a dead end is."""
     graph = nx.Graph(links)
     worst = 0.0
@@ -150,17 +178,23 @@ def test_no_start_at_a_client_is_worse_than_the_worst_link_before_it(links: list
                     Q[place[a, b], place[b, k]] = 1 / len(on)
         left = np.linalg.solve(np.eye(len(ways)) - Q, np.ones(len(ways)))
         starts = [
-            1 + np.mean([left[place[k, j]] if j != target else 0.0 for j in graph[k]]) for k in graph if k != target
+            1 + np.mean([left[place[k, j]] if j != target else 0.0 for j in graph[k]])
+            for k in graph
+            if k != target
         ]
         worst = max(worst, left.max(), *starts)
-    assert longest_link_hitting_time(network_from_edges(graph, [f"c{k}" for k in graph])) == pytest.approx(worst)
+    assert longest_link_hitting_time(
+        network_from_edges(graph, [f"c{k}" for k in graph])
+    ) == pytest.approx(worst)
 
 
 def declared(rows: dict[int, dict[int, float]]) -> DeclaredFacts:
     return DeclaredFacts("Own", rows.get, network_of("path", len(rows)), range(len(rows)))
 
 
-@pytest.mark.parametrize(("total", "fine"), [(0.5, False), (1.5, False), (1 + 1e-6, False), (1 + 1e-12, True)])
+@pytest.mark.parametrize(
+    ("total", "fine"), [(0.5, False), (1.5, False), (1 + 1e-6, False), (1 + 1e-12, True)]
+)
 def test_declared_probabilities_add_up_to_1_but_for_rounding(total: float, fine: bool) -> None:
     found = declared({0: {0: 0.25, 1: total - 0.25}, 1: {0: 1.0}})
     if fine:
@@ -181,7 +215,12 @@ def test_a_declared_probability_of_0_is_no_way() -> None:
 
 def test_links_are_taken_if_each_is_at_least_as_likely_as_asked() -> None:
     found = declared({0: {0: 0.8, 1: 0.2}, 1: {0: 0.3, 2: 0.7}, 2: {1: 1.0}})
-    assert [found.takes_links(least) for least in (0.1, 0.2, 0.2001, 0.3)] == [True, True, False, False]
+    assert [found.takes_links(least) for least in (0.1, 0.2, 0.2001, 0.3)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert not declared({0: {0: 1.0}, 1: {0: 1.0}}).takes_links(0.1)  # 0 does not go to 1 at all
 
 
@@ -190,7 +229,28 @@ def test_a_cycle_is_the_same_in_every_version() -> None:
     found = hamiltonian_cycle(nx.dodecahedral_graph())
     assert found == [0, 1, 2, 3, 4, 17, 16, 12, 13, 14, 15, 5, 6, 7, 8, 9, 10, 11, 18, 19]
     grid = network_of("grid", 20)
-    assert hamiltonian_cycle(grid.graph) == [0, 1, 2, 3, 4, 9, 8, 7, 6, 11, 12, 13, 14, 19, 18, 17, 16, 15, 10, 5]
+    assert hamiltonian_cycle(grid.graph) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        9,
+        8,
+        7,
+        6,
+        11,
+        12,
+        13,
+        14,
+        19,
+        18,
+        17,
+        16,
+        15,
+        10,
+        5,
+    ]
     assert hamiltonian_cycle(nx.petersen_graph()) is None
 
 
@@ -200,7 +260,10 @@ def test_a_cycle_is_found_where_paths_must_be_turned(seed: int) -> None:
     rng = np.random.default_rng(seed)
     hidden = rng.permutation(24).tolist()
     graph = nx.Graph(
-        [*pairwise([*hidden, hidden[0]]), *(tuple(pair) for pair in rng.integers(24, size=(20, 2)).tolist())]
+        [
+            *pairwise([*hidden, hidden[0]]),
+            *(tuple(pair) for pair in rng.integers(24, size=(20, 2)).tolist()),
+        ]
     )
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     found = hamiltonian_cycle(graph)
@@ -224,15 +287,23 @@ def test_no_cycle_is_searched_for_where_there_is_none_or_the_search_would_take_l
 
 def test_a_search_is_given_up_sooner_on_a_large_network(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(tours, "_rotated_path", lambda near, most, rng: asked.append((len(near), most)))
+    monkeypatch.setattr(
+        tours, "_rotated_path", lambda near, most, rng: asked.append((len(near), most))
+    )
     monkeypatch.setattr(tours, "LARGE", 6)
     for size in (6, 7):
         assert hamiltonian_cycle(nx.cycle_graph(size)) is None
-    assert asked == [(6, 6 * tours.ROTATIONS)] * tours.ATTEMPTS + [(7, 7 * tours.ROTATIONS)] * tours.ATTEMPTS_OF_LARGE
+    assert (
+        asked
+        == [(6, 6 * tours.ROTATIONS)] * tours.ATTEMPTS
+        + [(7, 7 * tours.ROTATIONS)] * tours.ATTEMPTS_OF_LARGE
+    )
 
 
 @pytest.mark.parametrize(("largest", "hops"), [(9, 10), (8, 16)])
-def test_a_walk_through_many_goes_around_a_tree(largest: int, hops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_through_many_goes_around_a_tree(
+    largest: int, hops: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A grid of nine has no cycle; a round trip of ten hops is the best there is."""
     monkeypatch.setattr(tours, "LARGEST_ROUND_TRIP", largest)
     assert len(tours.closed_walk(network_of("grid", 9), range(9))) == hops
@@ -252,12 +323,18 @@ def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() 
 def test_a_metropolis_chain_is_everywhere_equally_often() -> None:
     P, share = metropolis_chain(network_of("star", 4))
     assert share.tolist() == [0.25] * 4
-    assert P.toarray() == pytest.approx(np.array([[0, 1, 1, 1], [1, 2, 0, 0], [1, 0, 2, 0], [1, 0, 0, 2]]) / 3)
+    assert P.toarray() == pytest.approx(
+        np.array([[0, 1, 1, 1], [1, 2, 0, 0], [1, 0, 2, 0], [1, 0, 0, 2]]) / 3
+    )
 
 
 def test_the_smallest_networks_by_hand() -> None:
     assert [longest_link_hitting_time(network_of("path", K)) for K in (1, 2)] == [0.0, 1.0]
-    assert [diameter(network_of("complete", K)) for K in (1, 2, 3)] == [(0, True), (1, True), (1, True)]
+    assert [diameter(network_of("complete", K)) for K in (1, 2, 3)] == [
+        (0, True),
+        (1, True),
+        (1, True),
+    ]
     assert [algebraic_connectivity(network_of("path", K)) for K in (1, 2)] == [0.0, 2.0]
     assert facts(network_of("star", 5)).degree_mean == 8 / 5
     assert metropolis_chain(network_of("empty", 2)).P.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -15,7 +15,13 @@ from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.seeding import stream
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import around_the_tree, closed_walk, hamiltonian_cycle, round_trip, walk_through_all
+from mtcd.network.tours import (
+    around_the_tree,
+    closed_walk,
+    hamiltonian_cycle,
+    round_trip,
+    walk_through_all,
+)
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.lazy import LazyWalk
 from mtcd.network.walks.pieces import Pieces
@@ -57,7 +63,12 @@ def test_frequencies_are_those_of_the_transition_matrix(kind):
 
 
 @settings(deadline=None)
-@given(st.integers(1, 15), st.floats(0, 1), st.integers(0, 99), st.lists(st.floats(0, 1, exclude_max=True)))
+@given(
+    st.integers(1, 15),
+    st.floats(0, 1),
+    st.integers(0, 99),
+    st.lists(st.floats(0, 1, exclude_max=True)),
+)
 def test_hops_are_to_neighbours_or_stay(K, p, seed, draws):
     network = random_network(K, p, seed)
     clients = trajectory(LazyWalk(network), 0, draws)
@@ -81,7 +92,9 @@ def test_reaches_the_whole_of_its_cluster():
     network = make_network("grid", [f"c{k}" for k in range(40)])
     cluster = find_clusters(network, 2)[1]
     walk = make_walk("lazy", network, within=cluster)
-    assert set(trajectory(walk, cluster[0], stream(1, "test").random(5000).tolist())) == set(cluster)
+    assert set(trajectory(walk, cluster[0], stream(1, "test").random(5000).tolist())) == set(
+        cluster
+    )
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 7, 100])
@@ -131,7 +144,9 @@ def test_every_walk_uses_links_only_and_stays_in_its_cluster(kind, K, seed, data
         cluster = tuple(range(0, K, 2))
     walk = make_walk(kind, network, cluster, seed)
     start = data.draw(st.sampled_from(range(K) if cluster is None else cluster))
-    clients = trajectory(walk, start, data.draw(st.lists(st.floats(0, 1, exclude_max=True), max_size=60)))
+    clients = trajectory(
+        walk, start, data.draw(st.lists(st.floats(0, 1, exclude_max=True), max_size=60))
+    )
     for here, there in pairwise(clients):
         assert there == here or there in network.neighbours[here]
         assert cluster is None or there in cluster
@@ -167,7 +182,9 @@ def test_random_tours_take_the_branches_in_another_order_each_time() -> None:
     clients = trajectory(walk, 0, [0.0] * (4 * walk.length))
     laps = [tuple(clients[lap * walk.length : (lap + 1) * walk.length]) for lap in range(4)]
     assert len(set(laps)) == 4
-    assert trajectory(make_walk("random-tour", network, None, seed=3), 0, [0.9] * 20) == clients[:21]
+    assert (
+        trajectory(make_walk("random-tour", network, None, seed=3), 0, [0.9] * 20) == clients[:21]
+    )
     other = make_walk("random-tour", network, None, seed=3, token=1)
     assert trajectory(other, 0, [0.0] * 15) != clients[:16]
 
@@ -175,12 +192,16 @@ def test_random_tours_take_the_branches_in_another_order_each_time() -> None:
 def test_the_metropolis_walk_is_equally_often_everywhere() -> None:
     network = make_network("star", [f"c{k}" for k in range(6)])
     hops = 60_000
-    clients = trajectory(make_walk("metropolis", network), 0, stream(1, "test").random(hops).tolist())
+    clients = trajectory(
+        make_walk("metropolis", network), 0, stream(1, "test").random(hops).tolist()
+    )
     np.testing.assert_allclose(np.bincount(clients) / hops, 1 / 6, atol=0.02)
 
 
 @settings(deadline=None)
-@given(st.integers(2, 12), st.integers(0, 99), st.lists(st.floats(0, 1, exclude_max=True), max_size=60))
+@given(
+    st.integers(2, 12), st.integers(0, 99), st.lists(st.floats(0, 1, exclude_max=True), max_size=60)
+)
 def test_the_non_backtracking_walk_turns_round_only_in_dead_ends(K, seed, draws) -> None:
     network = random_network(K, 0.5, seed)
     clients = trajectory(make_walk("non-backtracking", network), 0, draws)
@@ -220,13 +241,22 @@ def test_large_networks_have_tours_too(kind: str) -> None:
 
 def test_cycles_through_all_are_found_where_there_are_some() -> None:
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 6))
-    for graph in (nx.cycle_graph(9), nx.complete_graph(7), grid, nx.gnp_random_graph(20, 0.5, seed=1)):
+    for graph in (
+        nx.cycle_graph(9),
+        nx.complete_graph(7),
+        grid,
+        nx.gnp_random_graph(20, 0.5, seed=1),
+    ):
         cycle = hamiltonian_cycle(graph)
         assert cycle is not None
         assert sorted(cycle) == sorted(graph)
         assert all(graph.has_edge(a, b) for a, b in pairwise([*cycle, cycle[0]]))
     assert hamiltonian_cycle(nx.cycle_graph(3)) is not None
-    for none in (*map(nx.path_graph, (1, 2, 4)), nx.star_graph(4), nx.complete_bipartite_graph(2, 4)):
+    for none in (
+        *map(nx.path_graph, (1, 2, 4)),
+        nx.star_graph(4),
+        nx.complete_bipartite_graph(2, 4),
+    ):
         assert hamiltonian_cycle(none) is None
 
 
@@ -235,7 +265,9 @@ def test_a_round_trip_is_turned_round_until_nothing_makes_it_shorter() -> None:
     graph = nx.gnp_random_graph(8, 0.3, seed=7)
     order = np.random.default_rng(7).permutation(8).tolist()
     far = dict(nx.all_pairs_shortest_path_length(graph))
-    shortest = min(sum(far[a][b] for a, b in pairwise((0, *way, 0))) for way in permutations(range(1, 8)))
+    shortest = min(
+        sum(far[a][b] for a, b in pairwise((0, *way, 0))) for way in permutations(range(1, 8))
+    )
     assert sum(far[a][b] for a, b in pairwise([*order, order[0]])) > shortest
     trip = round_trip(graph, order)
     assert len(trip) == shortest
@@ -273,7 +305,9 @@ def test_a_walk_through_all_uses_links_only_and_ends_where_it_is_asked_to(K, dat
     assert K - 1 <= len(walk) - 1 <= max(0, 2 * (K - 1) - 1)
 
 
-@pytest.mark.parametrize(("kind", "end", "hops"), [("path", 0, 4), ("path", 2, 6), ("cycle", 3, 4), ("star", 0, 7)])
+@pytest.mark.parametrize(
+    ("kind", "end", "hops"), [("path", 0, 4), ("path", 2, 6), ("cycle", 3, 4), ("star", 0, 7)]
+)
 def test_a_walk_through_all_is_as_short_as_can_be(kind, end, hops) -> None:
     assert len(walk_through_all(make_network(kind, [f"c{k}" for k in range(5)]), end)) - 1 == hops
 

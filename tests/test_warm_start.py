@@ -1,4 +1,5 @@
-"""Trainings that start from given parameters: against the reference, and against longer trainings from 0."""
+"""Trainings that start from given parameters: against the reference, and against longer trainings
+from 0."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,9 @@ METHODS = {
     "visitors": mtcd.MTCD(tokens=2, hops=6, combine="visitors"),
     "optimal": mtcd.MTCD(tokens=2, hops=6, local_updates=3, combine="optimal"),
     "conjugate": mtcd.STCD(walk="tour", acceleration="conjugate"),
-    "conjugate sync": mtcd.MTCD(clusters=[[0, 1], [2, 3]], walk="tour", hops=4, acceleration="conjugate"),
+    "conjugate sync": mtcd.MTCD(
+        clusters=[[0, 1], [2, 3]], walk="tour", hops=4, acceleration="conjugate"
+    ),
     "svfl": mtcd.SVFL(local_updates=2),
     "float32": mtcd.MTCD(tokens=2, hops=6, transport="float32"),
 }
@@ -62,7 +65,9 @@ def test_mtcd_follows_the_reference(data: st.DataObject) -> None:
 @settings(max_examples=30)
 def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int) -> None:
     method = STCD(local_updates, 3e-3)
-    expected = reference.stcd(case.model.problem(case.data), case.network, method, case.seed, S=hops)
+    expected = reference.stcd(
+        case.model.problem(case.data), case.network, method, case.seed, S=hops
+    )
     assert_same(iterates(case, method, hops + 1)[-1:], [expected])
 
 
@@ -76,17 +81,22 @@ def test_svfl_follows_the_reference(case: Case, local_updates: int, batch: int |
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_run_goes_on_from_an_earlier_one(name: str) -> None:
-    """From the optimum of a slightly larger l2, every method reaches its own in fewer iterations."""
+    """From the optimum of a slightly larger l2, every method reaches its own in fewer
+    iterations."""
     method, stop = METHODS[name], mtcd.Stop(gap=1e-6, iterations=20_000)
     earlier = mtcd.train(DATA, replace(MODEL, l2=1.1), "path", method, stop)
-    cold, warm = (mtcd.train(DATA, MODEL, "path", method, stop, start=start) for start in (None, earlier))
+    cold, warm = (
+        mtcd.train(DATA, MODEL, "path", method, stop, start=start) for start in (None, earlier)
+    )
     assert warm.status == cold.status == "converged"
     assert warm.final.iteration < cold.final.iteration
     first = MODEL.problem(DATA).evaluate(
         [np.append(earlier.parameters["client_0"], earlier.intercept)]
         + [earlier.parameters[name] for name in DATA.clients[1:]]
     )
-    assert warm.history.rows[0].objective == pytest.approx(first, rel=1e-6 if name == "float32" else 1e-12)
+    assert warm.history.rows[0].objective == pytest.approx(
+        first, rel=1e-6 if name == "float32" else 1e-12
+    )
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=0.01)
 
 
@@ -94,14 +104,28 @@ def test_a_run_goes_on_from_an_earlier_one(name: str) -> None:
 def test_a_warm_training_is_resumed(tmp_path: Path, name: str) -> None:
     start = {client: np.full(3, 0.2) for client in DATA.clients}
     whole, part, rest = (
-        mtcd.train(DATA, MODEL, "path", METHODS[name], mtcd.Stop(iterations=n), start=start, **options)
-        for n, options in ((60, {}), (24, {"checkpoint": tmp_path}), (60, {"checkpoint": tmp_path, "resume": True}))
+        mtcd.train(
+            DATA, MODEL, "path", METHODS[name], mtcd.Stop(iterations=n), start=start, **options
+        )
+        for n, options in (
+            (60, {}),
+            (24, {"checkpoint": tmp_path}),
+            (60, {"checkpoint": tmp_path, "resume": True}),
+        )
     )
     assert part.final.iteration < rest.final.iteration == whole.final.iteration
     assert np.array_equal(rest.coefficients, whole.coefficients)
     assert rest.ledger == whole.ledger
     with pytest.raises(MtcdError, match="its start was 'parameters"):
-        mtcd.train(DATA, MODEL, "path", METHODS[name], mtcd.Stop(iterations=60), checkpoint=tmp_path, resume=True)
+        mtcd.train(
+            DATA,
+            MODEL,
+            "path",
+            METHODS[name],
+            mtcd.Stop(iterations=60),
+            checkpoint=tmp_path,
+            resume=True,
+        )
 
 
 def test_two_halves_are_the_whole() -> None:
@@ -131,15 +155,27 @@ def test_collecting_the_first_token_is_on_the_ledger() -> None:
 def test_scaled_columns_start_with_the_same_predictions(scaled: tuple[bool, bool]) -> None:
     shifted = mtcd.split(np.hstack(DATA.blocks) * 3 + 1, DATA.labels, 4)
     method, stop = mtcd.STCD(local_updates=3), mtcd.Stop(iterations=60)
-    one = mtcd.train(shifted, MODEL, "path", method, stop, standardise=scaled[0], metrics=["log_loss"])
-    two = mtcd.train(shifted, MODEL, "path", method, stop, standardise=scaled[1], metrics=["log_loss"], start=one)
-    assert two.history.rows[0].metrics["train_log_loss"] == pytest.approx(one.final.metrics["train_log_loss"], rel=1e-9)
+    one = mtcd.train(
+        shifted, MODEL, "path", method, stop, standardise=scaled[0], metrics=["log_loss"]
+    )
+    two = mtcd.train(
+        shifted, MODEL, "path", method, stop, standardise=scaled[1], metrics=["log_loss"], start=one
+    )
+    assert two.history.rows[0].metrics["train_log_loss"] == pytest.approx(
+        one.final.metrics["train_log_loss"], rel=1e-9
+    )
 
 
 def test_an_end_above_a_good_start_but_below_zero_is_no_divergence() -> None:
     best = mtcd.train(DATA, MODEL, "path", mtcd.STCD(local_updates=3), mtcd.Stop(gap=1e-3))
     runs = [
-        mtcd.train(DATA, MODEL, method=mtcd.SVFL(stepsize=stepsize), stop=mtcd.Stop(iterations=100), start=best)
+        mtcd.train(
+            DATA,
+            MODEL,
+            method=mtcd.SVFL(stepsize=stepsize),
+            stop=mtcd.Stop(iterations=100),
+            start=best,
+        )
         for stepsize in (0.1, 1.0)
     ]
     at_zero = DATA.samples * np.log(2)
@@ -162,7 +198,9 @@ def test_an_end_above_a_good_start_but_below_zero_is_no_divergence() -> None:
 )
 def test_what_cannot_be_a_start_is_refused(options, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        mtcd.train(DATA, MODEL, **{"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), **options})
+        mtcd.train(
+            DATA, MODEL, **{"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), **options}
+        )
 
 
 def test_a_run_of_other_clients_cannot_be_a_start() -> None:

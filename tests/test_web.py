@@ -1,4 +1,5 @@
-"""The HTTP server below pages and metrics; what is common to both is tested with the page (test_report_serve.py)."""
+"""The HTTP server below pages and metrics; what is common to both is tested with the page
+(test_report_serve.py)."""
 
 import socket
 from http import HTTPStatus
@@ -11,11 +12,17 @@ from mtcd.core.http import Answer, WebServer
 from waiting import until
 
 
-def test_silent_connections_do_not_take_up_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connections_do_not_take_up_more_than_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(web, "MOST_CONNECTIONS", 2)
-    with WebServer("127.0.0.1:0", lambda path, headers: Answer(HTTPStatus.OK, "text/plain", b"x"), "This") as server:
+    with WebServer(
+        "127.0.0.1:0", lambda path, headers: Answer(HTTPStatus.OK, "text/plain", b"x"), "This"
+    ) as server:
         server.start()
-        silent = [socket.create_connection((server.host, server.port), timeout=60) for _ in range(2)]
+        silent = [
+            socket.create_connection((server.host, server.port), timeout=60) for _ in range(2)
+        ]
         with socket.create_connection((server.host, server.port), timeout=60) as third:
             assert third.recv(1) == b""
         for one in silent:
@@ -23,7 +30,9 @@ def test_silent_connections_do_not_take_up_more_than_their_number(monkeypatch: p
 
         def answered() -> bool:
             try:
-                return bool(urlopen(f"http://{server.host}:{server.port}/", timeout=60).read() == b"x")
+                return bool(
+                    urlopen(f"http://{server.host}:{server.port}/", timeout=60).read() == b"x"
+                )
             except OSError:
                 return False
 

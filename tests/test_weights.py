@@ -59,7 +59,9 @@ def test_logistic_regression_is_that_of_scikit_learn(name: str, class_weight) ->
 
 @pytest.mark.parametrize("name", METHODS)
 def test_ridge_is_that_of_scikit_learn(name: str) -> None:
-    run = trained(mtcd.split(X, SCORE, 4, weights=WEIGHTS), mtcd.Glm("ridge", alpha=2.0), METHODS[name])
+    run = trained(
+        mtcd.split(X, SCORE, 4, weights=WEIGHTS), mtcd.Glm("ridge", alpha=2.0), METHODS[name]
+    )
     theirs = Ridge(2.0, fit_intercept=False).fit(X, SCORE, sample_weight=WEIGHTS)
     np.testing.assert_allclose(run.coefficients, theirs.coef_, atol=1e-4)
 
@@ -69,7 +71,9 @@ def test_classes_with_names_and_three_of_them() -> None:
     data = mtcd.split(X, labels, 4)
     model = mtcd.Glm("multinomial", l2=1.0, class_weight={"a": 3.0, "c": 0.5})
     run = trained(data, model, mtcd.TreeCG())
-    theirs = LogisticRegression(C=1.0, fit_intercept=False, class_weight={"a": 3.0, "c": 0.5}, tol=1e-10)
+    theirs = LogisticRegression(
+        C=1.0, fit_intercept=False, class_weight={"a": 3.0, "c": 0.5}, tol=1e-10
+    )
     np.testing.assert_allclose(run.coefficients, theirs.fit(X, labels).coef_.T, atol=1e-4)
 
 
@@ -96,7 +100,9 @@ def test_whole_weights_repeat_rows(model: mtcd.Glm, sparse: bool) -> None:
 
 
 def _updated(client: LinearClient, eta: float, majorise: bool) -> np.ndarray:
-    return client.local_update(client.initial(), np.zeros(client.y.shape), LocalUpdates(5, eta, majorise=majorise))
+    return client.local_update(
+        client.initial(), np.zeros(client.y.shape), LocalUpdates(5, eta, majorise=majorise)
+    )
 
 
 @pytest.mark.parametrize("base", [Logistic(), SquaredHinge()])
@@ -109,7 +115,9 @@ def test_the_bound_of_the_second_derivative_holds_and_is_tight(base: Loss) -> No
         hessian = X.T @ np.stack([loss.hessian_product(z, y, x) for x in X.T], axis=1)
         assert np.linalg.eigvalsh(bound - hessian)[0] >= -1e-9
     assert block_smoothness([X], loss)[0] == pytest.approx(np.linalg.eigvalsh(bound)[-1])
-    assert overall_smoothness([X[:, :3], X[:, 3:]], loss) == pytest.approx(np.linalg.eigvalsh(bound)[-1])
+    assert overall_smoothness([X[:, :3], X[:, 3:]], loss) == pytest.approx(
+        np.linalg.eigvalsh(bound)[-1]
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
@@ -129,8 +137,12 @@ def test_values_add_up_to_the_value(kind: str) -> None:
 def test_standardising_counts_samples_by_their_weights(convert) -> None:
     features = np.column_stack([X * (X > 0), TIMES > 0])  # the last: constant where it counts
     data, scaling = standardise(mtcd.split(convert(features), SCORE, 2, weights=TIMES))
-    _, repeated = standardise(mtcd.split(convert(np.repeat(features, TIMES, axis=0)), np.repeat(SCORE, TIMES), 2))
-    for one, two in zip((*scaling.means, *scaling.scales), (*repeated.means, *repeated.scales), strict=True):
+    _, repeated = standardise(
+        mtcd.split(convert(np.repeat(features, TIMES, axis=0)), np.repeat(SCORE, TIMES), 2)
+    )
+    for one, two in zip(
+        (*scaling.means, *scaling.scales), (*repeated.means, *repeated.scales), strict=True
+    ):
         np.testing.assert_allclose(one, two, atol=1e-12)
     assert (data.weights == TIMES).all()
 
@@ -145,7 +157,9 @@ def test_mini_batches_take_the_weights_of_their_rows() -> None:
 
 
 def test_data_with_other_weights_is_other_data() -> None:
-    plain, ones, others = (mtcd.split(X, SCORE, 2, weights=w) for w in (None, np.ones(150), WEIGHTS))
+    plain, ones, others = (
+        mtcd.split(X, SCORE, 2, weights=w) for w in (None, np.ones(150), WEIGHTS)
+    )
     assert len({plain.fingerprint, ones.fingerprint, others.fingerprint}) == 3
     held = others.holdout(0.2)
     assert held.weights.shape == (held.samples,)
@@ -198,7 +212,9 @@ def test_a_loss_without_values_and_a_split_network_say_so() -> None:
 def test_a_config_names_the_column_and_a_run_keeps_the_weights_of_classes(tmp_path: Path) -> None:
     names = [f"x{j}" for j in range(8)]
     table = np.column_stack([X, CLASSES, WEIGHTS])
-    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=",".join([*names, "y", "w"]), comments="")
+    np.savetxt(
+        tmp_path / "t.csv", table, delimiter=",", header=",".join([*names, "y", "w"]), comments=""
+    )
     config = tmp_path / "c.yaml"
     config.write_text(
         "data: {table: t.csv, label: y, weight: w, clients: 2}\n"
@@ -209,7 +225,9 @@ def test_a_config_names_the_column_and_a_run_keeps_the_weights_of_classes(tmp_pa
     run = mtcd.load_run(tmp_path / "run")
     assert run.model.model.class_weight == {"0": 2.0, "1": 3.0}
     theirs = LogisticRegression(C=1.0, fit_intercept=False, class_weight={0: 2, 1: 3}, tol=1e-10)
-    np.testing.assert_allclose(run.coefficients, theirs.fit(X, CLASSES, WEIGHTS).coef_[0], atol=1e-4)
+    np.testing.assert_allclose(
+        run.coefficients, theirs.fit(X, CLASSES, WEIGHTS).coef_[0], atol=1e-4
+    )
     for key, said in (("label", "cannot be the weight"), ("nothing", "no weight column")):
         with pytest.raises(MtcdError, match=said):
             mtcd.read_tables(tmp_path / "t.csv", "y", 2, weight="y" if key == "label" else key)

@@ -1,4 +1,5 @@
-"""The wire format: trainings whose messages travel as bytes are the same, bit for bit, and frames are as planned."""
+"""The wire format: trainings whose messages travel as bytes are the same, bit for bit, and frames
+are as planned."""
 
 import subprocess
 import sys
@@ -46,7 +47,9 @@ def test_split_trainings_by_wire_are_the_same(name: str) -> None:
     torch = pytest.importorskip("torch")
     plain, ours, wire, problem, other = split(name)
     assert list(followed(wired(ours, wire), 8)) == list(followed(plain, 8))
-    for mine, theirs in zip((*other.nets, other.fusion), (*problem.nets, problem.fusion), strict=True):
+    for mine, theirs in zip(
+        (*other.nets, other.fusion), (*problem.nets, problem.fusion), strict=True
+    ):
         assert all(torch.equal(a, b) for a, b in zip(mine.values(), theirs.values(), strict=True))
     assert kinds(wire.frames) == {kind.__name__ for kind in wire.bounds.kinds}
     assert max(map(len, wire.frames)) <= largest(wire.bounds)
@@ -104,9 +107,12 @@ def token(**others: object) -> Token:
         (sent(token()) + b"\0" * 8, "length"),
     ],
 )
-def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(frame: bytes, field: str) -> None:
+def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(
+    frame: bytes, field: str
+) -> None:
     with pytest.raises(WireError) as refused:
-        decode(frame, expected(snapshots=50))  # leaves room for longer messages, so that not all are just too large
+        # leaves room for longer messages, so that not all are just too large
+        decode(frame, expected(snapshots=50))
     assert refused.value.field == field
     assert isinstance(refused.value, MtcdError)
 
@@ -145,13 +151,20 @@ def test_another_version_is_told() -> None:
     frame = bytearray(sent(token()))
     frame[8] = 9
     with pytest.raises(
-        WireError, match=rf"format 9, protocol {PROTOCOL}; here 1 and {PROTOCOL}\): install the same version"
+        WireError,
+        match=rf"format 9, protocol {PROTOCOL}; here 1 and {PROTOCOL}\): install the same version",
     ):
         decode(frame, expected())
 
 
 def test_what_cannot_be_sent_is_refused() -> None:
-    for payload in ("text", {"a": 1}, token(aggregate=np.ones(6, int)), token(aggregate=[1.0]), token(t=0.5)):
+    for payload in (
+        "text",
+        {"a": 1},
+        token(aggregate=np.ones(6, int)),
+        token(aggregate=[1.0]),
+        token(t=0.5),
+    ):
         with pytest.raises(WireError):
             sent(payload)
     with pytest.raises(WireError, match="another message"):
@@ -175,5 +188,7 @@ def test_arrays_that_arrive_can_be_written_to_and_bytes_are_left_alone() -> None
 
 def test_torch_is_not_needed_for_linear_models() -> None:
     script = "import sys; sys.modules['torch'] = None\nimport mtcd.federation.delivery.frames\nprint('fine')"
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.strip() == "fine"

@@ -1,4 +1,5 @@
-"""Frames that were tampered with: each is refused with a WireError and nothing else, or is a sound message."""
+"""Frames that were tampered with: each is refused with a WireError and nothing else, or is a sound
+message."""
 
 import re
 from collections import Counter
@@ -20,7 +21,17 @@ from mtcd.protocol.token import Token
 from wired import NAMES, PRIVATE, followed, linear, split, wired
 
 HEAD = 72
-TRAININGS = ("visitors", "optimal", "gains", "stcd conjugate", "svfl", "dcpa", "tree-cg", "cluster, batches", *PRIVATE)
+TRAININGS = (
+    "visitors",
+    "optimal",
+    "gains",
+    "stcd conjugate",
+    "svfl",
+    "dcpa",
+    "tree-cg",
+    "cluster, batches",
+    *PRIVATE,
+)
 SPLIT_NAMES = ("overlapping", "stcd")
 BITS = np.array([np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324]).view(np.int64).tolist()
 WORDS = [0, 1, -1, 2, 3, 7, 255, 2**31, 2**48, 2**62, 2**63 - 1, -(2**63), *BITS]
@@ -28,7 +39,8 @@ WORDS = [0, 1, -1, 2, 3, 7, 255, 2**31, 2**48, 2**62, 2**63 - 1, -(2**63), *BITS
 
 @cache
 def frames() -> list[tuple[bytes, Bounds]]:
-    """The last frame of every kind from several trainings: tokens by then carry all that they ever do."""
+    """The last frame of every kind from several trainings: tokens by then carry all that they ever
+    do."""
     pytest.importorskip("torch")
     found = []
     for name, wire, ours in [
@@ -51,7 +63,9 @@ def verdict(frame: bytes, bounds: Bounds) -> str:
     try:
         message, header = decode(frame, bounds)
     except WireError as error:
-        return "refused" if error.field == "version" or not tells_numbers(error) else "tells numbers"
+        return (
+            "refused" if error.field == "version" or not tells_numbers(error) else "tells numbers"
+        )
     assert encode(message, header) == frame  # there is one way to say a thing
     check(message, bounds)
     return "sound"
@@ -70,7 +84,8 @@ def check(message: Message, bounds: Bounds) -> None:
     told = message.payload
     for name in ("t", "round", "iteration"):
         assert 0 <= getattr(told, name, 0) < 2**48
-    first_pass = 2 * K if bounds.split is not None and not bounds.server else 0  # at most, whatever the network
+    # at most, whatever the network
+    first_pass = 2 * K if bounds.split is not None and not bounds.server else 0
     assert -first_pass <= getattr(told, "hop", 0) < 2**48
     assert all(k in range(K) for k in getattr(told, "visited", ()))
     if isinstance(told, Token):
@@ -96,7 +111,9 @@ def arrays(value: Any) -> list[Any]:
 
 def mended(frame: bytes) -> bytes:
     """With the length that it has, so that what is behind the head is looked at."""
-    return frame[:16] + len(frame).to_bytes(8, "little") + frame[24:] if len(frame) >= HEAD else frame
+    return (
+        frame[:16] + len(frame).to_bytes(8, "little") + frame[24:] if len(frame) >= HEAD else frame
+    )
 
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
@@ -113,7 +130,8 @@ def test_every_word_of_every_kind_replaced_by_every_extreme() -> None:
                 seen[verdict(replaced, bounds)] += 1
     assert seen.keys() == {"refused", "sound"}
     assert seen["refused"] > 5000
-    assert seen["refused"] > seen["sound"]  # the rest are numbers of arrays, which may be anything finite
+    # the rest are numbers of arrays, which may be anything finite
+    assert seen["refused"] > seen["sound"]
 
 
 def test_every_short_field_of_the_head_replaced() -> None:
@@ -143,11 +161,17 @@ def mutations(draw: st.DrawFn) -> tuple[int, bytes]:
     data = bytearray(frames()[number][0])
     for _ in range(draw(st.integers(1, 3))):
         at, length = draw(st.integers(0, len(data))), draw(st.integers(1, 24))
-        way = draw(st.sampled_from(["flip", "word", "insert", "delete", "overwrite", "double", "append", "swap"]))
+        way = draw(
+            st.sampled_from(
+                ["flip", "word", "insert", "delete", "overwrite", "double", "append", "swap"]
+            )
+        )
         if way == "flip" and at < len(data):
             data[at] ^= 1 << draw(st.integers(0, 7))
         elif way == "word":
-            data[at // 8 * 8 : at // 8 * 8 + 8] = draw(st.sampled_from(WORDS)).to_bytes(8, "little", signed=True)
+            data[at // 8 * 8 : at // 8 * 8 + 8] = draw(st.sampled_from(WORDS)).to_bytes(
+                8, "little", signed=True
+            )
         elif way == "delete":
             del data[at : at + length]
         elif way == "overwrite":
@@ -174,7 +198,10 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(mutation: tuple[int,
 @example(b"", False)
 def test_bytes_from_anywhere_are_refused(data: bytes, with_head: bool) -> None:
     for frame, bounds in islice(frames(), 0, None, 4):
-        assert verdict(mended(frame[:HEAD] + data) if with_head and len(data) < 8 else data, bounds) == "refused"
+        assert (
+            verdict(mended(frame[:HEAD] + data) if with_head and len(data) < 8 else data, bounds)
+            == "refused"
+        )
 
 
 def test_a_frame_that_is_too_large_is_not_even_looked_at() -> None:

@@ -1,4 +1,5 @@
-"""A cluster in this process: the Ray engine without Ray. Its actors are objects, their calls run in threads.
+"""A cluster in this process: the Ray engine without Ray. Its actors are objects, their calls run in
+threads.
 
 Arguments and results are pickled, as they are between processes. Actors can be killed.
 """
@@ -28,14 +29,17 @@ class Handle:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.actor, name)
-        return type("Remote", (), {"remote": staticmethod(lambda *given: self._call(method, given))})
+        return type(
+            "Remote", (), {"remote": staticmethod(lambda *given: self._call(method, given))}
+        )
 
     def _call(self, method: Any, given: Any) -> Future[Any]:
         future: Future[Any] = Future()
         self.pending.add(future)
         if self.dead:
             future.set_exception(KilledError())
-        elif method.__name__ in ("poll", "prepare", "open"):  # poll waits; the arguments of others hold handles
+        elif method.__name__ in ("poll", "prepare", "open"):
+            # poll waits; the arguments of others hold handles
             Thread(target=self._run, args=(future, method, given), daemon=True).start()
         else:
             self._run(future, method, pickle.loads(pickle.dumps(given)))
@@ -53,7 +57,8 @@ class Handle:
     def kill(self) -> None:
         self.dead = True
         if hasattr(self.actor, "host"):
-            self.actor.host.close()  # its threads end; a message under way is lost, as with a process
+            # its threads end; a message under way is lost, as with a process
+            self.actor.host.close()
         for future in self.pending:
             if not future.done():
                 future.set_exception(KilledError())
@@ -79,7 +84,9 @@ class ThreadCluster(Cluster):
             self.created.append(number)
             self.on_create(number)
 
-    def call_of(self, numbers: Sequence[int], name: str, arguments: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
+    def call_of(
+        self, numbers: Sequence[int], name: str, arguments: Callable[[int], tuple[Any, ...]]
+    ) -> dict[int, Any]:
         def given(number: int) -> tuple[Any, ...]:
             own = arguments(number)
             return (pickle.loads(own[0]), *own[1:]) if name == "open" else own

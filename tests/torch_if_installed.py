@@ -1,4 +1,5 @@
-"""PyTorch for files of which a few tests need it; where it is not installed, the test that uses it is skipped."""
+"""PyTorch for files of which a few tests need it; where it is not installed, the test that uses it
+is skipped."""
 
 from typing import Any
 

@@ -31,8 +31,11 @@ def data_of(kind: str, **settings: Any) -> mtcd.VerticalData:
     return mtcd.split(X, LABELS[kind], CLIENTS, **settings)
 
 
-def trained(model: Glm, scaling: Scaling | None = None, seed: int = 1) -> tuple[TrainedModel, list[np.ndarray]]:
-    """A model with random parameters, and these by client, that of the intercept at the end of the first."""
+def trained(
+    model: Glm, scaling: Scaling | None = None, seed: int = 1
+) -> tuple[TrainedModel, list[np.ndarray]]:
+    """A model with random parameters, and these by client, that of the intercept at the end of the
+    first."""
     data, rng = data_of(model.kind), np.random.default_rng(seed)
     problem = model.problem(data)
     thetas = [rng.standard_normal(problem.client(k).initial().shape) for k in range(3)]
@@ -43,7 +46,10 @@ def decision_of(model: Glm, thetas: list[np.ndarray], scaling: Scaling | None) -
     """By definition."""
     blocks = [X[:, columns] for columns in CLIENTS.values()]
     if scaling is not None:
-        blocks = [(block - m) / s for block, m, s in zip(blocks, scaling.means, scaling.scales, strict=True)]
+        blocks = [
+            (block - m) / s
+            for block, m, s in zip(blocks, scaling.means, scaling.scales, strict=True)
+        ]
     if model.intercept:
         blocks[0] = np.column_stack([blocks[0], np.ones(7)])
     return np.asarray(sum(block @ theta for block, theta in zip(blocks, thetas, strict=True)))

@@ -1,11 +1,13 @@
-"""Waiting for something, and how long it may compute, in tests. Nothing here depends on how busy the machine is."""
+"""Waiting for something, and how long it may compute, in tests. Nothing here depends on how busy
+the machine is."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE = 300.0  # seconds that a test waits at most for what takes a moment, so that one that fails ends at all
+# seconds that a test waits at most for what takes a moment, so that one that fails ends at all
+PATIENCE = 300.0
 
 
 def until(done: Callable[[], Any]) -> bool:

@@ -36,7 +36,11 @@ NAMES = {
     for kind, schema in SCHEMAS.items()
     if kind.__module__.startswith(OF_METHODS) and kind.__module__ != OF_DELIVERY
 }
-RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
+RIDGE, LASSO, MULTINOMIAL = (
+    Glm("ridge", alpha=0.7),
+    Glm("linear", l1=0.3),
+    Glm("multinomial", l2=0.3),
+)
 TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
 ADAPTING = {"walk": "tour", "stepsize": 1e-4}
 
@@ -46,14 +50,29 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
     "visitors": (LASSO, MTCD(tokens=3, hops=4, stepsize=1e-2, combine="visitors")),
     "optimal": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal")),
     "optimal, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=2, stepsize=1e-2, combine="optimal")),
-    "visitors, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors")),
-    "gains": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal", features=(ComparedGains(6),))),
-    "mtcd conjugate": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS)),
-    "mtcd adaptive": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING)),
+    "visitors, multinomial": (
+        MULTINOMIAL,
+        MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors"),
+    ),
+    "gains": (
+        RIDGE,
+        MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal", features=(ComparedGains(6),)),
+    ),
+    "mtcd conjugate": (
+        RIDGE,
+        MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS),
+    ),
+    "mtcd adaptive": (
+        RIDGE,
+        MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING),
+    ),
     "stcd adaptive": (RIDGE, replace(STCD(acceleration="conjugate", **ADAPTING), adaptive=True)),
     "mtcd momentum": (LASSO, MTCD(2, 8, combine="cluster", acceleration="momentum", **TOURS)),
     "stcd": (MULTINOMIAL, STCD(stepsize=1e-2)),
-    **{f"stcd {a}": (RIDGE, STCD(acceleration=a, depth=3, **TOURS)) for a in ("conjugate", "momentum", "anderson")},
+    **{
+        f"stcd {a}": (RIDGE, STCD(acceleration=a, depth=3, **TOURS))
+        for a in ("conjugate", "momentum", "anderson")
+    },
     "svfl": (RIDGE, SVFL(stepsize=1e-2)),
     "svfl, batches": (MULTINOMIAL, SVFL(stepsize=1e-2, batch=4)),
     "tree-cg": (MULTINOMIAL, TreeCG()),
@@ -66,7 +85,10 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
 }
 PRIVATE: dict[str, tuple[Glm, Method]] = {
     "sealed": (RIDGE, SealedTours(depth=2, scheme="clear")),
-    "sealed, alone": (RIDGE, SealedTours(server=False, depth=2, scheme="clear", accept_revealed_columns=True)),
+    "sealed, alone": (
+        RIDGE,
+        SealedTours(server=False, depth=2, scheme="clear", accept_revealed_columns=True),
+    ),
     "masked tokens": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster").masked()),
     "masked uploads": (RIDGE, SVFL(stepsize=1e-2, batch=4).masked()),
     "double-masked uploads": (RIDGE, MTCD(2, 3, stepsize=1e-2, batch=4).masked("double-masked")),
@@ -75,7 +97,10 @@ SPLIT: dict[str, tuple[str, Method]] = {
     "clusters": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")),
     "clusters, batches": ("sum", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster", batch=5)),
     "overlapping": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="average")),
-    "visitors, batches": ("mean", MTCD(tokens=2, hops=3, stepsize=0.03, combine="visitors", batch=5)),
+    "visitors, batches": (
+        "mean",
+        MTCD(tokens=2, hops=3, stepsize=0.03, combine="visitors", batch=5),
+    ),
     "stcd": ("concat", STCD(stepsize=0.03, fusion_client="each")),
     "svfl": ("concat", SVFL(stepsize=0.03)),
     "svfl, batches": ("sum", SVFL(stepsize=0.03, batch=5)),
@@ -117,7 +142,10 @@ def wired(parties: Parties, wire: Wire) -> Parties:
     clients: Any = [Wired(client, wire) for client in parties.clients]
     server = None if parties.server is None else Wired(parties.server, wire)
     return Parties(
-        clients, server, [wire.carry(message) for message in parties.opening], gather=lambda *_: parties.parameters()
+        clients,
+        server,
+        [wire.carry(message) for message in parties.opening],
+        gather=lambda *_: parties.parameters(),
     )
 
 
@@ -126,7 +154,13 @@ def told(progress: Progress) -> tuple[Any, ...]:
     parts = getattr(progress, "parameters", None) or ()
     tell = [np.asarray(part).tobytes() for part in parts]
     z = progress.aggregate
-    return progress.hop, progress.t, None if z is None else np.asarray(z).tobytes(), progress.penalty, tell
+    return (
+        progress.hop,
+        progress.t,
+        None if z is None else np.asarray(z).tobytes(),
+        progress.penalty,
+        tell,
+    )
 
 
 def followed(parties: Parties, moments: int) -> Iterator[Any]:
@@ -161,13 +195,16 @@ def changing() -> tuple[Parties, Parties, Wire]:
     """STCD through changes of the network."""
     data = make_data(RIDGE, 12, [2, 1, 3, 2], seed=3)
     network = with_changes(
-        make_network("cycle", data.clients), [Change(5, leave=["c1", "c2"]), Change(20, join=["c2"])]
+        make_network("cycle", data.clients),
+        [Change(5, leave=["c1", "c2"]), Change(20, join=["c2"])],
     )
     return _pair(RIDGE.problem(data), network, STCD(stepsize=1e-2))
 
 
 def _pair(problem: Any, network: Network, method: Method) -> tuple[Parties, Parties, Wire]:
-    bounds = replace(method.bounds(RUN, network, 0, problem.samples, problem.outputs), parameters=20)
+    bounds = replace(
+        method.bounds(RUN, network, 0, problem.samples, problem.outputs), parameters=20
+    )
     plain, ours = (method.parties(problem, network, 0) for _ in range(2))
     return plain, ours, Wire(bounds)
 

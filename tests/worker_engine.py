@@ -1,7 +1,7 @@
 """An engine whose parties live in other processes, written against ``protocol/engine.py`` alone.
 
-It shows that such an engine needs nothing outside its own file, and that nobody measures on live objects: those that
-the method made never train here.
+It shows that such an engine needs nothing outside its own file, and that nobody measures on live
+objects: those that the method made never train here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def work(pipe: Connection) -> None:
         elif asked == "restore":
             parties[number].restore(given)
         else:
-            pipe.send(parties[number].receive(given) if asked == "deliver" else parties[number].state())
+            pipe.send(
+                parties[number].receive(given) if asked == "deliver" else parties[number].state()
+            )
 
 
 @cache
@@ -81,10 +83,15 @@ class WorkerEngine(LocalEngine):
         self.parties = replace(self.made, clients=clients, server=server)
 
     def parameters(self) -> list[Any]:
-        """The parties made here, which never trained, take over the states of those in the workers."""
+        """The parties made here, which never trained, take over the states of those in the
+        workers."""
         if self._observed is not None:
             return super().parameters()
-        pairs = zip((*self.made.clients, self.made.server), (*self.parties.clients, self.parties.server), strict=True)
+        pairs = zip(
+            (*self.made.clients, self.made.server),
+            (*self.parties.clients, self.parties.server),
+            strict=True,
+        )
         for here, there in pairs:
             if here is not None and there is not None:
                 here.restore(there.state())

@@ -1,6 +1,8 @@
-"""``python -m benchmarks.mutants --count 300 --seed 0``: a random sample of mutants, and which of them no test notices.
+"""``python -m benchmarks.mutants --count 300 --seed 0``: a random sample of mutants, and which of
+them no test notices.
 
-Results are kept in ``runs/mutants``: what is stopped goes on from there; survivors are tried again when tests change.
+Results are kept in ``runs/mutants``: what is stopped goes on from there; survivors are tried again
+when tests change.
 """
 
 from __future__ import annotations
@@ -47,14 +49,21 @@ def keep(results: Results, mutation: Mutation, outcome: Outcome, seconds: float)
 
 def sample_of(asked: argparse.Namespace) -> list[Mutation]:
     """The mutants to try."""
-    mutations = [one for one in all_mutations(ROOT, asked.packages) if any(part in one.path for part in asked.modules)]
-    if torch.cuda.device_count() == 0:  # unlike is_available, this does not set CUDA up before the forks
+    mutations = [
+        one
+        for one in all_mutations(ROOT, asked.packages)
+        if any(part in one.path for part in asked.modules)
+    ]
+    # unlike is_available, this does not set CUDA up before the forks
+    if torch.cuda.device_count() == 0:
         mutations = [one for one in mutations if one.path not in GPU_ONLY]
         print(f"No GPU here: {', '.join(GPU_ONLY)} are left out.")
     count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
     marked = len(all_mutations(ROOT, asked.packages, marked=True))
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
-    print(f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True)
+    print(
+        f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True
+    )
     return random.Random(asked.seed).sample(mutations, count)
 
 
@@ -63,22 +72,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", default="300", help="how many mutants, or all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each mutant, at most")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many to try at a time")
-    parser.add_argument("--packages", nargs="*", default=PACKAGES, choices=PACKAGES, help="which to mutate")
-    parser.add_argument("--modules", nargs="*", default=[""], help="only modules whose path has one of these in it")
-    parser.add_argument("--tests", nargs="*", default=["tests"], help="only tests of these files or folders")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="of tests for each mutant, at most"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), help="how many to try at a time"
+    )
+    parser.add_argument(
+        "--packages", nargs="*", default=PACKAGES, choices=PACKAGES, help="which to mutate"
+    )
+    parser.add_argument(
+        "--modules", nargs="*", default=[""], help="only modules whose path has one of these in it"
+    )
+    parser.add_argument(
+        "--tests", nargs="*", default=["tests"], help="only tests of these files or folders"
+    )
     asked = parser.parse_args()
     place = ROOT / "runs" / "mutants"
     place.mkdir(parents=True, exist_ok=True)
     sample, results = sample_of(asked), Results(place / "results.jsonl", ROOT / "tests")
     waiting = [one for one in sample if results.get(key_of(one), asked.seconds) is None]
     try:
-        for mutation, outcome in Bench(ROOT, place, asked.jobs, asked.tests).try_all(waiting, asked.seconds):
+        for mutation, outcome in Bench(ROOT, place, asked.jobs, asked.tests).try_all(
+            waiting, asked.seconds
+        ):
             keep(results, mutation, outcome, asked.seconds)
     except KeyboardInterrupt:
         print("Interrupted; the next run goes on from here.")
-    report(row for row in (results.get(key_of(one), asked.seconds) for one in sample) if row is not None)
+    report(
+        row
+        for row in (results.get(key_of(one), asked.seconds) for one in sample)
+        if row is not None
+    )
 
 
 if __name__ == "__main__":

@@ -25,20 +25,29 @@ if TYPE_CHECKING:
     from benchmarks.mutants.mutations import Mutation
 
 PRELOADED = (
-    "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo cvxpy "
+    "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo "
+    "cvxpy "
     "sklearn.linear_model"
 )
-SPARE = 20  # seconds of processor time on top of twice what the tests take: imports and fixtures take some
-THREADED = ("tests/test_strange_input.py",)  # use Polars while they are collected: its threads would not survive a fork
+# seconds of processor time on top of twice what the tests take: imports and fixtures take some
+SPARE = 20
+# use Polars while they are collected: its threads would not survive a fork
+THREADED = ("tests/test_strange_input.py",)
 FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
 
 class Bench:
-    """Runs tests in forks on mutated copies of the source, so many at a time: the tree is untouched."""
+    """Runs tests in forks on mutated copies of the source, so many at a time: the tree is
+    untouched."""
 
     def __init__(
-        self, root: Path, place: Path, jobs: int = 1, tests: Iterable[str] = ("tests",), preloaded: str = PRELOADED
+        self,
+        root: Path,
+        place: Path,
+        jobs: int = 1,
+        tests: Iterable[str] = ("tests",),
+        preloaded: str = PRELOADED,
     ) -> None:
         self.root, self.place, self.jobs, self.tests = root, place, jobs, tests
         self.source = place / "src"
@@ -48,7 +57,9 @@ class Bench:
         """Of each test file: the functions that its tests call."""
         for copy in (self.source, *map(self._copy, range(jobs))):
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(root / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                root / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
             compileall.compile_dir(copy, quiet=1)  # once, and not in every fork
         for name in preloaded.split():
             __import__(name)
@@ -57,9 +68,11 @@ class Bench:
         """Source of which one fork at a time mutates a module."""
         return self.place / f"copy-{slot}" / "src"
 
-    def try_all(self, mutations: Iterable[Mutation], seconds: float) -> Iterator[tuple[Mutation, Outcome]]:
-        """What the tests say about each: first of mutants that can be put into imported functions, then of others, and
-        of those that survived in functions that were called at import."""
+    def try_all(
+        self, mutations: Iterable[Mutation], seconds: float
+    ) -> Iterator[tuple[Mutation, Outcome]]:
+        """What the tests say about each: first of mutants that can be put into imported functions,
+        then of others, and of those that survived in functions that were called at import."""
         waiting = list(mutations)
         reader, writer = os.pipe()
         child = os.fork()
@@ -90,9 +103,14 @@ class Bench:
             self._read_recordings()
             imported = called(imports, f"{self.source}{os.sep}")
             with os.fdopen(writer, "w", buffering=1) as lines:
-                for number, outcome in run_all(self._prepared(session, mutations, seconds), self.jobs):
+                for number, outcome in run_all(
+                    self._prepared(session, mutations, seconds), self.jobs
+                ):
                     if outcome.status != "passed" or self._call(mutations[number]) not in imported:
-                        lines.write(json.dumps([number, outcome.status, outcome.seconds, outcome.said]) + "\n")
+                        lines.write(
+                            json.dumps([number, outcome.status, outcome.seconds, outcome.said])
+                            + "\n"
+                        )
 
         imports.enable()
         self._import_all()
@@ -113,7 +131,11 @@ class Bench:
             files[name.partition("::")[0]].append(name)
         tasks = [
             Task(
-                file, lambda _, names=names, kept=kept: session.record(names, f"{self.source}{os.sep}", kept), RECORDING
+                file,
+                lambda _, names=names, kept=kept: session.record(
+                    names, f"{self.source}{os.sep}", kept
+                ),
+                RECORDING,
             )
             for file, names in files.items()
             if not (kept := self._kept(file)).exists()
@@ -123,20 +145,30 @@ class Bench:
 
     def _kept(self, file: str) -> Path:
         content = (self.root / file).read_bytes()
-        return self.place / "tests" / f"{Path(file).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
+        return (
+            self.place
+            / "tests"
+            / f"{Path(file).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
+        )
 
     def _read_recordings(self) -> None:
         self.callers, self.calls = defaultdict(dict), defaultdict(set)
         for path in sorted((self.root / "tests").glob("test_*.py")):
             file = path.relative_to(self.root).as_posix()
             kept = self._kept(file)
-            known: Known = json.loads(kept.read_text()) if kept.exists() and file.startswith(tuple(self.tests)) else {}
+            known: Known = (
+                json.loads(kept.read_text())
+                if kept.exists() and file.startswith(tuple(self.tests))
+                else {}
+            )
             for name, (spent, calls) in known.items():
                 self.calls[file].update(calls)
                 for call in calls if spent <= LONGEST else ():
                     self.callers[call][name] = spent
 
-    def _prepared(self, session: Collected, mutations: list[Mutation], seconds: float) -> Iterator[Task[int]]:
+    def _prepared(
+        self, session: Collected, mutations: list[Mutation], seconds: float
+    ) -> Iterator[Task[int]]:
         """Those whose change is in functions alone."""
         functions = live_functions(f"{self.source}{os.sep}")
         for number, mutation in enumerate(mutations):
@@ -162,18 +194,26 @@ class Bench:
         """A fork that imports everything with the mutant in place."""
         source, tests = mutation.mutated(self.root), self.calling(mutation)
         files = self._nearest(mutation, {name.partition("::")[0] for name in tests})
-        order = quickest({name: spent for name, spent in tests.items() if name.partition("::")[0] in files}, seconds)
+        order = quickest(
+            {name: spent for name, spent in tests.items() if name.partition("::")[0] in files},
+            seconds,
+        )
 
         def act(slot: int) -> int:
             self._use(self._mutate(slot, mutation, source))
             failed = []
-            code = collect(self.root, lambda session: failed.append(session.run(order)), files) if files else 0
+            code = (
+                collect(self.root, lambda session: failed.append(session.run(order)), files)
+                if files
+                else 0
+            )
             return code or max(failed, default=0)
 
         return Task(mutation, act, int(SPARE + 2 * sum(order.values())))
 
     def _nearest(self, mutation: Mutation, files: Iterable[str]) -> list[str]:
-        """Of these test files, those that call little else than the module, as many as are soon collected."""
+        """Of these test files, those that call little else than the module, as many as are soon
+        collected."""
         module = f"{mutation.path.removeprefix('src/')}:"
 
         def share(file: str) -> float:
@@ -182,7 +222,8 @@ class Bench:
         return sorted(files, key=share, reverse=True)[:FILES]
 
     def _mutate(self, slot: int, mutation: Mutation, source: str) -> Path:
-        """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that a test starts."""
+        """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that
+        a test starts."""
         copy = self._copy(slot)
         done = copy.parent / "mutated"
         if done.exists():
@@ -204,11 +245,13 @@ class Bench:
         return f"{mutation.path.removeprefix('src/')}:{mutation.function}"
 
     def calling(self, mutation: Mutation) -> dict[str, float]:
-        """The tests that call the function, and how long they take; outside of functions, all that call something of
-        the module."""
+        """The tests that call the function, and how long they take; outside of functions, all that
+        call something of the module."""
         if mutation.function:
             return self.callers.get(self._call(mutation), {})
-        mine = [tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))]
+        mine = [
+            tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))
+        ]
         return {name: spent for tests in mine for name, spent in tests.items()}
 
 
@@ -216,7 +259,8 @@ def _check_threads() -> None:
     names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
     if any(name.startswith("polars-0") for name in names):
         raise SystemExit(
-            "A test file uses Polars while it is collected, and tests would hang in forks: let it do so in "
+            "A test file uses Polars while it is collected, and tests would hang in forks: let it "
+            "do so in "
             "its tests, or name it in THREADED."
         )
 
@@ -224,8 +268,8 @@ def _check_threads() -> None:
 def quickest(tests: dict[str, float], seconds: float) -> dict[str, float]:
     """The quickest ones, in order, until they together take so many seconds.
 
-    The second case of a parametrised test counts as taking twice its time, the third three times, so that a hundred
-    quick cases of one test leave time for others.
+    The second case of a parametrised test counts as taking twice its time, the third three times,
+    so that a hundred quick cases of one test leave time for others.
     """
     cases, order = Counter[str](), []
     for spent, name in sorted((spent, name) for name, spent in tests.items()):
@@ -233,4 +277,8 @@ def quickest(tests: dict[str, float], seconds: float) -> dict[str, float]:
         order.append((spent * cases[name.partition("[")[0]], spent, name))
     order.sort()
     ends = accumulate(spent for _, spent, _ in order)
-    return {name: spent for (_, spent, name), end in zip(order, ends, strict=True) if end - spent < seconds}
+    return {
+        name: spent
+        for (_, spent, name), end in zip(order, ends, strict=True)
+        if end - spent < seconds
+    }

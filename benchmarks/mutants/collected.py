@@ -18,15 +18,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-OPTIONS = ("-q", "-s", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
-LONGEST = 15  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
+OPTIONS = (
+    "-q",
+    "-s",
+    "--tb=line",
+    "-p",
+    "no:cacheprovider",
+    "-W",
+    "ignore:Module already imported",
+)
+# seconds of processor time: a test that takes longer is stopped while it is recorded, and never
+# asked
+LONGEST = 15
 CASES_TAKE = 5  # seconds: then, further cases of a parametrised test are neither recorded nor asked
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
 
 def called(profile: cProfile.Profile, source: str) -> set[str]:
-    """The functions of modules below the folder that were called, as ``mtcd/module.py:qualified.name``."""
+    """The functions of modules below the folder that were called, as
+    ``mtcd/module.py:qualified.name``."""
     codes = (entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType))
     return {
         f"{code.co_filename.removeprefix(source)}:{code.co_qualname}"
@@ -37,8 +48,8 @@ def called(profile: cProfile.Profile, source: str) -> set[str]:
 
 @dataclass
 class Collected:
-    """A pytest plugin: what to do once tests are collected, in place of running them all. Random examples are the same
-    each time, and not made small."""
+    """A pytest plugin: what to do once tests are collected, in place of running them all. Random
+    examples are the same each time, and not made small."""
 
     drive: Callable[[Collected], None]
     items: dict[str, pytest.Item] = field(default_factory=dict)
@@ -51,7 +62,9 @@ class Collected:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         phases = (Phase.explicit, Phase.generate)
-        made = settings(derandomize=True, deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
+        made = settings(
+            derandomize=True, deadline=None, phases=phases, suppress_health_check=list(HealthCheck)
+        )
         settings.register_profile("mutants", made)
         settings.load_profile("mutants")
 
@@ -112,7 +125,9 @@ class Collected:
         return 0
 
 
-def collect(root: Path, drive: Callable[[Collected], None], tests: Iterable[str] = ("tests",)) -> int:
+def collect(
+    root: Path, drive: Callable[[Collected], None], tests: Iterable[str] = ("tests",)
+) -> int:
     """Collect the tests, then drive them."""
     os.chdir(root)
     return int(pytest.main([*tests, *OPTIONS], [Collected(drive)]))

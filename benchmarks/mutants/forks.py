@@ -1,4 +1,5 @@
-"""Runs pieces of work in forks of this process, several at a time, each with a limit of processor time."""
+"""Runs pieces of work in forks of this process, several at a time, each with a limit of processor
+time."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ class _Running:
 
 
 def run_all(tasks: Iterable[Task[T]], jobs: int) -> Iterator[tuple[T, Outcome]]:
-    """The outcome of each as soon as it ends, so many at a time; they write their temporary files into a folder that
-    is removed."""
+    """The outcome of each as soon as it ends, so many at a time; they write their temporary files
+    into a folder that is removed."""
     waiting, running, slots = iter(tasks), dict[int, _Running](), list(range(jobs))
     try:
         while True:
@@ -106,7 +107,13 @@ def _outcome(child: int, status: int, spent: float, done: _Running) -> Outcome:
     code = os.waitstatus_to_exitcode(status)
     if code in CANNOT_RUN:
         raise SystemExit(f"The tests could not be run:\n{said[-3000:]}")
-    name = "too long" if code in (-signal.SIGXCPU, -signal.SIGALRM) else "passed" if code == 0 else "failed"
+    name = (
+        "too long"
+        if code in (-signal.SIGXCPU, -signal.SIGALRM)
+        else "passed"
+        if code == 0
+        else "failed"
+    )
     return Outcome(name, min(spent, time.monotonic() - done.began), said[-5000:])
 
 

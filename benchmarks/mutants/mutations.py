@@ -1,4 +1,5 @@
-"""Which single changes there are: Cosmic Ray's operators on the source of the packages, less what means nothing."""
+"""Which single changes there are: Cosmic Ray's operators on the source of the packages, less what
+means nothing."""
 
 from __future__ import annotations
 
@@ -37,15 +38,19 @@ PACKAGES = [
     "federation/recovery",
 ]
 GPU_ONLY = ("src/mtcd/models/splitnet/graphs.py", "src/mtcd/models/splitnet/lanes.py")
-"""Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant would live."""
+"""Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant
+would live."""
 LARGE = 10  # from here on, a limit is a matter of taste
 MARK = "# no mutants: "  # at the end of a line whose mutants change nothing, and then why
 ARITHMETIC = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul BitOr_BitAnd BitAnd_BitOr LShift_RShift"
-COMPARISONS = "Eq_NotEq NotEq_Eq Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Is_IsNot IsNot_Is"
+COMPARISONS = (
+    "Eq_NotEq NotEq_Eq Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Is_IsNot IsNot_Is"
+)
 OTHERS = """AddNot ReplaceUnaryOperator_USub_UAdd ReplaceUnaryOperator_Delete_Not ReplaceTrueWithFalse
     ReplaceFalseWithTrue ReplaceAndWithOr ReplaceOrWithAnd ReplaceBreakWithContinue ReplaceContinueWithBreak
     NumberReplacer ZeroIterationForLoop"""
-# one of each sort: Cosmic Ray has ten for every plus sign, of which all but the first are noticed by anything
+# one of each sort: Cosmic Ray has ten for every plus sign, of which all but the first are noticed
+# by anything
 OPERATORS = [
     *(f"ReplaceBinaryOperator_{name}" for name in ARITHMETIC.split()),
     *(f"ReplaceComparisonOperator_{name}" for name in COMPARISONS.split()),
@@ -80,14 +85,22 @@ class Mutation:
     def diff(self, root: Path) -> str:
         """What is changed."""
         source = (root / self.path).read_text(encoding="utf-8")
-        lines = difflib.unified_diff(source.splitlines(), self.mutated(root).splitlines(), lineterm="", n=0)
+        lines = difflib.unified_diff(
+            source.splitlines(), self.mutated(root).splitlines(), lineterm="", n=0
+        )
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def all_mutations(root: Path, packages: Iterable[str], marked: bool = False) -> list[Mutation]:
     """All there are in these packages, in order; or only those on lines that are marked."""
-    paths = sorted(path for package in packages for path in (root / "src" / "mtcd" / package).glob("*.py"))
-    return [mutation for path in paths for mutation in mutations_of(path, path.relative_to(root).as_posix(), marked)]
+    paths = sorted(
+        path for package in packages for path in (root / "src" / "mtcd" / package).glob("*.py")
+    )
+    return [
+        mutation
+        for path in paths
+        for mutation in mutations_of(path, path.relative_to(root).as_posix(), marked)
+    ]
 
 
 def mutations_of(path: Path, name: str, marked: bool = False) -> Iterator[Mutation]:
@@ -100,7 +113,9 @@ def mutations_of(path: Path, name: str, marked: bool = False) -> Iterator[Mutati
         operator = get_operator(f"core/{operator_name}")()
         places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
         for occurrence, (line, column) in enumerate(places):
-            if (line in marks) == marked and not any(first <= (line, column) < last for first, last in left_out):
+            if (line in marks) == marked and not any(
+                first <= (line, column) < last for first, last in left_out
+            ):
                 inside = [function for first, last, function in functions if first <= line <= last]
                 yield Mutation(name, inside[-1] if inside else "", line, operator_name, occurrence)
 
@@ -109,14 +124,18 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _left_out(tree: ast.Module) -> list[Span]:
-    """What only declares (annotations, decorators, ``strict``), and limits that one more or less does not change
-    (DENSE_LIMIT = 64)."""
+    """What only declares (annotations, decorators, ``strict``), and limits that one more or less
+    does not change (DENSE_LIMIT = 64)."""
     found: list[Span] = []
     for node in tree.body:
         values = [node.value] if isinstance(node, ast.Assign) else []
-        for value in [part for one in values for part in (one.elts if isinstance(one, ast.Tuple) else [one])]:
+        for value in [
+            part for one in values for part in (one.elts if isinstance(one, ast.Tuple) else [one])
+        ]:
             if isinstance(value, ast.Constant) and _is_large(value.value):
-                found.append(((value.lineno, value.col_offset), (value.end_lineno, value.end_col_offset)))
+                found.append(
+                    ((value.lineno, value.col_offset), (value.end_lineno, value.end_col_offset))
+                )
     for node in ast.walk(tree):
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
         strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
@@ -130,7 +149,8 @@ def _is_large(value: object) -> bool:
 
 
 def _functions(tree: ast.AST, outside: str = "") -> Iterator[tuple[int, int, str]]:
-    """First line, last line and qualified name of all functions, the inner ones after those that they are in."""
+    """First line, last line and qualified name of all functions, the inner ones after those that
+    they are in."""
     for node in ast.iter_child_nodes(tree):
         name = outside
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -17,7 +17,9 @@ class Results:
     def __init__(self, file: Path, folder: Path) -> None:
         self.file = file
         lines = file.read_text().splitlines() if file.exists() else []
-        self.known: dict[str, dict[str, Any]] = {line["key"]: line for line in map(json.loads, lines)}
+        self.known: dict[str, dict[str, Any]] = {
+            line["key"]: line for line in map(json.loads, lines)
+        }
         tests = b"".join(test.read_bytes() for test in sorted(folder.glob("*.py")))
         self.tests = hashlib.sha256(tests).hexdigest()[:16]
 
@@ -45,5 +47,11 @@ def report(found: Iterable[dict[str, Any]]) -> None:
     print("\npackage             killed    of   score")
     for package in (*sorted({row["package"] for row in rows}), None):
         mine = [row["killed"] for row in rows if package in (None, row["package"])]
-        print(f"{package or 'all':18} {sum(mine):7} {len(mine):5} {sum(mine) / max(len(mine), 1):7.1%}")
-    print(f"The aim is {AIM:.0%} of those that change something; mark the others, see CONTRIBUTING.md.")
+        print(
+            f"{package or 'all':18} {sum(mine):7} {len(mine):5} "
+            f"{sum(mine) / max(len(mine), 1):7.1%}"
+        )
+    print(
+        f"The aim is {AIM:.0%} of those that change something; mark the others, see "
+        f"CONTRIBUTING.md."
+    )

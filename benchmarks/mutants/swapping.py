@@ -1,4 +1,5 @@
-"""Puts mutated code into functions that are already imported, so that a fork need not import anything anew."""
+"""Puts mutated code into functions that are already imported, so that a fork need not import
+anything anew."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def live_functions(folder: str) -> dict[Place, list[FunctionType]]:
 
 
 def changed_functions(file: str, before: str, after: str) -> list[tuple[CodeType, CodeType]] | None:
-    """Old and new code of the outermost functions that differ; None if code differs that runs at import."""
+    """Old and new code of the outermost functions that differ; None if code differs that runs at
+    import."""
     try:
         return _differing(compile(before, file, "exec"), compile(after, file, "exec"))
     except SyntaxError:
@@ -53,7 +55,9 @@ def _differing(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] 
 
 def _own(code: CodeType) -> tuple[object, ...]:
     """What the code does itself, without the functions and classes in it."""
-    constants = tuple((type(c), c) if not isinstance(c, CodeType) else CodeType for c in code.co_consts)
+    constants = tuple(
+        (type(c), c) if not isinstance(c, CodeType) else CodeType for c in code.co_consts
+    )
     return code.co_code, code.co_names, code.co_varnames, constants
 
 

@@ -21,7 +21,9 @@ def test_no_page_is_behind_the_code() -> None:
 def test_a_page_that_is_behind_the_code_is_noticed(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     (tmp_path / "same.md").write_text(text, encoding="utf-8")
-    (tmp_path / "other.md").write_text(text.replace("| `hops` | mtcd |", "| `jumps` | mtcd |"), encoding="utf-8")
+    (tmp_path / "other.md").write_text(
+        text.replace("| `hops` | mtcd |", "| `jumps` | mtcd |"), encoding="utf-8"
+    )
     assert stale_pages(tmp_path) == {tmp_path / "other.md": text}
 
 
@@ -32,9 +34,16 @@ def test_every_key_of_a_config_is_on_the_page() -> None:
 
 
 def test_every_public_name_and_every_command_is_on_a_page() -> None:
-    api, cli = ((ROOT / "docs" / name).read_text(encoding="utf-8").splitlines() for name in ("api.md", "cli.md"))
-    assert {line.removeprefix("### mtcd.") for line in api if line.startswith("### ")} == set(mtcd.__all__)
-    shown = subprocess.run([sys.executable, "-m", "mtcd", "--help"], capture_output=True, text=True, check=True).stdout
+    api, cli = (
+        (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
+        for name in ("api.md", "cli.md")
+    )
+    assert {line.removeprefix("### mtcd.") for line in api if line.startswith("### ")} == set(
+        mtcd.__all__
+    )
+    shown = subprocess.run(
+        [sys.executable, "-m", "mtcd", "--help"], capture_output=True, text=True, check=True
+    ).stdout
     commands = re.findall(r"^│ ([a-z]+) ", shown.split("Commands")[1], re.MULTILINE)
     assert {"train", "federation"} <= set(commands)
     for command in commands:
@@ -47,10 +56,16 @@ def test_a_key_without_a_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         key_table("CostsSection")
 
 
-def test_an_excerpt_is_the_source_without_its_indent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_excerpt_is_the_source_without_its_indent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("documentation.excerpts.ROOT", tmp_path)
-    (tmp_path / "code.py").write_text("class A:\n    def b(self):\n        if self:\n            return 1\n\nx = 2\n")
-    assert "```python\ndef b(self):\n    if self:\n        return 1\n```" in excerpt("code.py", "A.b")
+    (tmp_path / "code.py").write_text(
+        "class A:\n    def b(self):\n        if self:\n            return 1\n\nx = 2\n"
+    )
+    assert "```python\ndef b(self):\n    if self:\n        return 1\n```" in excerpt(
+        "code.py", "A.b"
+    )
 
 
 def test_text_outside_of_the_parts_from_the_code_stays() -> None:

@@ -44,7 +44,13 @@ def outcome(page: str, folder: Path) -> tuple[int, str]:
     (folder / "page.md").write_text(page)
     (folder / "work").mkdir()
     command = [sys.executable, "-m", "documentation.session", str(folder / "page.md")]
-    done = subprocess.run(command, cwd=folder / "work", env=environment(folder / "bin"), capture_output=True, text=True)
+    done = subprocess.run(
+        command,
+        cwd=folder / "work",
+        env=environment(folder / "bin"),
+        capture_output=True,
+        text=True,
+    )
     return done.returncode, done.stderr
 
 
@@ -63,7 +69,9 @@ def test_a_page_that_is_right(tmp_path: Path) -> None:
         ("<!-- not run: an example -->\n", "", "line 25: .*nobody says"),
     ],
 )
-def test_a_page_that_is_wrong_is_told_with_the_line(right: str, wrong: str, told: str, tmp_path: Path) -> None:
+def test_a_page_that_is_wrong_is_told_with_the_line(
+    right: str, wrong: str, told: str, tmp_path: Path
+) -> None:
     code, error = outcome(GOOD.replace(right, wrong), tmp_path)
     assert code == 1
     assert re.search(told, error, re.DOTALL), error

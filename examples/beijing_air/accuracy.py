@@ -1,6 +1,8 @@
-"""How well PM2.5 is predicted: by the last value, by one station alone, and by all stations in one table.
+"""How well PM2.5 is predicted: by the last value, by one station alone, and by all stations in one
+table.
 
-Ridge regression in closed form; its penalty is chosen on the year before the test year, for each problem by itself.
+Ridge regression in closed form; its penalty is chosen on the year before the test year, for each
+problem by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ TEST_YEAR, VALIDATION_YEAR = 2016, 2015
 
 
 @lru_cache(maxsize=2)
-def problem(raw: RawSeries, asked: mtcd.Forecast, clients: int = 12, every: int = 1) -> mtcd.VerticalData:
+def problem(
+    raw: RawSeries, asked: mtcd.Forecast, clients: int = 12, every: int = 1
+) -> mtcd.VerticalData:
     """The forecast as a table split over stations; of ``every`` so many hours one."""
     data = forecast(raw, asked, clients)
     assert data.test is not None
@@ -33,7 +37,8 @@ def problem(raw: RawSeries, asked: mtcd.Forecast, clients: int = 12, every: int 
 
 
 def predictions(data: mtcd.VerticalData, penalties: Array) -> Array:
-    """Of the test samples, for each penalty: the closed form on the standardised table of all clients."""
+    """Of the test samples, for each penalty: the closed form on the standardised table of all
+    clients."""
     assert data.test is not None
     X, new = np.hstack(data.blocks), np.hstack(data.test.blocks)
     mean, scale = X.mean(axis=0), X.std(axis=0)
@@ -59,7 +64,11 @@ def scores(labels: Any, predicted: Array) -> dict[str, float]:
     """RMSE and MAE in micrograms per cubic metre, and R2."""
     error = predicted - labels
     rmse = float(np.sqrt(np.mean(error**2)))
-    return {"rmse": rmse, "mae": float(np.abs(error).mean()), "r2": float(1 - rmse**2 / np.var(labels))}
+    return {
+        "rmse": rmse,
+        "mae": float(np.abs(error).mean()),
+        "r2": float(1 - rmse**2 / np.var(labels)),
+    }
 
 
 def compare(raw: RawSeries, asked: mtcd.Forecast, every: int = 1) -> Iterator[dict[str, Any]]:
@@ -71,6 +80,11 @@ def compare(raw: RawSeries, asked: mtcd.Forecast, every: int = 1) -> Iterator[di
         assert data.test is not None
         if name == "alone":
             now = data.test.blocks[0][:, data.columns[0].index(f"{asked.target}.PM2.5")]
-            yield {**about, "model": "persistence", "penalty": None, **scores(data.test.labels, now)}
+            yield {
+                **about,
+                "model": "persistence",
+                "penalty": None,
+                **scores(data.test.labels, now),
+            }
         predicted = predictions(data, np.array([penalty]))[0]
         yield {**about, "model": name, "penalty": penalty, **scores(data.test.labels, predicted)}

@@ -18,7 +18,11 @@ from mtcd.reporting.styles import COLOURS, MARKERS
 from mtcd_experiments.datasets.air_forecast import distances
 from mtcd_experiments.datasets.beijing_air import POSITIONS
 
-MODELS = {"persistence": "as now (persistence)", "alone": "from its own past alone", "together": "from all 12 stations"}
+MODELS = {
+    "persistence": "as now (persistence)",
+    "alone": "from its own past alone",
+    "together": "from all 12 stations",
+}
 LOOKS = dict(zip(MODELS, (("#999999", "x"), ("#E69F00", "s"), ("#0072B2", "o")), strict=True))
 # where names stand beside their stations, in points: the side, and how far right and up
 LABELS_AT = {
@@ -61,15 +65,31 @@ def map_of_stations(target: str) -> Figure:
         if length > 20:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
             middle = ((x1 + x2) / 2, (y1 + y2) / 2)
-            axes.annotate(f"{length:.0f} km", middle, ha="center", va="center", fontsize=8, color="#5B7083", bbox=box)
+            axes.annotate(
+                f"{length:.0f} km",
+                middle,
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="#5B7083",
+                bbox=box,
+            )
     network = mtcd.read_network(LINKS, names)
-    for colour, cluster in zip(("#0072B2", "#009E73", "#CC79A7", "#E69F00"), find_clusters(network), strict=False):
+    for colour, cluster in zip(
+        ("#0072B2", "#009E73", "#CC79A7", "#E69F00"), find_clusters(network), strict=False
+    ):
         for name in (names[k] for k in cluster):
             side, right, up = LABELS_AT.get(name, ("left", 8, 5))
-            style: dict[str, Any] = {"ha": side, "fontsize": 9.5, "weight": "bold" if name == target else "normal"}
+            style: dict[str, Any] = {
+                "ha": side,
+                "fontsize": 9.5,
+                "weight": "bold" if name == target else "normal",
+            }
             axes.annotate(name, POSITIONS[name], (right, up), textcoords="offset points", **style)
             axes.scatter(*POSITIONS[name], s=60, color=colour, zorder=2)
-    axes.scatter(*POSITIONS[target], s=190, facecolors="none", edgecolors="#D55E00", linewidths=2, zorder=3)
+    axes.scatter(
+        *POSITIONS[target], s=190, facecolors="none", edgecolors="#D55E00", linewidths=2, zorder=3
+    )
     axes.set_aspect(1 / np.cos(np.radians(40.05)))
     axes.set_xlim(116.13, 116.79)
     axes.set(
@@ -86,19 +106,33 @@ def accuracy_by_station(rows: pl.DataFrame) -> Figure:
     horizons = rows["hours"].unique().sort().to_list()
     figure = Figure(figsize=(max(7.0, 2.2 + 2.3 * len(horizons)), 4.6), layout="constrained")
     panels = figure.subplots(1, len(horizons), sharey=True, squeeze=False)[0]
-    order = rows.filter(pl.col("model") == "alone", pl.col("hours") == horizons[0]).sort("rmse")["target"].to_list()
+    order = (
+        rows.filter(pl.col("model") == "alone", pl.col("hours") == horizons[0])
+        .sort("rmse")["target"]
+        .to_list()
+    )
     for axes, hours in zip(panels, horizons, strict=True):
         for model, (colour, marker) in LOOKS.items():
             shown = rows.filter(pl.col("hours") == hours, pl.col("model") == model)
             error = dict(shown.select("target", "rmse").iter_rows())
             places = [error[name] for name in order]
-            axes.scatter(places, range(len(order)), color=colour, marker=marker, s=34, label=MODELS[model], zorder=2)
+            axes.scatter(
+                places,
+                range(len(order)),
+                color=colour,
+                marker=marker,
+                s=34,
+                label=MODELS[model],
+                zorder=2,
+            )
         axes.set_title(f"{hours} hour{'s' if hours > 1 else ''} ahead", fontsize=10)
         axes.margins(x=0.12)
         _tidy(axes)
     panels[0].set_yticks(range(len(order)), order)
     figure.supxlabel("RMSE on the test year, µg/m³ of PM2.5", fontsize=10)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False
+    )
     return figure
 
 
@@ -108,23 +142,51 @@ def error_by_bytes(curves: pl.DataFrame, accuracy: pl.DataFrame, target: str, ho
     left, right = figure.subplots(1, 2)
     for k, name in enumerate(curves["method"].unique(maintain_order=True)):
         run = curves.filter(pl.col("method") == name, pl.col("megabytes") > 0)
-        look: dict[str, Any] = {"color": COLOURS[k], "marker": MARKERS[k], "markersize": 3.5, "linewidth": 1.6}
+        look: dict[str, Any] = {
+            "color": COLOURS[k],
+            "marker": MARKERS[k],
+            "markersize": 3.5,
+            "linewidth": 1.6,
+        }
         measured = run.filter(pl.col("rmse").is_not_null())
         left.plot(measured["megabytes"], measured["rmse"], label=name, **look)
         right.plot(run["megabytes"], run["gap"], **{**look, "marker": ""})
     here = accuracy.filter(pl.col("target") == target, pl.col("hours") == hours)
     level = dict(here.select("model", "rmse").iter_rows())
-    for model, said in (("persistence", "as now"), ("alone", f"{target} alone"), ("together", "central training")):
+    for model, said in (
+        ("persistence", "as now"),
+        ("alone", f"{target} alone"),
+        ("together", "central training"),
+    ):
         left.axhline(level[model], color="#666666", linewidth=0.9, linestyle=(0, (4, 2)), zorder=0)
-        place: dict[str, Any] = {"xy": (0.58, level[model]), "xycoords": ("axes fraction", "data"), "ha": "center"}
+        place: dict[str, Any] = {
+            "xy": (0.58, level[model]),
+            "xycoords": ("axes fraction", "data"),
+            "ha": "center",
+        }
         up = -11 if model == "together" else 3
-        left.annotate(f"{said}: {level[model]:.1f}", xytext=(0, up), textcoords="offset points", fontsize=8, **place)
-    left.set(ylabel="RMSE on the test year, µg/m³", ylim=(0.94 * level["together"], 1.25 * level["persistence"]))
+        left.annotate(
+            f"{said}: {level[model]:.1f}",
+            xytext=(0, up),
+            textcoords="offset points",
+            fontsize=8,
+            **place,
+        )
+    left.set(
+        ylabel="RMSE on the test year, µg/m³",
+        ylim=(0.94 * level["together"], 1.25 * level["persistence"]),
+    )
     right.set(ylabel="relative gap of the objective", yscale="log", ylim=(5e-4, 10))
     for axes in (left, right):
         axes.set(xscale="log", xlabel="sent by all parties, MB")
         _tidy(axes)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
     return figure
 
 
@@ -136,7 +198,9 @@ def some_days(days: pl.DataFrame, target: str, hours: int) -> Figure:
     axes.fill_between(times, days["measured"], color="#D9D9D9", label="measured")
     axes.plot(times, days["alone"], color="#E69F00", linewidth=1.3, label=MODELS["alone"])
     axes.plot(times, days["together"], color="#0072B2", linewidth=1.6, label=MODELS["together"])
-    axes.set(ylabel="PM2.5, µg/m³", title=f"{target}, {hours} hours ahead, predicted in the test year")
+    axes.set(
+        ylabel="PM2.5, µg/m³", title=f"{target}, {hours} hours ahead, predicted in the test year"
+    )
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, ncols=3, fontsize=9)
     axes.xaxis.set_major_formatter(DateFormatter("%-d %b %Y"))

@@ -1,4 +1,5 @@
-"""The same model trained by messages: without a server, with one now and then, and through a server all the time."""
+"""The same model trained by messages: without a server, with one now and then, and through a server
+all the time."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ import mtcd
 LINKS = Path(__file__).parent / "links.csv"
 NETWORK_METHODS: dict[str, Any] = {
     "conjugate tours, no server": mtcd.STCD(walk="tour", acceleration="conjugate"),
-    "conjugate tours, a token per cluster": mtcd.MTCD(clusters="auto", hops=6, walk="tour", acceleration="conjugate"),
+    "conjugate tours, a token per cluster": mtcd.MTCD(
+        clusters="auto", hops=6, walk="tour", acceleration="conjugate"
+    ),
     "conjugate gradients on a tree, no server": mtcd.TreeCG(),
     "STCD, no server": mtcd.STCD(local_updates=20),
     "MTCD, 2 tokens": mtcd.MTCD(tokens=2, hops=16, local_updates=20),
@@ -27,30 +30,44 @@ TRIAL = 50  # rounds for which a step size of SVFL is tried
 
 
 def best_multiple(data: mtcd.VerticalData, model: mtcd.Glm, network: mtcd.Network) -> int:
-    """Of the default step size of SVFL, which is safe for any data and too small for these: tried for some rounds."""
+    """Of the default step size of SVFL, which is safe for any data and too small for these: tried
+    for some rounds."""
     reached = {}
     for multiple in (1, 2, 4, 8):
         method = multiplied_svfl(data, model, network, multiple)
-        run = mtcd.train(data, model, network, method, mtcd.Stop(iterations=TRIAL), standardise=True, metrics=[])
+        run = mtcd.train(
+            data, model, network, method, mtcd.Stop(iterations=TRIAL), standardise=True, metrics=[]
+        )
         reached[multiple] = np.inf if run.status == "diverged" else run.objective
     return min(reached, key=lambda multiple: reached[multiple])
 
 
-def multiplied_svfl(data: mtcd.VerticalData, model: mtcd.Glm, network: mtcd.Network, multiple: int) -> mtcd.SVFL:
+def multiplied_svfl(
+    data: mtcd.VerticalData, model: mtcd.Glm, network: mtcd.Network, multiple: int
+) -> mtcd.SVFL:
     """SVFL with so many times the step size that it would choose."""
     first = mtcd.SVFL(local_updates=20)
-    run = mtcd.train(data, model, network, first, mtcd.Stop(iterations=1), standardise=True, metrics=[])
+    run = mtcd.train(
+        data, model, network, first, mtcd.Stop(iterations=1), standardise=True, metrics=[]
+    )
     assert run.stepsize is not None
     return replace(first, stepsize=multiple * run.stepsize)
 
 
 def train(
-    data: mtcd.VerticalData, model: mtcd.Glm, network: mtcd.Network, method: Any, seed: int, gap: float = GAP
+    data: mtcd.VerticalData,
+    model: mtcd.Glm,
+    network: mtcd.Network,
+    method: Any,
+    seed: int,
+    gap: float = GAP,
 ) -> mtcd.Run:
     """Until the objective is within ``gap`` of the optimum, relative to it."""
     limit = mtcd.Stop(gap=gap, iterations=ROUNDS if isinstance(method, mtcd.SVFL) else HOPS)
     costs = mtcd.Costs(account="sent")
-    return mtcd.train(data, model, network, method, limit, costs, seed=seed, standardise=True, metrics=["rmse"])
+    return mtcd.train(
+        data, model, network, method, limit, costs, seed=seed, standardise=True, metrics=["rmse"]
+    )
 
 
 def outcome(run: mtcd.Run, test: mtcd.VerticalData) -> dict[str, Any]:
@@ -79,7 +96,9 @@ def agreement(data: mtcd.VerticalData, model: mtcd.Glm, network: mtcd.Network) -
     method = NETWORK_METHODS["conjugate tours, no server"]
     run = train(data, model, network, method, seed=0, gap=1e-12)
     assert data.test is not None
-    return float(np.abs(run.predict(data.test) - predictions(data, np.array([model.l2_weight]))[0]).max())
+    return float(
+        np.abs(run.predict(data.test) - predictions(data, np.array([model.l2_weight]))[0]).max()
+    )
 
 
 def trainings(

@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from mtcd.reporting.styles import scientific
-from mtcd_experiments.accuracy import accuracy_after, accuracy_at_end, cost_at_end, quarters, share_of_baseline
-from mtcd_experiments.numbers import Entry, column_name, mean_cost, shown_costs, some_seeds, spread_columns
+from mtcd_experiments.accuracy import (
+    accuracy_after,
+    accuracy_at_end,
+    cost_at_end,
+    quarters,
+    share_of_baseline,
+)
+from mtcd_experiments.numbers import (
+    Entry,
+    column_name,
+    mean_cost,
+    shown_costs,
+    some_seeds,
+    spread_columns,
+)
 from mtcd_experiments.reading import percent
 from mtcd_experiments.results import Results, Spread
 
-CAPTION = "Test accuracy on the way and at the end, and communication cost, as means over the seeds:"
+CAPTION = (
+    "Test accuracy on the way and at the end, and communication cost, as means over the seeds:"
+)
 
 
 def accuracy_headings(results: Results, brief: bool = False) -> list[str]:
@@ -31,7 +46,10 @@ def accuracy_cells(results: Results, entry: Entry) -> list[str]:
     row = [scientific(curve.stepsize), *map(_accuracy, [*way, accuracy_at_end(curve)])]
     for axis, ratio in shown_costs(results).values():
         share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
-        row += [mean_cost(cost_at_end(curve, ratio, axis)), "-" if share is None else percent(share)]
+        row += [
+            mean_cost(cost_at_end(curve, ratio, axis)),
+            "-" if share is None else percent(share),
+        ]
         if target := results.experiment.target_accuracy:
             there = curve.reach(target, axis, ratio)
             row.append(mean_cost(there) + some_seeds(there))
@@ -55,7 +73,9 @@ def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
     for name, (axis, ratio) in shown_costs(results).items():
         row |= spread_columns(column_name(name), cost_at_end(curve, ratio, axis))
         share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
-        row[f"{'' if axis == 'cost' else 'float_'}share_of_svfl_R{ratio:g}"] = "" if share is None else share
+        row[f"{'' if axis == 'cost' else 'float_'}share_of_svfl_R{ratio:g}"] = (
+            "" if share is None else share
+        )
         if target:
             there = curve.reach(target, axis, ratio)
             row[f"reached_{target:g}"] = there.reached if there else 0

@@ -12,7 +12,8 @@ ROUNDING = 1e-6  # of epochs, which are batches over batches per epoch
 
 
 def quarters(results: Results) -> list[int]:
-    """The whole epochs at a quarter, half and three quarters of the longest training; fewer if it is short."""
+    """The whole epochs at a quarter, half and three quarters of the longest training; fewer if it
+    is short."""
     ends = [one.columns["epoch"][-1] for curve in results.curves.values() for one in curve.trained]
     last = math.floor(max(ends, default=0.0) + ROUNDING)
     return sorted({math.ceil(last * part / 4) for part in (1, 2, 3)} - {0, last})
@@ -38,7 +39,8 @@ def cost_at_end(curve: CurveResult, ratio: float, axis: str = "cost") -> Spread:
 
 
 def cost_per_epoch(curve: CurveResult, ratio: float, axis: str = "cost") -> float | None:
-    """What an epoch costs, on average over epochs and seeds; None if no seed came through any part of one."""
+    """What an epoch costs, on average over epochs and seeds; None if no seed came through any part
+    of one."""
     spans = [(np.ptp(one.cost(ratio, axis)), np.ptp(one.columns["epoch"])) for one in curve.trained]
     each = [float(cost / epochs) for cost, epochs in spans if epochs > 0]
     return sum(each) / len(each) if each else None
@@ -46,22 +48,37 @@ def cost_per_epoch(curve: CurveResult, ratio: float, axis: str = "cost") -> floa
 
 def best_of_all(results: Results) -> float:
     """The accuracy that every seed of every curve came to at some time, in whole percent."""
-    best = [float(one.columns["test_accuracy"].max()) for curve in results.curves.values() for one in curve.trained]
+    best = [
+        float(one.columns["test_accuracy"].max())
+        for curve in results.curves.values()
+        for one in curve.trained
+    ]
     return math.floor(100 * min(best) + ROUNDING) / 100
 
 
 def baseline(results: Results, case: str) -> str | None:
     """The curve of a case that the others are held against: its first of SVFL."""
-    kinds = {name: results.experiment.curves[name].method.get("kind") for name in results.experiment.shown(case)}
-    return next((name for name, kind in kinds.items() if kind == "svfl" and (case, name) in results.curves), None)
+    kinds = {
+        name: results.experiment.curves[name].method.get("kind")
+        for name in results.experiment.shown(case)
+    }
+    return next(
+        (name for name, kind in kinds.items() if kind == "svfl" and (case, name) in results.curves),
+        None,
+    )
 
 
-def share_of_baseline(results: Results, case: str, curve: str, ratio: float, axis: str = "cost") -> float | None:
-    """The cost of an epoch as a share of what it costs SVFL; None where there is none to compare with."""
+def share_of_baseline(
+    results: Results, case: str, curve: str, ratio: float, axis: str = "cost"
+) -> float | None:
+    """The cost of an epoch as a share of what it costs SVFL; None where there is none to compare
+    with."""
     other = baseline(results, case)
     if other is None:
         return None
-    ours, theirs = (cost_per_epoch(results.curves[case, name], ratio, axis) for name in (curve, other))
+    ours, theirs = (
+        cost_per_epoch(results.curves[case, name], ratio, axis) for name in (curve, other)
+    )
     return ours / theirs if ours is not None and theirs else None
 
 

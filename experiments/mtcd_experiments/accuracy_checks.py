@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtcd_experiments.accuracy import accuracy_after, accuracy_at_end, best_of_all, cost_per_epoch, quarters
+from mtcd_experiments.accuracy import (
+    accuracy_after,
+    accuracy_at_end,
+    best_of_all,
+    cost_per_epoch,
+    quarters,
+)
 from mtcd_experiments.checks import Check
-from mtcd_experiments.reading import NOTABLE, NotThereError, Outcome, Reader, Verdict, less, number, percent, verdict
+from mtcd_experiments.reading import (
+    NOTABLE,
+    NotThereError,
+    Outcome,
+    Reader,
+    Verdict,
+    less,
+    number,
+    percent,
+    verdict,
+)
 from mtcd_experiments.results import COST_AXES, CurveResult
 
 CLOSE = 0.02  # accuracies that differ by less are about the same
@@ -22,17 +38,23 @@ def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
             other = read.curve(case, theirs)
             for name in ours:
                 mine = read.curve(case, name)
-                findings.append(f"{read.label(name)} {_way(read, mine)} against {_way(read, other)}")
+                findings.append(
+                    f"{read.label(name)} {_way(read, mine)} against {_way(read, other)}"
+                )
                 pairs = zip(_accuracies(read, mine), _accuracies(read, other), strict=True)
                 outcomes += [_close(a, b) if _has_learnt(other) else None for a, b in pairs]
         epochs = ", ".join(map(str, quarters(read.results)))
-        return f"test accuracy after {epochs} epochs and at the end: {'; and '.join(findings)}", verdict(outcomes)
+        return (
+            f"test accuracy after {epochs} epochs and at the end: {'; and '.join(findings)}",
+            verdict(outcomes),
+        )
 
     return check
 
 
 def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
-    """An epoch of each of ours costs less communication than one of theirs, per message and per float."""
+    """An epoch of each of ours costs less communication than one of theirs, per message and per
+    float."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
@@ -45,17 +67,21 @@ def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
                     if mine is None or not other:
                         raise NotThereError(f"{case}, {name}")
                     share = f"{percent(mine / other)} of it"
-                    parts.append(f"{read.label(name)} {number(mine)} against {number(other)}, {share}")
+                    parts.append(
+                        f"{read.label(name)} {number(mine)} against {number(other)}, {share}"
+                    )
                     outcomes.append(mine * NOTABLE <= other)
             findings.append(f"per {per}: {'; '.join(parts)}")
-        return f"cost per epoch (R_C = {read.results.ratio:g}), {'; and '.join(findings)}", verdict(outcomes)
+        return f"cost per epoch (R_C = {read.results.ratio:g}), {'; and '.join(findings)}", verdict(
+            outcomes
+        )
 
     return check
 
 
 def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
-    """Each of ours reaches an accuracy at less cost, per message and per float: the figure's target, or else the most
-    that all curves reached.
+    """Each of ours reaches an accuracy at less cost, per message and per float: the figure's
+    target, or else the most that all curves reached.
     """
 
     def check(read: Reader) -> tuple[str, Verdict]:
@@ -69,7 +95,9 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 for name in ours:
                     mine = read.amount(case, name, axis, target=level)
                     parts.append(f"{read.label(name)} {mine} against {other}")
-                    outcomes.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
+                    outcomes.append(
+                        less(mine, other) if _has_learnt(read.curve(case, theirs)) else None
+                    )
             findings.append(f"per {per}: {'; '.join(parts)}")
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
@@ -81,11 +109,16 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
 def _accuracies(read: Reader, curve: CurveResult) -> list[float | None]:
     """At each quarter, as far as it came, and at the end."""
     found = [accuracy_after(curve, epoch) for epoch in quarters(read.results)]
-    return [*(one.mean if one and one.everywhere else None for one in found), accuracy_at_end(curve).mean]
+    return [
+        *(one.mean if one and one.everywhere else None for one in found),
+        accuracy_at_end(curve).mean,
+    ]
 
 
 def _way(read: Reader, curve: CurveResult) -> str:
-    return " → ".join("not there" if one is None else percent(one) for one in _accuracies(read, curve))
+    return " → ".join(
+        "not there" if one is None else percent(one) for one in _accuracies(read, curve)
+    )
 
 
 def _close(ours: float | None, theirs: float | None) -> Outcome:
@@ -96,5 +129,7 @@ def _close(ours: float | None, theirs: float | None) -> Outcome:
 
 
 def _has_learnt(curve: CurveResult) -> bool:
-    first = sum(float(one.columns["test_accuracy"][0]) for one in curve.trained) / len(curve.trained)
+    first = sum(float(one.columns["test_accuracy"][0]) for one in curve.trained) / len(
+        curve.trained
+    )
     return accuracy_at_end(curve).mean >= first + LEARNT

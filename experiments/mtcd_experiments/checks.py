@@ -1,11 +1,22 @@
-"""Checks of claims: each compares curves of a figure, and returns the measured numbers and a verdict."""
+"""Checks of claims: each compares curves of a figure, and returns the measured numbers and a
+verdict."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from mtcd_experiments.reading import Amount, Outcome, Reader, Verdict, gain, helps, less, opposite, verdict
+from mtcd_experiments.reading import (
+    Amount,
+    Outcome,
+    Reader,
+    Verdict,
+    gain,
+    helps,
+    less,
+    opposite,
+    verdict,
+)
 
 Check = Callable[[Reader], tuple[str, Verdict]]
 
@@ -31,11 +42,15 @@ def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: 
             for other in theirs:
                 amount = read.amount(case, other, x)
                 times, more = amount.value / mine.value, "" if amount.exact else "more than "
-                findings.append(f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times")
+                findings.append(
+                    f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times"
+                )
                 names.append(f"{read.title(case)}, {read.label(other)}")
                 enough = mine.exact and times >= factor
                 outcomes.append(True if enough else False if mine.exact and amount.exact else None)
-        return f"{read.unit(x)}. {'; '.join(findings)}{_exceptions(names, outcomes)}", verdict(outcomes)
+        return f"{read.unit(x)}. {'; '.join(findings)}{_exceptions(names, outcomes)}", verdict(
+            outcomes
+        )
 
     return check
 
@@ -73,7 +88,9 @@ def rises_along(case: str, curves: Sequence[str], x: str) -> Check:
     """In a case, each curve needs more of x than the one before."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        return _rises(read.unit(x), {read.label(curve): read.amount(case, curve, x) for curve in curves})
+        return _rises(
+            read.unit(x), {read.label(curve): read.amount(case, curve, x) for curve in curves}
+        )
 
     return check
 
@@ -91,13 +108,18 @@ def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
         outcomes: list[Outcome] = []
         for other in others:
             outcomes.append(less(read.amount(case, other), read.amount(case, curve)))
-            outcomes.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
+            outcomes.append(
+                less(read.amount(case, curve, "cost"), read.amount(case, other, "cost"))
+            )
         findings = [
-            f"{read.label(name)}: {read.amount(case, name)} iterations, cost {read.amount(case, name, 'cost')}"
+            f"{read.label(name)}: {read.amount(case, name)} iterations, cost "
+            f"{read.amount(case, name, 'cost')}"
             for name in (curve, *others)
         ]
-        return f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): {'; '.join(findings)}", verdict(
-            outcomes
+        return (
+            f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): "
+            f"{'; '.join(findings)}",
+            verdict(outcomes),
         )
 
     return check
@@ -107,11 +129,16 @@ def best_changes(case: str, curves: Sequence[str]) -> Check:
     """Over the range of R_C, more than one curve is the cheapest."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        best = {ratio: _cheapest(read, case, curves, ratio) for ratio in read.results.experiment.ratios}
+        best = {
+            ratio: _cheapest(read, case, curves, ratio) for ratio in read.results.experiment.ratios
+        }
         runs = [
-            (name, [ratio for ratio, _ in items]) for name, items in itertools.groupby(best.items(), lambda i: i[1])
+            (name, [ratio for ratio, _ in items])
+            for name, items in itertools.groupby(best.items(), lambda i: i[1])
         ]
-        findings = [f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None]
+        findings = [
+            f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None
+        ]
         winners = {name for name in best.values() if name is not None}
         holds: Verdict = "yes" if len(winners) > 1 else "no" if winners else "open"
         return f"cheapest: {'; '.join(findings) or 'none gets there'}", holds
@@ -119,28 +146,40 @@ def best_changes(case: str, curves: Sequence[str]) -> Check:
     return check
 
 
-def middle_wins(case: str, middle: Sequence[str], ends: Sequence[str], ratios: Sequence[float]) -> Check:
+def middle_wins(
+    case: str, middle: Sequence[str], ends: Sequence[str], ratios: Sequence[float]
+) -> Check:
     """At each ratio, the cheapest of the middle is cheaper than all ends."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
         findings, won = [], []
         for ratio in ratios:
             amounts = {name: read.amount(case, name, "cost", ratio) for name in (*middle, *ends)}
-            best = min((amounts[name] for name in middle), key=lambda amount: (not amount.exact, amount.value))
+            best = min(
+                (amounts[name] for name in middle),
+                key=lambda amount: (not amount.exact, amount.value),
+            )
             won.append(_all([less(best, amounts[name]) for name in ends]))
-            findings.append(f"R_C = {ratio:g}: {_listed({read.label(name): found for name, found in amounts.items()})}")
+            findings.append(
+                f"R_C = {ratio:g}: "
+                f"{_listed({read.label(name): found for name, found in amounts.items()})}"
+            )
         cheapest = [_cheapest(read, case, (*middle, *ends), ratio) for ratio in ratios]
         names = ", ".join(dict.fromkeys(read.label(name) for name in cheapest if name))
         return (
-            f"cost to {read.results.experiment.target:g}. {'; '.join(findings)}. **Cheapest: {names or 'none'}**",
+            f"cost to {read.results.experiment.target:g}. {'; '.join(findings)}. **Cheapest: "
+            f"{names or 'none'}**",
             verdict(won),
         )
 
     return check
 
 
-def falls_along(curves: Sequence[str], x: str = "iterations", per: Sequence[float] | None = None) -> Check:
-    """In every case some later curve needs notably less of x than the first; says which needs least.
+def falls_along(
+    curves: Sequence[str], x: str = "iterations", per: Sequence[float] | None = None
+) -> Check:
+    """In every case some later curve needs notably less of x than the first; says which needs
+    least.
 
     ``per`` divides the amounts: hops per sync turn iterations into syncs.
     """
@@ -162,12 +201,19 @@ def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
     return check
 
 
-def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Outcome]]:
+def _falls(
+    read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None
+) -> tuple[str, list[Outcome]]:
     findings, outcomes = [], []
     for case in read.cases(*curves):
         divisors = per or [1.0] * len(curves)
-        amounts = [read.amount(case, curve, x).per(unit) for curve, unit in zip(curves, divisors, strict=True)]
-        findings.append(f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}")
+        amounts = [
+            read.amount(case, curve, x).per(unit)
+            for curve, unit in zip(curves, divisors, strict=True)
+        ]
+        findings.append(
+            f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}"
+        )
         outcomes.append(helps(amounts))
     names = ", ".join(read.label(curve) for curve in curves)
     return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(findings)}", outcomes
@@ -180,7 +226,9 @@ def gets_below(curve: str, share: float) -> Check:
         findings, outcomes = [], []
         for case in read.cases(curve):
             gaps = [one.columns["gap"] for one in read.curve(case, curve).trained]
-            findings.append(f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}")
+            findings.append(
+                f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}"
+            )
             outcomes.append(all(gap[-1] <= share * gap[0] for gap in gaps))
         return f"gap from start to end: {', '.join(findings)}", verdict(outcomes)
 

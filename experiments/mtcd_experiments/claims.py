@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mtcd_experiments.accuracy_checks import as_accurate_per_epoch, cheaper_per_epoch, cheaper_to_accuracy
+from mtcd_experiments.accuracy_checks import (
+    as_accurate_per_epoch,
+    cheaper_per_epoch,
+    cheaper_to_accuracy,
+)
 from mtcd_experiments.checks import (
     Check,
     best_changes,
@@ -27,7 +31,8 @@ from mtcd_experiments.results import Results
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the table: the claim, the measured numbers, and whether it holds ('open': not decided)."""
+    """One row of the table: the claim, the measured numbers, and whether it holds ('open': not
+    decided)."""
 
     figure: str
     says: str
@@ -36,7 +41,8 @@ class Claim:
 
 
 def check_claims(results: Mapping[str, Results]) -> list[Claim]:
-    """All claims about the figures that were run. Those whose cases or curves are gone from a file are left out."""
+    """All claims about the figures that were run. Those whose cases or curves are gone from a file
+    are left out."""
     claims = []
     for name, found in results.items():
         for says, check in CLAIMS.get(name, ()):
@@ -65,8 +71,14 @@ def _against_svfl(*ours: str) -> list[tuple[str, Check]]:
             "Per epoch, MTCD is about as accurate as SVFL (at most 2 points behind)",
             as_accurate_per_epoch(ours, "svfl"),
         ),
-        ("An epoch of MTCD costs less communication than one of SVFL", cheaper_per_epoch(ours, "svfl")),
-        ("MTCD comes to the same accuracy at a lower communication cost", cheaper_to_accuracy(ours, "svfl")),
+        (
+            "An epoch of MTCD costs less communication than one of SVFL",
+            cheaper_per_epoch(ours, "svfl"),
+        ),
+        (
+            "MTCD comes to the same accuracy at a lower communication cost",
+            cheaper_to_accuracy(ours, "svfl"),
+        ),
     ]
 
 
@@ -74,28 +86,55 @@ def _against_svfl(*ours: str) -> list[tuple[str, Check]]:
 CLAIMS: dict[str, list[tuple[str, Check]]] = {
     "ridge-topologies": [
         ("STCD needs less communication than DCPA on every network", cheaper("stcd", "dcpa")),
-        ("Per iteration, STCD is not ahead of DCPA on every network", not_always_faster("stcd", "dcpa")),
+        (
+            "Per iteration, STCD is not ahead of DCPA on every network",
+            not_always_faster("stcd", "dcpa"),
+        ),
         ("STCD slows down as the network gets less connected", slower_along(NETWORKS, "stcd")),
-        ("(Ours) STCD needs less also where DCPA's step sizes are chosen well", cheaper("stcd", "dcpa-auto")),
+        (
+            "(Ours) STCD needs less also where DCPA's step sizes are chosen well",
+            cheaper("stcd", "dcpa-auto"),
+        ),
     ],
     "sparse-logistic": [
-        ("STCD needs less communication than DCPA on both networks, for each data set", cheaper("stcd", "dcpa")),
-        ("STCD is slower on the path than on the random network", slower_along(("random-0.4", "path"), "stcd")),
-        ("Proximal steps for the l1 penalty work, though the theory does not cover them", gets_below("stcd", 0.1)),
-        ("(Ours) STCD needs less also where DCPA's step sizes are chosen well", cheaper("stcd", "dcpa-auto")),
+        (
+            "STCD needs less communication than DCPA on both networks, for each data set",
+            cheaper("stcd", "dcpa"),
+        ),
+        (
+            "STCD is slower on the path than on the random network",
+            slower_along(("random-0.4", "path"), "stcd"),
+        ),
+        (
+            "Proximal steps for the l1 penalty work, though the theory does not cover them",
+            gets_below("stcd", 0.1),
+        ),
+        (
+            "(Ours) STCD needs less also where DCPA's step sizes are chosen well",
+            cheaper("stcd", "dcpa-auto"),
+        ),
     ],
     "path80": [
         (
             "MTCD (Γ=2, S=64) is slower per iteration than SVFL and DCPA, but costs less",
             slower_but_cheaper("methods", "mtcd-64", ("svfl", "dcpa")),
         ),
-        ("Which method costs least changes with R_C", best_changes("methods", ("stcd", "mtcd-64", "svfl", "dcpa"))),
+        (
+            "Which method costs least changes with R_C",
+            best_changes("methods", ("stcd", "mtcd-64", "svfl", "dcpa")),
+        ),
         (
             "(Ours) The same where DCPA's step sizes are chosen well",
             best_changes("methods", ("stcd", "mtcd-64", "svfl", "dcpa-auto")),
         ),
-        ("The fewer the hops between syncs, the fewer iterations", rises_along("hops", SYNCS, "iterations")),
-        ("The fewer the hops between syncs, the higher the cost", rises_along("hops", SYNCS[::-1], "cost")),
+        (
+            "The fewer the hops between syncs, the fewer iterations",
+            rises_along("hops", SYNCS, "iterations"),
+        ),
+        (
+            "The fewer the hops between syncs, the higher the cost",
+            rises_along("hops", SYNCS[::-1], "cost"),
+        ),
     ],
     "path40-ratios": [
         (
@@ -104,30 +143,47 @@ CLAIMS: dict[str, list[tuple[str, Check]]] = {
         ),
         (
             "(Ours) The same where SVFL's step is as small as the paper's for Q = 20 (Q·η = 1e-5)",
-            middle_wins("path", ("mtcd-1", "mtcd-2", "mtcd-4"), ("svfl-small", "stcd"), (20, 10, 5)),
+            middle_wins(
+                "path", ("mtcd-1", "mtcd-2", "mtcd-4"), ("svfl-small", "stcd"), (20, 10, 5)
+            ),
         ),
     ],
     "modelnet10": _against_svfl("mtcd-complete", "mtcd-path"),
     "cifar10": _against_svfl("mtcd"),
     "ablation-tokens": [
-        ("More tokens are faster, until staleness stops it; best step size each", falls_along(TOKENS)),
+        (
+            "More tokens are faster, until staleness stops it; best step size each",
+            falls_along(TOKENS),
+        ),
         ("(Ours) The same at one step size for all", falls_along(("same-1", "same-4"))),
-        ("(Ours) The same with visitors' weights", falls_along(("average-1", "visitors-4", "visitors-16"))),
+        (
+            "(Ours) The same with visitors' weights",
+            falls_along(("average-1", "visitors-4", "visitors-16")),
+        ),
         ("(Ours) More tokens cost less", falls_along(TOKENS, "cost")),
     ],
     "ablation-hops": [
         ("Per hop, more hops between syncs are not faster", does_not_fall_along(HOP_CURVES)),
         ("More hops between syncs need fewer syncs", falls_along(HOP_CURVES, per=HOPS)),
-        ("More hops between syncs cost less, until staleness stops it", falls_along(HOP_CURVES, "cost")),
+        (
+            "More hops between syncs cost less, until staleness stops it",
+            falls_along(HOP_CURVES, "cost"),
+        ),
     ],
     "beyond": [
         (
-            "Ridge, path and cycle: accelerated tours send at least 100 times fewer messages between clients than STCD",
+            "Ridge, path and cycle: accelerated tours send at least 100 times fewer messages "
+            "between clients than STCD",
             times_less("ours", ["stcd"], dict.fromkeys(FAR_APART, 100.0), "messages"),
         ),
         (
             "Ridge, the other networks: at least 10 times fewer",
-            times_less("ours", ["stcd"], dict.fromkeys([c for c in RIDGE if c not in FAR_APART], 10.0), "messages"),
+            times_less(
+                "ours",
+                ["stcd"],
+                dict.fromkeys([c for c in RIDGE if c not in FAR_APART], 10.0),
+                "messages",
+            ),
         ),
         (
             "Sparse logistic, path and cycle: at least 5 times fewer",

@@ -86,7 +86,11 @@ def run_experiments(options: ReproduceOptions) -> int:
     screen.print(f"Time: {span(monotonic() - began)}.", highlight=False)
     show_notes(f"{name} is left out. {why}" for name, why in left_out.items())
     for name, why in missing.items():
-        aside.print(f"[bold red]Error:[/] {escape(name)} was not made. {escape(why)}", highlight=False, soft_wrap=True)
+        aside.print(
+            f"[bold red]Error:[/] {escape(name)} was not made. {escape(why)}",
+            highlight=False,
+            soft_wrap=True,
+        )
     return 2 if missing else 0
 
 
@@ -102,14 +106,19 @@ def _page(options: ReproduceOptions) -> Path | None:
 
 
 def _plans(options: ReproduceOptions) -> tuple[list[FigurePlan], dict[str, str], dict[str, str]]:
-    """The figures to train; with 'all', also those that cannot be made, as missing or, if optional, as left out."""
+    """The figures to train; with 'all', also those that cannot be made, as missing or, if optional,
+    as left out."""
     figures: list[FigurePlan] = []
     missing: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for path in find_experiments(options.figure):
         experiment = read_experiment(path)
         try:
-            figures.append(plan_figure(path.stem, experiment, path.resolve().parent, options.seeds, options.quick))
+            figures.append(
+                plan_figure(
+                    path.stem, experiment, path.resolve().parent, options.seeds, options.quick
+                )
+            )
         except (DataError, NotInstalledError) as error:
             if options.figure != ALL:
                 raise
@@ -121,7 +130,9 @@ def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None
     files = write_figure(result, out, paper)
     show_notes(f"{result.name}: {note}" for note in result.notes)
     if not aside.is_terminal:
-        aside.print(f"{escape(result.name)}: done after {span(seconds)}.", highlight=False, soft_wrap=True)
+        aside.print(
+            f"{escape(result.name)}: done after {span(seconds)}.", highlight=False, soft_wrap=True
+        )
     screen.print(results_table(result))
     screen.print(f"Files: {escape(', '.join(map(str, files)))}", highlight=False, soft_wrap=True)
 
@@ -147,7 +158,9 @@ def trainings_progress(
         running = "; ".join(status.running)[
             : max(aside.width - PROGRESS_CHARACTERS, 0)
         ]  # one line, however many there are
-        bar.update(task, completed=status.done, total=status.total, left=left, description=escape(running))
+        bar.update(
+            task, completed=status.done, total=status.total, left=left, description=escape(running)
+        )
 
     @contextmanager
     def pause() -> Iterator[None]:
@@ -162,7 +175,8 @@ def trainings_progress(
 
 
 def _interrupted(figures: Sequence[FigurePlan], folder: Path) -> str:
-    """The state of the cache, read from disk: a training may have been written during the interrupt."""
+    """The state of the cache, read from disk: a training may have been written during the
+    interrupt."""
     status = Schedule(figures, Store(folder)).status(workers=1)
     kept = f"{status.done} of {status.total} trainings are kept in {escape(str(folder))}"
     return f"Interrupted: {kept}. Run the same command again, without --fresh, to continue."

@@ -20,28 +20,46 @@ app = typer.Typer()
 
 @app.command(
     help=(
-        "Run an experiment: train every curve over several seeds, draw the figure, write its numbers as CSV.\n\n"
-        "Finished trainings are cached in DIR/curves: an interrupted command resumes where it stopped, and a changed "
+        "Run an experiment: train every curve over several seeds, draw the figure, write its "
+        "numbers as CSV.\n\n"
+        "Finished trainings are cached in DIR/curves: an interrupted command resumes where it "
+        "stopped, and a changed "
         "setting retrains only the curves that depend on it."
     )
 )
 def reproduce(
     figure: Annotated[
         str | None,
-        typer.Argument(metavar="FIGURE", help="A name (see --list), a file of yours, or all: those of the paper."),
+        typer.Argument(
+            metavar="FIGURE",
+            help="A name (see --list), a file of yours, or all: those of the paper.",
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The same figures at a smaller size.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The same figures at a smaller size.")
+    ] = False,
     seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5, or what the file says.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Seeds per curve. Default: 5, or what the file says."
+        ),
     ] = None,
     workers: WorkersOption = None,
     ray: RayOption = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")] = Path("results"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the cache, and train all curves again.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="Show the built-in experiments, and exit.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")
+    ] = Path("results"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ignore the cache, and train all curves again.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--list", help="Show the built-in experiments, and exit.")
+    ] = False,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The page about the figures. Default: DIR/reproduction.md for all."),
+        typer.Option(
+            metavar="FILE", help="The page about the figures. Default: DIR/reproduction.md for all."
+        ),
     ] = None,
     style: StyleOption = None,
 ) -> None:
@@ -52,8 +70,12 @@ def reproduce(
     if show:
         list_experiments()
     elif figure is None:
-        raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
+        raise ConfigError(
+            "Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all."
+        )
     else:
         with running_code():
-            options = ReproduceOptions(figure, quick, seeds, Backend(workers, ray), out, fresh, page, style)
+            options = ReproduceOptions(
+                figure, quick, seeds, Backend(workers, ray), out, fresh, page, style
+            )
             raise typer.Exit(run_experiments(options))

@@ -1,4 +1,5 @@
-"""A dot plot: the amount that each curve needed to reach the target, a row per case, on a logarithmic axis."""
+"""A dot plot: the amount that each curve needed to reach the target, a row per case, on a
+logarithmic axis."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SIZES = dict.fromkeys(MARKERS, 9.0) | {"*": 13.0}
 
 
 def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
-    """Panels side by side, rows with the same cases, a legend below. Curves with the same label look the same."""
+    """Panels side by side, rows with the same cases, a legend below. Curves with the same label
+    look the same."""
     width, scale = (paper.width, paper.scale) if paper else (WIDTH, 1.0)
     cases = results.case_names()
     labels = list(dict.fromkeys(entry.result.label for entry in entries(results)))
@@ -34,21 +36,34 @@ def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
         figure = Figure(layout="constrained")
         if paper is None:
             whole = results.experiment.title + (" (quick version)" if results.quick else "")
-            title, said = textwrap.wrap(whole, int(WIDTH * 8)), textwrap.wrap(small_print(results), int(WIDTH * 14))
+            title, said = (
+                textwrap.wrap(whole, int(WIDTH * 8)),
+                textwrap.wrap(small_print(results), int(WIDTH * 14)),
+            )
             figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-            figure.supxlabel(plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25")
-        figure.set_size_inches(width, scale * (2.2 + ROW * len(cases)) + 0.2 * (len(title) + len(said)))
+            figure.supxlabel(
+                plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25"
+            )
+        figure.set_size_inches(
+            width, scale * (2.2 + ROW * len(cases)) + 0.2 * (len(title) + len(said))
+        )
         # the legend is the body's: title and small print are the figure's, and keep clear of it
         body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
         row = body.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, panel in zip(row, panels, strict=True):
             _draw_panel(axes, results, panel, labels)
-        row[0].set_yticks(range(len(cases)), [plain(results.experiment.cases[case].title) for case in cases])
+        row[0].set_yticks(
+            range(len(cases)), [plain(results.experiment.cases[case].title) for case in cases]
+        )
         row[0].invert_yaxis()
         handles = row[0].get_legend_handles_labels()[0]
         columns = 3 if paper is None else 1 if paper.stacked(2) else 2
         body.legend(
-            handles, [plain(label) for label in labels], loc="outside lower center", ncols=columns, frameon=False
+            handles,
+            [plain(label) for label in labels],
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
         )
     return figure
 
@@ -57,7 +72,15 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
     read, ratio = Reader(results), panel_ratio(results, panel)
     axes.set_xscale("log")
     for label, colour, marker in zip(labels, COLOURS, MARKERS, strict=False):
-        axes.plot([], [], linestyle="", marker=marker, color=colour, markersize=SIZES[marker], label=plain(label))
+        axes.plot(
+            [],
+            [],
+            linestyle="",
+            marker=marker,
+            color=colour,
+            markersize=SIZES[marker],
+            label=plain(label),
+        )
     for place, case in enumerate(results.case_names()):
         for entry in entries(results, case):
             i = labels.index(entry.result.label)
@@ -65,13 +88,19 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
             if amount.value <= 0:  # no messages of this kind: nowhere on a logarithmic axis
                 continue
             marker = MARKERS[i % len(MARKERS)]
-            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": marker, "markersize": SIZES[marker]}
+            look: dict[str, Any] = {
+                "color": COLOURS[i % len(COLOURS)],
+                "marker": marker,
+                "markersize": SIZES[marker],
+            }
             if amount.exact:
                 axes.plot(amount.value, place, **look, markeredgecolor="white", zorder=3)
             else:
                 axes.plot(amount.value, place, **look, fillstyle="none", zorder=2)
                 arrow = {"arrowstyle": "->", "color": look["color"]}
-                axes.annotate("", (amount.value * 2, place), (amount.value, place), arrowprops=arrow)
+                axes.annotate(
+                    "", (amount.value * 2, place), (amount.value, place), arrowprops=arrow
+                )
     axes.set_xlabel(x_label(results, panel))
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)

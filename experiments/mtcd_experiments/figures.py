@@ -1,4 +1,5 @@
-"""The figure of an experiment: a group of panels for each case, drawn from its results and written to files."""
+"""The figure of an experiment: a group of panels for each case, drawn from its results and written
+to files."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give t
 
 
 def write_figure(results: Results, out: Path, paper: Paper | None = None) -> list[Path]:
-    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV; dots are in the table.
+    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV; dots are
+    in the table.
 
     Of a figure for a paper, title and small print are in a file of their own, for the caption.
     """
@@ -51,8 +53,14 @@ def write_figure(results: Results, out: Path, paper: Paper | None = None) -> lis
         contents[f"{results.name}.csv"] = lines_csv(results)
     contents[f"{results.name}-table.csv"] = table_csv(results)
     if paper is not None:
-        said = dots_print(results) if results.experiment.layout == "dots" else "\n".join(_small_print(results, 10_000))
-        contents[f"{results.name}-caption.txt"] = f"{results.experiment.title}.\n{said}\n{_remarks(results)}"
+        said = (
+            dots_print(results)
+            if results.experiment.layout == "dots"
+            else "\n".join(_small_print(results, 10_000))
+        )
+        contents[f"{results.name}-caption.txt"] = (
+            f"{results.experiment.title}.\n{said}\n{_remarks(results)}"
+        )
     for name, content in contents.items():  # only now, when nothing can go wrong any more
         write_whole(out / name, content)
     return [out / name for name in contents]
@@ -81,7 +89,8 @@ def draw(results: Results, paper: Paper | None = None) -> Figure:
 def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
     """The whole figure: a title, rows of cases, legends outside the panels, and what to know below.
 
-    For a paper, panels that would be too narrow stand below each other, and there is neither title nor small print.
+    For a paper, panels that would be too narrow stand below each other, and there is neither title
+    nor small print.
     """
     cases, side_by_side = results.case_names(), len(results.experiment.panels)
     columns = min(results.experiment.cases_per_row, len(cases))
@@ -95,10 +104,16 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
         figure = Figure(layout="constrained")
         if paper is None:
             whole = results.experiment.title + (" (quick version)" if results.quick else "")
-            title, small_print = textwrap.wrap(whole, int(width * 7)), _small_print(results, int(width * 16))
+            title, small_print = (
+                textwrap.wrap(whole, int(width * 7)),
+                _small_print(results, int(width * 16)),
+            )
             figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-            figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
-        # a legend for all cases is the body's: title and small print are the figure's, and keep clear of it
+            figure.supxlabel(
+                "\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25"
+            )
+        # a legend for all cases is the body's: title and small print are the figure's, and keep
+        # clear of it
         body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
         groups = body.subfigures(rows, columns, squeeze=False)
         first = _draw_cases(groups, results, side_by_side, remarked=paper is None)
@@ -107,7 +122,9 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
         else:
             texts = {case: _legend_texts(results, [case]) for case in cases}
             wide = width / scale / columns
-            lines = rows * max(_legend(axes.figure, axes, texts[case], wide) for case, axes in first.items())
+            lines = rows * max(
+                _legend(axes.figure, axes, texts[case], wide) for case, axes in first.items()
+            )
         rows *= len(results.experiment.panels) // side_by_side
         height = scale * 0.5 + min(max(0.62 * width / panels, 1.9 if paper else 2.6), 3.6)
         text = (lines + len(title) + len(small_print)) * LINE_HEIGHT * scale
@@ -115,17 +132,27 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
     return figure
 
 
-def _draw_cases(groups: Any, results: Results, side_by_side: int, remarked: bool) -> dict[str, Axes]:
+def _draw_cases(
+    groups: Any, results: Results, side_by_side: int, remarked: bool
+) -> dict[str, Axes]:
     """All cases, each a group of panels under its title. Returns the first panel of each."""
     experiment, cases = results.experiment, results.case_names()
     styles = curve_styles(experiment, cases)
-    said = {case: [remarks(results, panel, case) * remarked for panel in experiment.panels] for case in cases}
-    most = max(len(lines) for row in said.values() for lines in row)  # all panels leave the same room
+    said = {
+        case: [remarks(results, panel, case) * remarked for panel in experiment.panels]
+        for case in cases
+    }
+    # all panels leave the same room
+    most = max(len(lines) for row in said.values() for lines in row)
     first: dict[str, Axes] = {}
     for case, group in zip(cases, groups.flat, strict=False):
         letters = 26 * len(experiment.panels)  # a panel is at least three inches wide
-        group.suptitle(plain(textwrap.fill(experiment.cases[case].title, letters)), fontsize="medium")
-        row = group.subplots(len(experiment.panels) // side_by_side, side_by_side, squeeze=False).ravel()
+        group.suptitle(
+            plain(textwrap.fill(experiment.cases[case].title, letters)), fontsize="medium"
+        )
+        row = group.subplots(
+            len(experiment.panels) // side_by_side, side_by_side, squeeze=False
+        ).ravel()
         for axes, panel, lines in zip(row, experiment.panels, said[case], strict=True):
             draw_panel(axes, results, panel, case, styles)
             draw_title(axes, panel, [*lines, *[" "] * (most - len(lines))])
@@ -179,7 +206,9 @@ def _legend_texts(results: Results, cases: Sequence[str]) -> list[str]:
 
 
 def _tuned_text(curves: Sequence[CurveResult]) -> str:
-    chosen = sorted({curve.stepsize for curve in curves if curve.tuned and curve.stepsize is not None})
+    chosen = sorted(
+        {curve.stepsize for curve in curves if curve.tuned and curve.stepsize is not None}
+    )
     if not chosen:
         return ""
     if len(chosen) == 1:
@@ -190,9 +219,16 @@ def _tuned_text(curves: Sequence[CurveResult]) -> str:
 def _small_print(results: Results, letters: int) -> list[str]:
     """The caption of the figure, with notes for the reader."""
     said = ["Quick version: smaller than the paper's."] if results.quick else []
-    said += _said_of_accuracies(results) if results.experiment.measure == "accuracy" else _said_of_gaps(results)
+    said += (
+        _said_of_accuracies(results)
+        if results.experiment.measure == "accuracy"
+        else _said_of_gaps(results)
+    )
     if any(entry.result.tuned for entry in entries(results)):
-        said.append(f"Step sizes η in the legend: tuned{', case by case' if len(results.case_names()) > 1 else ''}.")
+        said.append(
+            f"Step sizes η in the legend: "
+            f"tuned{', case by case' if len(results.case_names()) > 1 else ''}."
+        )
     return [
         line
         for text in (" ".join(said), *map(plain, dict.fromkeys(results.notes)))
@@ -202,13 +238,19 @@ def _small_print(results: Results, letters: int) -> list[str]:
 
 def _said_of_gaps(results: Results) -> list[str]:
     said = []
-    target, axes = f"{results.experiment.target:g}", {panel.x for panel in results.experiment.panels}
+    target, axes = (
+        f"{results.experiment.target:g}",
+        {panel.x for panel in results.experiment.panels},
+    )
     if axes - {"ratio"}:
         said.append(_said_of_lines(results, "geometric mean", f"a gap of {target}"))
     if "ratio" in axes:
         said.append(f"Against $R_C$: the mean cost of the seeds that reach a gap of {target}.")
     if results.seeds > 1:
-        said.append("Bands: from the least to the most of the seeds; one that has converged stays at its last gap.")
+        said.append(
+            "Bands: from the least to the most of the seeds; one that has converged stays at its "
+            "last gap."
+        )
     return said
 
 

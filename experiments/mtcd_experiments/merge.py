@@ -6,7 +6,8 @@ from typing import Any
 
 from mtcd_experiments.schema import Changes
 
-# keys that say what a section is about: with another of them, the keys of the section before mean nothing
+# keys that say what a section is about: with another of them, the keys of the section before mean
+# nothing
 DATA_KINDS = frozenset({"synthetic", "table", "dataset"})
 NETWORK_KINDS = frozenset({"kind", "edges"})
 
@@ -14,7 +15,8 @@ NETWORK_KINDS = frozenset({"kind", "edges"})
 def laid_over(base: Changes, *changes: Changes) -> Changes:
     """The base with each of the changes laid over it, one key of a section at a time.
 
-    A change to another kind of data, or one that says what the network is, replaces the whole section.
+    A change to another kind of data, or one that says what the network is, replaces the whole
+    section.
 
     >>> laid_over({"network": {"kind": "erdos-renyi", "p": 0.1}, "stop": {"gap": 1}}, {"network": {"kind": "path"}})
     {'network': {'kind': 'path'}, 'stop': {'gap': 1}}
@@ -29,7 +31,11 @@ def laid_over(base: Changes, *changes: Changes) -> Changes:
 
 
 def _section(name: str, before: Any, change: Any) -> Any:
-    if not isinstance(before, dict) or not isinstance(change, dict) or _another_kind(name, before, change):
+    if (
+        not isinstance(before, dict)
+        or not isinstance(change, dict)
+        or _another_kind(name, before, change)
+    ):
         return change
     return {**before, **change}
 

@@ -1,4 +1,5 @@
-"""The numbers behind a figure: its lines, and the iterations and cost to the target, as rows of plain values."""
+"""The numbers behind a figure: its lines, and the iterations and cost to the target, as rows of
+plain values."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def panel_axis(results: Results, panel: Panel) -> str:
 
 
 def shown_costs(results: Results) -> dict[str, tuple[str, float]]:
-    """Each cost that a panel shows, axis and R_C by its name in tables; the config's if none does."""
+    """Each cost that a panel shows, axis and R_C by its name in tables; the config's if none
+    does."""
     panels = [panel for panel in results.experiment.panels if panel.x == "cost"]
     shown = [(panel_axis(results, panel), panel_ratio(results, panel)) for panel in panels]
     return {cost_name(*one): one for one in shown or [(results.axis("cost"), results.ratio)]}
@@ -105,18 +107,25 @@ def panel_priced(results: Results, panel: Panel) -> str:
 
 
 def panel_line(results: Results, panel: Panel, curve: CurveResult) -> Line:
-    """What is drawn for a curve in a panel. Against the ratio it is the cost; without points if never reached."""
+    """What is drawn for a curve in a panel. Against the ratio it is the cost; without points if
+    never reached."""
     if panel.x != "ratio":
         return curve.line(panel_axis(results, panel), panel_ratio(results, panel), POINTS)
     target, axis = results.experiment.target, panel_priced(results, panel)
-    costs = [(ratio, curve.reach(target, axis, ratio)) for ratio in sorted(results.experiment.ratios)]
-    there = np.array([(ratio, cost.mean, cost.least, cost.most) for ratio, cost in costs if cost], dtype=float)
+    costs = [
+        (ratio, curve.reach(target, axis, ratio)) for ratio in sorted(results.experiment.ratios)
+    ]
+    there = np.array(
+        [(ratio, cost.mean, cost.least, cost.most) for ratio, cost in costs if cost], dtype=float
+    )
     return Line(*there.reshape(-1, 4).T)
 
 
 def lines_csv(results: Results) -> str:
     """Every point of every line, to six digits."""
-    return as_csv(list(_points(results)), ("case", "curve", "label", "panel", "x", "value", "low", "high"))
+    return as_csv(
+        list(_points(results)), ("case", "curve", "label", "panel", "x", "value", "low", "high")
+    )
 
 
 def _points(results: Results) -> Iterator[dict[str, Any]]:
@@ -125,19 +134,33 @@ def _points(results: Results) -> Iterator[dict[str, Any]]:
         for name, panel in panels.items():
             line = panel_line(results, panel, entry.result)
             for point in zip(line.x, line.value, line.low, line.high, strict=True):
-                numbers = {key: f"{one:.6g}" for key, one in zip(("x", "value", "low", "high"), point, strict=True)}
-                yield {"case": entry.case, "curve": entry.curve, "label": entry.result.label, "panel": name, **numbers}
+                numbers = {
+                    key: f"{one:.6g}"
+                    for key, one in zip(("x", "value", "low", "high"), point, strict=True)
+                }
+                yield {
+                    "case": entry.case,
+                    "curve": entry.curve,
+                    "label": entry.result.label,
+                    "panel": name,
+                    **numbers,
+                }
 
 
 def grid(curve: CurveResult) -> str:
     """The step sizes that were tried and what each led to; empty if none were."""
-    return "; ".join(f"{scientific(step)}: {outcome}" for step, outcome in sorted((curve.tuned or {}).items()))
+    return "; ".join(
+        f"{scientific(step)}: {outcome}" for step, outcome in sorted((curve.tuned or {}).items())
+    )
 
 
 def spread_columns(name: str, spread: Spread | None) -> dict[str, Any]:
     """Mean, least and most, in three columns; empty where nothing got there."""
     values = (spread.mean, spread.least, spread.most) if spread else ("", "", "")
-    return {f"{name}_{what}": value for what, value in zip(("mean", "least", "most"), values, strict=True)}
+    return {
+        f"{name}_{what}": value
+        for what, value in zip(("mean", "least", "most"), values, strict=True)
+    }
 
 
 def mean_cost(spread: Spread | None) -> str:

@@ -25,15 +25,23 @@ def write_page(
     figures: Path,
     missing: Mapping[str, str],
 ) -> None:
-    """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not made, and why."""
+    """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not
+    made, and why."""
     folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
     paper = set(results) <= set(FIGURES)
     heading = "The paper's figures, made again" if paper else "Experiments of our own"
-    parts = [f"# {heading}", _introduction(results, missing, paper), *_claims(claims, results, paper)]
+    parts = [
+        f"# {heading}",
+        _introduction(results, missing, paper),
+        *_claims(claims, results, paper),
+    ]
     for result in results.values():
         parts += _figure(result, quote(folder))
     if missing:
-        parts += ["## Not made", "\n".join(f"- {name}: {_flat(why)}" for name, why in missing.items())]
+        parts += [
+            "## Not made",
+            "\n".join(f"- {name}: {_flat(why)}" for name, why in missing.items()),
+        ]
     write_whole(page, "\n\n".join(part for part in parts if part) + "\n")
 
 
@@ -42,14 +50,25 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
     seeds = sorted({result.seeds for result in results.values()})
     usual = quick or all(result.seeds == result.experiment.seeds for result in results.values())
     figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
-    command = f"mtcd reproduce {figures}" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
-    counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
+    command = (
+        f"mtcd reproduce {figures}"
+        + (" --quick" if quick else "")
+        + ("" if usual else f" --seeds {seeds[0]}")
+    )
+    counted = (
+        f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
+    )
     curves = [entry.result for result in results.values() for entry in entries(result)]
     training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
     trying = f" and trying out step sizes {span(trials)} of processor time" if trials else ""
-    what = "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library" if paper else "Run"
+    what = (
+        "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library"
+        if paper
+        else "Run"
+    )
     return (
-        f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with all its pictures "
+        f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with "
+        f"all its pictures "
         f"and numbers. Training took {span(training)}{trying}, all curves and seeds added up."
     )
 
@@ -57,7 +76,10 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
 def _claims(claims: Sequence[Claim], results: Mapping[str, Results], paper: bool) -> list[str]:
     if not claims:
         return []
-    rows = [(claim.says, claim.measured, claim.holds, _to_section(claim.figure, results)) for claim in claims]
+    rows = [
+        (claim.says, claim.measured, claim.holds, _to_section(claim.figure, results))
+        for claim in claims
+    ]
     says = "## What the paper says, and what was measured" if paper else "## In short"
     return [says, _table(["claim", "measured", "holds?", "figure"], rows)]
 
@@ -92,7 +114,8 @@ def _tuned(result: Results) -> str:
         (
             entry.title,
             entry.result.label,
-            scientific(entry.result.stepsize) + (" (edge of the grid)" if entry.result.at_edge else ""),
+            scientific(entry.result.stepsize)
+            + (" (edge of the grid)" if entry.result.at_edge else ""),
             grid(entry.result),
         )
         for entry in entries(result)
@@ -103,7 +126,9 @@ def _tuned(result: Results) -> str:
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join("| " + " | ".join(_flat(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(_flat(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
 
 
 def _flat(text: str) -> str:

@@ -1,4 +1,5 @@
-"""One panel of a figure: the gap or the accuracy along an axis, or the cost to the target against R_C."""
+"""One panel of a figure: the gap or the accuracy along an axis, or the cost to the target against
+R_C."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class Limits:
 
 def value_range(results: Results) -> tuple[float, float]:
     """The axis of gaps or accuracies that all panels share."""
-    return _accuracy_range(results) if results.experiment.measure == "accuracy" else _gap_range(results)
+    return (
+        _accuracy_range(results)
+        if results.experiment.measure == "accuracy"
+        else _gap_range(results)
+    )
 
 
 def _gap_range(results: Results) -> tuple[float, float]:
@@ -45,10 +50,12 @@ def _gap_range(results: Results) -> tuple[float, float]:
 
 
 def _accuracy_range(results: Results) -> tuple[float, float]:
-    """From the least to the most accurate, with the target, and a little room. What guessing gives, before any
-    training, would squeeze all the rest.
+    """From the least to the most accurate, with the target, and a little room. What guessing gives,
+    before any training, would squeeze all the rest.
     """
-    measured = [one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained]
+    measured = [
+        one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained
+    ]
     trained = [values[1:] if len(values) > 1 else values for values in measured]
     target = results.experiment.target_accuracy
     values = np.concatenate([*trained, [target] if target else []])
@@ -57,7 +64,8 @@ def _accuracy_range(results: Results) -> tuple[float, float]:
 
 
 def alike(results: Results) -> bool:
-    """Whether all cases show the same curves: they then share a legend and the limits of their axes."""
+    """Whether all cases show the same curves: they then share a legend and the limits of their
+    axes."""
     return len({tuple(results.experiment.shown(case)) for case in results.case_names()}) == 1
 
 
@@ -83,7 +91,8 @@ def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
     )
     measured = places[places > 0].min(initial=right)
     left = min((x for line in lines if (x := _first_move(line)) > 0), default=right / 100)
-    return Limits(min(max(left, measured) / 1.3, right / 10), right * 1.15, bottom, top)  # a decade at least
+    # a decade at least
+    return Limits(min(max(left, measured) / 1.3, right / 10), right * 1.15, bottom, top)
 
 
 def _first_move(line: Line) -> float:
@@ -100,7 +109,9 @@ def _last_seen(line: Line, bottom: float) -> float:
     return float(line.x[below[0]] if leaves else line.x[-1])
 
 
-def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Mapping[tuple[str, str], Style]) -> None:
+def draw_panel(
+    axes: Axes, results: Results, panel: Panel, case: str, styles: Mapping[tuple[str, str], Style]
+) -> None:
     """All curves of a case in one panel, with its axes."""
     limits = panel_limits(results, panel, case)
     shown = entries(results, case)
@@ -113,7 +124,8 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
     for place, entry in enumerate(shown):
         line = panel_line(results, panel, entry.result)
         style = styles[entry.case, entry.curve].line()
-        # markers of neighbouring curves are at different places, so that curves on top of each other show both
+        # markers of neighbouring curves are at different places, so that curves on top of each
+        # other show both
         every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
         x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
         axes.plot(x, line.value, **style, markevery=every, label=plain(entry.result.label))
@@ -121,30 +133,44 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
             axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
         if panel.x != "ratio":
             _mark_end(axes, entry.result, line, limits, style["color"])
-    target = results.experiment.target if results.experiment.measure == "gap" else results.experiment.target_accuracy
+    target = (
+        results.experiment.target
+        if results.experiment.measure == "gap"
+        else results.experiment.target_accuracy
+    )
     if panel.x != "ratio" and target:
         axes.axhline(target, color="0.35", linestyle=":", linewidth=0.9, zorder=1, label="_target")
     _number_axes(axes, results, panel)
 
 
 def _number_axes(axes: Axes, results: Results, panel: Panel) -> None:
-    """Accuracies in percent, bytes and floats with their prefixes, few enough numbers of many digits."""
+    """Accuracies in percent, bytes and floats with their prefixes, few enough numbers of many
+    digits."""
     if results.experiment.measure == "accuracy":
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         if panel_scale(results, panel) == "linear":
             axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     if panel.x == "bytes":
         axes.xaxis.set_major_formatter(EngFormatter("B"))
-    elif panel_axis(results, panel) in ("floats", "float-cost") and panel_scale(results, panel) == "linear":
+    elif (
+        panel_axis(results, panel) in ("floats", "float-cost")
+        and panel_scale(results, panel) == "linear"
+    ):
         axes.xaxis.set_major_formatter(EngFormatter())
 
 
 def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
-    """A cross where a curve diverged, a ring where a limit stopped it; nothing where it came to its end."""
+    """A cross where a curve diverged, a ring where a limit stopped it; nothing where it came to its
+    end."""
     if line.value[-1] < limits.bottom or curve.ending == "done":
         return
     mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
-    looks: dict[str, Any] = {"marker": mark, "markersize": size, "markerfacecolor": "white", "markeredgewidth": 1.6}
+    looks: dict[str, Any] = {
+        "marker": mark,
+        "markersize": size,
+        "markerfacecolor": "white",
+        "markeredgewidth": 1.6,
+    }
     x, gap = max(float(line.x[-1]), limits.left), min(float(line.value[-1]), limits.top)
     axes.plot(x, gap, **looks, color=colour, clip_on=False, zorder=5, label="_end")
 
@@ -173,7 +199,9 @@ def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
         axes.set_title(plain(panel.title), fontsize="medium")
     if lines:
         above = "\n" if panel.title else ""
-        axes.set_title("\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25")
+        axes.set_title(
+            "\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25"
+        )
 
 
 def x_label(results: Results, panel: Panel) -> str:

@@ -46,12 +46,14 @@ class CurvePlan:
         return f"{self.figure}, case {self.case}, curve {self.curve}"
 
     def config(self, seed: int, stepsize: float | None = None) -> Config:
-        """The config of the training with this seed; ``stepsize`` is the one chosen, where it is tuned."""
+        """The config of the training with this seed; ``stepsize`` is the one chosen, where it is
+        tuned."""
         chosen = {} if stepsize is None else {"method": {"stepsize": stepsize}}
         return self._checked(laid_over(self.content, chosen, {"seed": seed}))
 
     def trial(self, stepsize: float) -> Config:
-        """The config with which a step size is tried out: the first seed, up to the gap of the grid."""
+        """The config with which a step size is tried out: the first seed, up to the gap of the
+        grid."""
         assert self.tune is not None
         stop = {"gap": self.tune.gap, "iterations": self.tune.iterations}
         content = laid_over(self.content, {"method": {"stepsize": stepsize}, "seed": self.seeds[0]})
@@ -59,7 +61,8 @@ class CurvePlan:
 
     @cached_property
     def sample(self) -> Config:
-        """The config of the first seed, with the first step size of the grid: all but the step size is final."""
+        """The config of the first seed, with the first step size of the grid: all but the step size
+        is final."""
         return self.config(self.seeds[0], self.tune.stepsizes[0] if self.tune else None)
 
     def _checked(self, content: Changes) -> Config:
@@ -77,7 +80,10 @@ class CurvePlan:
     def _check_end(self, config: Config) -> None:
         gap, epochs = config.stop.gap, config.stop.epochs
         if self.measure == "gap" and gap is None:
-            raise ConfigError(f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to go.")
+            raise ConfigError(
+                f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to "
+                f"go."
+            )
         if self.measure == "accuracy" and (gap is not None or epochs is None):
             raise ConfigError(f"{self.where}: with measure: accuracy, stop has epochs and no gap.")
 
@@ -110,7 +116,9 @@ def plan_figure(
     for case, settings in experiment.cases.items():
         if quick and not settings.quick:
             continue
-        planned = [_curve(name, experiment, case, curve, folder, quick) for curve in experiment.shown(case)]
+        planned = [
+            _curve(name, experiment, case, curve, folder, quick) for curve in experiment.shown(case)
+        ]
         if settings.optional and not all(_at_hand(plan.sample) for plan in planned):
             notes.append(f"The case {settings.title!r} is left out: its data is not at hand.")
             continue
@@ -124,43 +132,68 @@ def plan_figure(
     titled = _titled(experiment, curves)
     costs = curves[0].sample.costs  # all curves share them
     return FigurePlan(
-        name, titled, tuple(curves), seeds, quick, float(costs.ratio), tuple(dict.fromkeys(notes)), costs.per
+        name,
+        titled,
+        tuple(curves),
+        seeds,
+        quick,
+        float(costs.ratio),
+        tuple(dict.fromkeys(notes)),
+        costs.per,
     )
 
 
-def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Path, quick: bool) -> CurvePlan:
+def _curve(
+    name: str, experiment: Experiment, case: str, curve: str, folder: Path, quick: bool
+) -> CurvePlan:
     """The curve with its first seed only; a case's own method settings win over the curve's."""
     own, line = experiment.cases[case].changes, experiment.curves[curve]
     case_method = {"method": own["method"]} if "method" in own else {}
     smaller = (experiment.quick.changes, line.quick) if quick else ()
-    content = laid_over(experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller)
+    content = laid_over(
+        experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller
+    )
     tune = (experiment.quick.tune if quick else None) or line.tune or experiment.tune
     plan = CurvePlan(name, case, curve, content, folder, (0,), tune, experiment.measure)
     for place in (own, line.changes, *smaller):
         if "costs" in place:
-            raise ConfigError(f"{plan.where}: give costs in problem, where all curves share them; panels have ratios.")
+            raise ConfigError(
+                f"{plan.where}: give costs in problem, where all curves share them; panels have "
+                f"ratios."
+            )
     if "seed" in content:
-        raise ConfigError(f"{plan.where}: take the key seed out; the seeds are 0, 1, ..., as many as --seeds says.")
+        raise ConfigError(
+            f"{plan.where}: take the key seed out; the seeds are 0, 1, ..., as many as --seeds "
+            f"says."
+        )
     method = content["method"]
     if not isinstance(method, dict) or method.get("stepsize") != "tune":
         return replace(plan, tune=None)
     if experiment.measure == "accuracy":
         raise ConfigError(f"{plan.where}: step sizes are tuned for the gap only: give a number.")
     if tune is None:
-        raise ConfigError(f"{plan.where}: with stepsize: tune, tune: must give the grid (stepsizes, gap, iterations).")
+        raise ConfigError(
+            f"{plan.where}: with stepsize: tune, tune: must give the grid (stepsizes, gap, "
+            f"iterations)."
+        )
     for stepsize in tune.stepsizes:
         plan.trial(stepsize)
     return plan
 
 
 def _titled(experiment: Experiment, curves: Sequence[CurvePlan]) -> Experiment:
-    """The experiment with the facts that its titles ask for, so that they are those of what is trained."""
+    """The experiment with the facts that its titles ask for, so that they are those of what is
+    trained."""
     first = {plan.case: plan.sample for plan in reversed(curves)}
     cases = {
-        name: case.model_copy(update={"title": _told(case.title, first[name])}) if name in first else case
+        name: case.model_copy(update={"title": _told(case.title, first[name])})
+        if name in first
+        else case
         for name, case in experiment.cases.items()
     }
-    return experiment.model_copy(update={"cases": cases, "title": _told(experiment.title, curves[0].sample)})
+    return experiment.model_copy(
+        update={"cases": cases, "title": _told(experiment.title, curves[0].sample)}
+    )
 
 
 def _told(title: str, config: Config) -> str:
@@ -192,7 +225,8 @@ def _at_hand(config: Config) -> bool:
 
 
 def _with_data(plan: CurvePlan) -> tuple[CurvePlan, list[str]]:
-    """The plan with the one data set that is used, so that kept trainings are never those of another."""
+    """The plan with the one data set that is used, so that kept trainings are never those of
+    another."""
     data = plan.sample.data
     if not isinstance(data, DatasetData):
         return plan, []
@@ -200,8 +234,14 @@ def _with_data(plan: CurvePlan) -> tuple[CurvePlan, list[str]]:
         used = first_present(data.dataset)
     except DataError as error:
         raise DataError(f"{plan.where}: {error}") from None
-    note = f"{data.dataset[0]} is not at hand: {used} takes its place." if used != data.dataset[0] else ""
-    return replace(plan, content=laid_over(plan.content, {"data": {"dataset": used}})), [note] if note else []
+    note = (
+        f"{data.dataset[0]} is not at hand: {used} takes its place."
+        if used != data.dataset[0]
+        else ""
+    )
+    return replace(plan, content=laid_over(plan.content, {"data": {"dataset": used}})), [
+        note
+    ] if note else []
 
 
 def _with_seeds(plan: CurvePlan, seeds: int) -> CurvePlan:

@@ -30,7 +30,11 @@ FIGURES = (
 def experiments_folder() -> Path:
     """Where the experiments of the library are: beside its source, or where they were installed."""
     package = Path(__file__).resolve().parent
-    installed = [file.locate() for file in files("mtcd") or () if file.parts[-3:-1] == ("mtcd", "experiments")]
+    installed = [
+        file.locate()
+        for file in files("mtcd") or ()
+        if file.parts[-3:-1] == ("mtcd", "experiments")
+    ]
     places = [
         package.parent,  # a checkout: the folder experiments
         *(Path(str(file)).resolve().parent for file in installed[:1]),
@@ -51,7 +55,9 @@ def find_experiments(asked: str) -> list[Path]:
     if asked == ALL:
         figures = [known[name] for name in FIGURES if name in known]
         if not figures:
-            raise ConfigError(f"There are no experiments in {experiments_folder()}: install the library again.")
+            raise ConfigError(
+                f"There are no experiments in {experiments_folder()}: install the library again."
+            )
         return figures
     if asked in known:
         return [known[asked]]

@@ -1,4 +1,5 @@
-"""The amounts (iterations, cost) to reach the target, from the results of a figure, and their comparisons."""
+"""The amounts (iterations, cost) to reach the target, from the results of a figure, and their
+comparisons."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class NotThereError(Exception):
 class Amount:
     """Iterations, cost or syncs to the target, on average over seeds.
 
-    Where some seed did not get there, all that is known is that it takes more than ``value``: what was spent.
+    Where some seed did not get there, all that is known is that it takes more than ``value``: what
+    was spent.
     """
 
     value: float
@@ -63,7 +65,8 @@ def less(ours: Amount, theirs: Amount) -> Outcome:
 
 
 def gain(amounts: Sequence[Amount]) -> tuple[float, int] | None:
-    """By which factor the least of the later ones is below the first, at least, and which that is."""
+    """By which factor the least of the later ones is below the first, at least, and which that
+    is."""
     later = {i: amount for i, amount in enumerate(amounts) if i and amount.exact}
     if not later:
         return None
@@ -77,7 +80,9 @@ def helps(amounts: Sequence[Amount]) -> Outcome:
     if any(outcomes):
         return True
     # undecided: none is less, but some might be
-    undecided = any(one is None and not later.exact for one, later in zip(outcomes, amounts[1:], strict=True))
+    undecided = any(
+        one is None and not later.exact for one, later in zip(outcomes, amounts[1:], strict=True)
+    )
     return None if undecided or not amounts[0].exact else False
 
 
@@ -134,7 +139,12 @@ class Reader:
         return names
 
     def amount(
-        self, case: str, curve: str, x: str = "iterations", ratio: float | None = None, target: float | None = None
+        self,
+        case: str,
+        curve: str,
+        x: str = "iterations",
+        ratio: float | None = None,
+        target: float | None = None,
     ) -> Amount:
         """What the curve took to reach the target, the experiment's unless given."""
         made = self.curve(case, curve)
@@ -142,7 +152,9 @@ class Reader:
         price = self.results.ratio if ratio is None else ratio
         places = [one.reach(target or self.results.experiment.target, x, price) for one in trained]
         spent = [float(one.along(x, price)[-1]) for one in trained]
-        values = [there if there is not None else end for there, end in zip(places, spent, strict=True)]
+        values = [
+            there if there is not None else end for there, end in zip(places, spent, strict=True)
+        ]
         reached = sum(there is not None for there in places)
         if made.measure == "gap":
             end = max(float(one.columns["gap"][-1]) for one in trained)
@@ -154,7 +166,11 @@ class Reader:
         """The counted quantity and the target gap."""
         x = self.results.axis(x)
         at = f" (R_C = {self.results.ratio:g})" if x in COST_AXES.values() else ""
-        words = {"messages": "messages between clients", "floats": "numbers sent", "float-cost": "cost per float"}
+        words = {
+            "messages": "messages between clients",
+            "floats": "numbers sent",
+            "float-cost": "cost per float",
+        }
         what = words.get(x, x)
         return f"{what} to {self.results.experiment.target:g}{at}"
 

@@ -1,4 +1,5 @@
-"""The results of an experiment: the trainings of all seeds for every case and curve, and numbers from them."""
+"""The results of an experiment: the trainings of all seeds for every case and curve, and numbers
+from them."""
 
 from __future__ import annotations
 
@@ -14,16 +15,18 @@ from mtcd_experiments.schema import Experiment, Measure
 
 BYTES = 4  # of a number that is sent, as neural networks compute with
 COST_AXES: dict[Per, str] = {"message": "cost", "float": "float-cost"}  # by what is priced
-END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}  # the status of a training that was not cut short
+# the status of a training that was not cut short
+END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
     """One training, as it is kept on disk: its measurements in columns, and how it ended.
 
-    ``notes`` are about its data. ``columns`` holds iteration, client_client and client_server: messages so far, as
-    the paper charges them (uplinks and downlinks together), and floats_client_client and floats_client_server, the
-    numbers in them. With them goes the gap; or epoch, test_accuracy, accuracy (on the training set) and objective.
+    ``notes`` are about its data. ``columns`` holds iteration, client_client and client_server:
+    messages so far, as the paper charges them (uplinks and downlinks together), and
+    floats_client_client and floats_client_server, the numbers in them. With them goes the gap; or
+    epoch, test_accuracy, accuracy (on the training set) and objective.
     """
 
     seed: int
@@ -39,26 +42,34 @@ class Trained:
         return "gap" if "gap" in self.columns else "accuracy"
 
     def cost(self, ratio: float, axis: str = "cost") -> Array:
-        """The communication cost at each measurement: 1 per message with the server, 1/ratio otherwise.
+        """The communication cost at each measurement: 1 per message with the server, 1/ratio
+        otherwise.
 
         On the axis 'float-cost': per number in a message.
         """
         prefix = "" if axis == "cost" else "floats_"
-        return self.columns[f"{prefix}client_server"] + self.columns[f"{prefix}client_client"] / ratio
+        return (
+            self.columns[f"{prefix}client_server"] + self.columns[f"{prefix}client_client"] / ratio
+        )
 
     def along(self, x: str, ratio: float) -> Array:
-        """The measurements' places on an axis: iterations, epochs, messages between clients, cost, floats or bytes."""
+        """The measurements' places on an axis: iterations, epochs, messages between clients, cost,
+        floats or bytes."""
         if x in COST_AXES.values():
             return self.cost(ratio, x)
         if x in ("floats", "bytes"):
             floats = self.columns["floats_client_client"] + self.columns["floats_client_server"]
             return floats if x == "floats" else BYTES * floats
-        return self.columns[{"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]]
+        return self.columns[
+            {"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]
+        ]
 
     def reach(self, target: float, x: str, ratio: float = 1.0) -> float | None:
-        """Where on the axis the gap or the accuracy was first seen to be reached; None if it never was.
+        """Where on the axis the gap or the accuracy was first seen to be reached; None if it never
+        was.
 
-        Not between two measurements: a tour or a sync may have ended in between for some methods, but not for all.
+        Not between two measurements: a tour or a sync may have ended in between for some methods,
+        but not for all.
         """
         if self.measure == "gap":
             there = np.flatnonzero(self.columns["gap"] <= target)
@@ -69,7 +80,8 @@ class Trained:
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over seeds. ``reached`` of ``seeds`` got there; mean, least and most are over those."""
+    """A number over seeds. ``reached`` of ``seeds`` got there; mean, least and most are over
+    those."""
 
     mean: float
     least: float
@@ -85,7 +97,8 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve over its seeds, on common places: the mean of what is measured, and its least and most."""
+    """A curve over its seeds, on common places: the mean of what is measured, and its least and
+    most."""
 
     x: Array
     value: Array
@@ -95,11 +108,13 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class CurveResult:
-    """All seeds of one curve in one case. Methods without randomness of their own may have one training for all."""
+    """All seeds of one curve in one case. Methods without randomness of their own may have one
+    training for all."""
 
     label: str
     trained: tuple[Trained, ...]
-    tuned: dict[float, str] | None = None  # what each step size of the grid led to, where it was tuned
+    # what each step size of the grid led to, where it was tuned
+    tuned: dict[float, str] | None = None
     at_edge: bool = False  # the chosen step size is the first or last of the grid
     trial_seconds: float = 0.0  # time spent trying out step sizes
 
@@ -125,14 +140,23 @@ class CurveResult:
 
     @property
     def ending(self) -> Literal["done", "stopped", "diverged"]:
-        """How the line ends: some seed diverged, some was stopped by a limit, or all came to their proper end."""
+        """How the line ends: some seed diverged, some was stopped by a limit, or all came to their
+        proper end."""
         ends = {one.status for one in self.trained}
-        return "diverged" if "diverged" in ends else "done" if ends == {END[self.measure]} else "stopped"
+        return (
+            "diverged"
+            if "diverged" in ends
+            else "done"
+            if ends == {END[self.measure]}
+            else "stopped"
+        )
 
     @property
     def final_gap(self) -> float:
         """The gap at the end: the geometric mean over the seeds."""
-        return float(np.exp(np.mean([np.log(_positive(one.columns["gap"])[-1]) for one in self.trained])))
+        return float(
+            np.exp(np.mean([np.log(_positive(one.columns["gap"])[-1]) for one in self.trained]))
+        )
 
     def reach(self, target: float, x: str = "iterations", ratio: float = 1.0) -> Spread | None:
         """Iterations or cost to a gap or an accuracy, over the seeds; None if no seed got there."""
@@ -145,8 +169,8 @@ class CurveResult:
     def line(self, x: str, ratio: float, points: int = 400) -> Line:
         """The mean over seeds and its spread: geometric for gaps, arithmetic for accuracies.
 
-        A seed that converged stays at its last gap until the others are done. The line ends with the first seed
-        that a limit stopped: where that one would have gone is not known.
+        A seed that converged stays at its last gap until the others are done. The line ends with
+        the first seed that a limit stopped: where that one would have gone is not known.
         """
         ends = [(float(one.along(x, ratio)[-1]), one.status) for one in self.trained]
         end = min((end for end, status in ends if status != "converged"), default=max(ends)[0])
@@ -154,14 +178,19 @@ class CurveResult:
             return self._accuracies(x, ratio, end)
         places = _grid(end, points)
         logs = np.stack([_interpolated(one, x, ratio, places) for one in self.trained])
-        return Line(places, np.exp(logs.mean(axis=0)), np.exp(logs.min(axis=0)), np.exp(logs.max(axis=0)))
+        return Line(
+            places, np.exp(logs.mean(axis=0)), np.exp(logs.min(axis=0)), np.exp(logs.max(axis=0))
+        )
 
     def _accuracies(self, x: str, ratio: float, end: float) -> Line:
         """The accuracy where some seed was measured."""
         measured = np.unique(np.concatenate([one.along(x, ratio) for one in self.trained]))
         places = measured[measured <= end]
         values = np.stack(
-            [np.interp(places, one.along(x, ratio), one.columns["test_accuracy"]) for one in self.trained]
+            [
+                np.interp(places, one.along(x, ratio), one.columns["test_accuracy"])
+                for one in self.trained
+            ]
         )
         return Line(places, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
@@ -187,7 +216,9 @@ class Results:
 
     def case_names(self) -> list[str]:
         """The cases that were run: an optional one may be missing."""
-        return [case for case in self.experiment.cases if any(key[0] == case for key in self.curves)]
+        return [
+            case for case in self.experiment.cases if any(key[0] == case for key in self.curves)
+        ]
 
 
 def _grid(end: float, points: int) -> Array:

@@ -1,4 +1,5 @@
-"""Runs experiments: the trainings of all figures share the workers, and each figure is reported when complete."""
+"""Runs experiments: the trainings of all figures share the workers, and each figure is reported
+when complete."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ def reproduce(
     done: Callable[[Results], None],
     progress: Callable[[Status], None] = lambda status: None,
 ) -> dict[str, str]:
-    """Train whatever the store does not hold, by workers; ``done`` gets every figure as it is complete.
+    """Train whatever the store does not hold, by workers; ``done`` gets every figure as it is
+    complete.
 
-    A figure with a training that cannot be done is given up, the others are not. Returns why, by figure.
+    A figure with a training that cannot be done is given up, the others are not. Returns why, by
+    figure.
     """
     schedule = Schedule(figures, store)
     pending = list(figures)
@@ -64,16 +67,27 @@ def _hear(schedule: Schedule, workers: Workers[Job]) -> None:
 
 def _results(figure: FigurePlan, schedule: Schedule) -> Results:
     curves = {(plan.case, plan.curve): _curve(figure, plan, schedule) for plan in figure.curves}
-    notes = [*figure.notes, *(note for curve in curves.values() for one in curve.trained for note in one.notes)]
-    titles = {key: f"{figure.experiment.cases[key[0]].title}, {curve.label}" for key, curve in curves.items()}
+    notes = [
+        *figure.notes,
+        *(note for curve in curves.values() for one in curve.trained for note in one.notes),
+    ]
+    titles = {
+        key: f"{figure.experiment.cases[key[0]].title}, {curve.label}"
+        for key, curve in curves.items()
+    }
     edges = [titles[key] for key, curve in curves.items() if curve.at_edge]
     if edges:
         more = [f"{len(edges) - MOST_NAMED} more"] if len(edges) > MOST_NAMED else []
-        notes.append(f"The best step size is at the edge of the grid: {'; '.join(edges[:MOST_NAMED] + more)}.")
+        notes.append(
+            f"The best step size is at the edge of the grid: "
+            f"{'; '.join(edges[:MOST_NAMED] + more)}."
+        )
     for key, curve in curves.items():
         diverged = [one for one in curve.trained if one.status == "diverged"]
         if diverged:
-            notes.append(f"{titles[key]}: {len(diverged)} of {len(curve.trained)} trainings diverged.")
+            notes.append(
+                f"{titles[key]}: {len(diverged)} of {len(curve.trained)} trainings diverged."
+            )
     return Results(
         figure.name,
         figure.experiment,

@@ -53,13 +53,20 @@ class Schedule:
 
     def __init__(self, figures: Sequence[FigurePlan], store: Store) -> None:
         self.store = store
-        self.jobs = [job for figure in figures for plan in figure.curves for job in (*_trials(plan), *_finals(plan))]
+        self.jobs = [
+            job
+            for figure in figures
+            for plan in figure.curves
+            for job in (*_trials(plan), *_finals(plan))
+        ]
         self.finished: dict[Job, Trained] = {}
         self.choices: dict[CurvePlan, Choice] = {}
         self.failed: dict[str, str] = {}
         self._waiting: dict[Job, tuple[Config, Path]] = {}
-        self._same: dict[Path, list[Job]] = {}  # those that wait for a file: the first of them is trained
-        self._running: dict[Job, tuple[Path, float, float]] = {}  # its file, when it began, how far it is
+        # those that wait for a file: the first of them is trained
+        self._same: dict[Path, list[Job]] = {}
+        # its file, when it began, how far it is
+        self._running: dict[Job, tuple[Path, float, float]] = {}
         self._seconds: dict[tuple[CurvePlan, bool], list[float]] = {}
         for figure in figures:
             for plan in figure.curves:
@@ -119,7 +126,9 @@ class Schedule:
         trials, tune = _trials(job.plan), job.plan.tune
         if job.trial is None or tune is None or not all(trial in self.finished for trial in trials):
             return
-        outcomes = {trial.trial: self.finished[trial] for trial in trials if trial.trial is not None}
+        outcomes = {
+            trial.trial: self.finished[trial] for trial in trials if trial.trial is not None
+        }
         try:
             self.choices[job.plan] = choose(tune, outcomes, job.plan.where)
         except MtcdError as error:
@@ -135,7 +144,9 @@ class Schedule:
         """How far everything is, but for figures that cannot be made."""
         jobs = [job for job in self.jobs if job.plan.figure not in self.failed]
         done = sum(job in self.finished for job in jobs)
-        return Status(done, len(jobs), tuple(job.brief for job in self._running), self._left(jobs, workers))
+        return Status(
+            done, len(jobs), tuple(job.brief for job in self._running), self._left(jobs, workers)
+        )
 
     def _left(self, jobs: Sequence[Job], workers: int) -> float | None:
         expected = [self._remaining(job) for job in jobs if job not in self.finished]

@@ -35,7 +35,8 @@ class Store:
         self._saved: set[Path] = set()
 
     def path(self, config: Config) -> Path:
-        """Where the training with this config belongs, whichever figures show it: another config, another file."""
+        """Where the training with this config belongs, whichever figures show it: another config,
+        another file."""
         return self.folder / f"{identity(config, FORMAT)}.json"
 
     def load(self, path: Path) -> Trained | None:
@@ -69,7 +70,11 @@ def as_trained(record: Record) -> Trained:
     names = COLUMNS["gap" if "gap" in record["columns"] else "accuracy"]
     columns = {name: np.array(record["columns"][name], dtype=float) for name in names}
     lengths = {column.shape for column in columns.values()}
-    if len(lengths) != 1 or lengths <= {(0,), ()} or not all(np.isfinite(c).all() for c in columns.values()):
+    if (
+        len(lengths) != 1
+        or lengths <= {(0,), ()}
+        or not all(np.isfinite(c).all() for c in columns.values())
+    ):
         raise ValueError("the columns are not whole")
     return Trained(
         seed=int(record["config"]["seed"]),

@@ -1,4 +1,5 @@
-"""Results as tables: the amount that each curve needed to reach the target, or its accuracy and cost."""
+"""Results as tables: the amount that each curve needed to reach the target, or its accuracy and
+cost."""
 
 from __future__ import annotations
 
@@ -102,7 +103,11 @@ def _summary(results: Results, entry: Entry) -> dict[str, Any]:
     for gap in results.experiment.further_targets:
         for name, axis in amounts(results).items():
             row |= spread_columns(f"{column_name(name)}_to_{gap:g}", curve.reach(gap, *axis))
-    return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
+    return row | {
+        "final_gap": curve.final_gap,
+        "status": curve.status,
+        "seconds": round(curve.seconds, 3),
+    }
 
 
 def span(seconds: float) -> str:

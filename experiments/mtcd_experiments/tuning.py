@@ -12,7 +12,8 @@ from mtcd_experiments.schema import Tune
 
 @dataclass(frozen=True)
 class Choice:
-    """The step size chosen, what each led to, whether a longer grid might hold a better one, and the time it took."""
+    """The step size chosen, what each led to, whether a longer grid might hold a better one, and
+    the time it took."""
 
     stepsize: float
     tuned: dict[float, str]
@@ -21,7 +22,8 @@ class Choice:
 
 
 def choose(tune: Tune, trials: Mapping[float, Trained], where: str) -> Choice:
-    """The step size that reaches the gap in the fewest iterations; if none does, the one that comes closest."""
+    """The step size that reaches the gap in the fewest iterations; if none does, the one that comes
+    closest."""
     if all(trial.status == "diverged" for trial in trials.values()):
         raise ConfigError(
             f"{where}: all step sizes of the grid diverged, down to {min(trials):g}. "
@@ -44,4 +46,8 @@ def _outcome(trial: Trained, gap: float) -> str:
     if trial.status == "diverged":
         return "diverged"
     iterations = trial.reach(gap, "iterations")
-    return f"gap {trial.columns['gap'][-1]:.1e}" if iterations is None else f"{iterations:,.0f} iterations"
+    return (
+        f"gap {trial.columns['gap'][-1]:.1e}"
+        if iterations is None
+        else f"{iterations:,.0f} iterations"
+    )

@@ -40,10 +40,13 @@ class CurveJob:
 def _columns(rows: Sequence[Measurement], measure: Measure) -> dict[str, list[float]]:
     """The measurements in columns, without any that are not finite."""
     names = COLUMNS[measure]
-    table = np.array([[_flat(row)[name] for name in names] for row in rows], dtype=float)  # None becomes nan
+    # None becomes nan
+    table = np.array([[_flat(row)[name] for name in names] for row in rows], dtype=float)
     finite = table[np.isfinite(table).all(axis=1)]
     if measure == "accuracy" and not len(finite):
-        raise DataError("no test accuracy was measured: the figure needs classes, and data with a test part.")
+        raise DataError(
+            "no test accuracy was measured: the figure needs classes, and data with a test part."
+        )
     return {name: finite[:, j].tolist() for j, name in enumerate(names)}
 
 
@@ -52,6 +55,13 @@ def _flat(row: Measurement) -> dict[str, float | None]:
     links = {
         f"{prefix}{link}": float(sum(sent[one] for one in kinds))
         for prefix, sent in (("", row.messages), ("floats_", row.floats))
-        for link, kinds in (("client_client", ["client_client"]), ("client_server", ["uplink", "downlink"]))
+        for link, kinds in (
+            ("client_client", ["client_client"]),
+            ("client_server", ["uplink", "downlink"]),
+        )
     }
-    return {name: getattr(row, name) for name in PLAIN} | {name: getattr(row, name) for name in LEARNT} | links
+    return (
+        {name: getattr(row, name) for name in PLAIN}
+        | {name: getattr(row, name) for name in LEARNT}
+        | links
+    )

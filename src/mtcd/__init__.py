@@ -16,8 +16,9 @@ from mtcd.core import features
 from mtcd.core.optional import find
 from mtcd.core.version import VERSION
 
-# Where the public names of the core live; features declare theirs. All are imported on first use, so that
-# `mtcd --help` does not wait for SciPy. Type checkers read __init__.pyi, which is written from these lists.
+# Where the public names of the core live; features declare theirs. All are imported on first use,
+# so that `mtcd --help` does not wait for SciPy. Type checkers read __init__.pyi, which is written
+# from these lists.
 _HOMES = {
     "BlockSources": "mtcd.data.sources",
     "Change": "mtcd.network.topology",

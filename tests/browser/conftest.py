@@ -44,7 +44,12 @@ def tab(chromium: Browser) -> Iterator[Callable[..., Page]]:
         opened.append(context)
         context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: (
+                complaints.append(said.text) if said.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
         return page
@@ -64,7 +69,10 @@ def open_report(tab: Callable[..., Page], tmp_path: Path) -> Iterator[Open]:
         path = tmp_path / "report.html"
         path.write_text(render(report), encoding="utf-8")
         page = tab(**settings)
-        page.on("request", lambda request: asked.append(request.url) if request.url != path.as_uri() else None)
+        page.on(
+            "request",
+            lambda request: asked.append(request.url) if request.url != path.as_uri() else None,
+        )
         page.goto(path.as_uri())
         return Shown(page)
 

@@ -8,8 +8,11 @@ from typing import Any
 import networkx as nx
 
 
-def trace(graph: nx.Graph, tokens: int, iterations: int, hops: int, server: bool, seed: int = 0) -> dict[str, Any]:
-    """Tokens that start at the server or at a client, roam at once for some hops, and come back to the server."""
+def trace(
+    graph: nx.Graph, tokens: int, iterations: int, hops: int, server: bool, seed: int = 0
+) -> dict[str, Any]:
+    """Tokens that start at the server or at a client, roam at once for some hops, and come back to
+    the server."""
     draw = random.Random(seed)
     place = [-1 if server else draw.randrange(len(graph)) for _ in range(tokens)]
     rows: list[tuple[int, int, int, int]] = []
@@ -40,13 +43,22 @@ def trace(graph: nx.Graph, tokens: int, iterations: int, hops: int, server: bool
 
 def network(graph: nx.Graph, clusters: int | None, server: bool, kind: str) -> dict[str, Any]:
     """The network of a graph, its clients around a circle or by a spring layout."""
-    layout = nx.circular_layout(graph) if len(graph) > 100 else nx.spring_layout(graph, seed=1, iterations=150)
+    layout = (
+        nx.circular_layout(graph)
+        if len(graph) > 100
+        else nx.spring_layout(graph, seed=1, iterations=150)
+    )
     edges = [list(edge) for edge in graph.edges]
     return {
-        "positions": [[float(x) / 2 + 0.5, float(y) / 2 + 0.5] for x, y in (layout[k] for k in range(len(graph)))],
+        "positions": [
+            [float(x) / 2 + 0.5, float(y) / 2 + 0.5]
+            for x, y in (layout[k] for k in range(len(graph)))
+        ],
         "edges": edges[:6000],
         "edges_total": len(edges),
-        "clusters": None if clusters is None else [k * clusters // len(graph) for k in range(len(graph))],
+        "clusters": None
+        if clusters is None
+        else [k * clusters // len(graph) for k in range(len(graph))],
         "server": server,
         "kind": kind,
     }
@@ -90,7 +102,8 @@ def run(
             "features": 3 + k % 5,
             "visits": hopped["sender"].count(k),
             "last_visit": max(
-                (t for t, r in zip(hopped["iteration"], hopped["sender"], strict=True) if r == k), default=None
+                (t for t, r in zip(hopped["iteration"], hopped["sender"], strict=True) if r == k),
+                default=None,
             ),
             "norm": round(0.1 + (k * 37 % 11) / 7, 4),
             "state": "finished",
@@ -102,7 +115,12 @@ def run(
         "name": name,
         "status": "converged",
         "message": "The gap fell below 0.001 after 5 iterations.",
-        "facts": [["method", "mtcd"], ["step size", "0.01234"], ["objective", "2.00039"], ["gap", "0.00039"]],
+        "facts": [
+            ["method", "mtcd"],
+            ["step size", "0.01234"],
+            ["objective", "2.00039"],
+            ["gap", "0.00039"],
+        ],
         "notes": ["The step size was chosen from the smoothness of the problem."],
         "yaml": "data: {synthetic: ridge}\nmodel: {kind: ridge, alpha: 10}\n",
         "network": known,
@@ -116,7 +134,11 @@ def run(
         ],
         "ledger": [["messages", "90"], ["bytes", "72,000"], ["cost", "3,060"]],
         "coefficients": [
-            {"client": f"clinic {k:02d}", "column": f"x{j}", "value": (-1) ** (j + k) * (5.0 - j) / (k + 1)}
+            {
+                "client": f"clinic {k:02d}",
+                "column": f"x{j}",
+                "value": (-1) ** (j + k) * (5.0 - j) / (k + 1),
+            }
             for k in range(min(clients, 4))
             for j in range(5)
         ],

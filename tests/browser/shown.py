@@ -1,4 +1,5 @@
-"""A page as its reader sees it: what tables and texts say, and the controls that the reader uses."""
+"""A page as its reader sees it: what tables and texts say, and the controls that the reader
+uses."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Shown:
     def table(self, selector: str = "#client-table") -> list[dict[str, str]]:
         """The rows of a table that are visible, by heading."""
         rows: list[list[str]] = self.page.eval_on_selector_all(
-            f"{selector} tr", "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+            f"{selector} tr",
+            "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))",
         )
         return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
 
@@ -52,7 +54,8 @@ class Shown:
 
 
 def visits_after(run: dict[str, Any], step: int) -> dict[str, int]:
-    """Visits that have ended, counted from the trace: in a made-up one all tokens make one hop at each step."""
+    """Visits that have ended, counted from the trace: in a made-up one all tokens make one hop at
+    each step."""
     trace = run["trace"]
     counted = Counter(trace["sender"][: step * trace["tokens"]])
     return {client["name"]: counted[k] for k, client in enumerate(run["clients"])}

@@ -44,7 +44,9 @@ def test_a_row_of_numbers_takes_one_line_on_a_phone(open_report: Open) -> None:
     run["coefficients"][0]["client"] = 60 * "a"
     shown = open_report(made_up.report(run), viewport={"width": 360, "height": 700})
     shown.slide(400)
-    heights = [box.bounding_box()["height"] for box in shown.page.locator("#client-table tbody tr").all()]
+    heights = [
+        box.bounding_box()["height"] for box in shown.page.locator("#client-table tbody tr").all()
+    ]
     assert max(heights) < 45
     inside = shown.page.evaluate(
         "() => { const e = page.at('coefficient-table').tBodies[0].rows[0].cells[2];"

@@ -35,7 +35,11 @@ TICKS = """async () => {
 
 def objectives(*values: float) -> dict[str, Any]:
     count = [float(n) for n in range(len(values))]
-    return {"columns": {"iteration": count, "objective": list(values)}, "x": ["iteration"], "y": ["objective"]}
+    return {
+        "columns": {"iteration": count, "objective": list(values)},
+        "x": ["iteration"],
+        "y": ["objective"],
+    }
 
 
 def two() -> list[dict[str, Any]]:
@@ -46,7 +50,11 @@ def test_what_is_drawn_is_what_was_asked_for(open_report: Open) -> None:
     runs = two()
     shown = open_report(made_up.report(*runs))
     drawn = shown.page.evaluate(VIEW)
-    assert (drawn["x"], drawn["y"], drawn["labels"]) == ("LinearScale", "LogScale", ["iteration", "gap"])
+    assert (drawn["x"], drawn["y"], drawn["labels"]) == (
+        "LinearScale",
+        "LogScale",
+        ["iteration", "gap"],
+    )
     shown.page.locator("#curve-y").select_option("train_accuracy")
     shown.page.locator("#curve-x").select_option("bytes")
     drawn = shown.page.evaluate(VIEW)
@@ -112,7 +120,10 @@ def test_a_mark_goes_with_the_slider(open_report: Open) -> None:
 
 def test_a_diverged_run_hides_no_other_run(open_report: Open) -> None:
     usual = made_up.run("usual") | {"curves": objectives(9.0, 5.0, 4.0)}
-    diverged = made_up.run("diverged") | {"curves": objectives(9.0, 7429988630353069e18), "status": "diverged"}
+    diverged = made_up.run("diverged") | {
+        "curves": objectives(9.0, 7429988630353069e18),
+        "status": "diverged",
+    }
     shown = open_report(made_up.report(usual, diverged))
     assert shown.page.evaluate(VIEW)["y"] == "LogScale"
     assert [row["Last objective"] for row in shown.table("#ends")] == ["4", "7.43e33"]
@@ -122,7 +133,9 @@ def test_a_diverged_run_hides_no_other_run(open_report: Open) -> None:
 
 def test_the_numbers_of_a_linear_axis_are_as_long_as_they_must_be(open_report: Open) -> None:
     def ticks(*values: float) -> list[str]:
-        return open_report(made_up.report(made_up.run() | {"curves": objectives(*values)})).page.evaluate(TICKS)
+        return open_report(
+            made_up.report(made_up.run() | {"curves": objectives(*values)})
+        ).page.evaluate(TICKS)
 
     assert "200,000" in ticks(377000.0, 1000.0)
     assert "0" in ticks(377000.0, 1000.0)

@@ -1,4 +1,5 @@
-"""A page that is served: new hops arrive, the view stays, a lost connection is told and found again."""
+"""A page that is served: new hops arrive, the view stays, a lost connection is told and found
+again."""
 
 from __future__ import annotations
 
@@ -27,9 +28,14 @@ class Training:
     def report(self) -> dict[str, Any]:
         trace = self.whole["trace"]
         hops = self.steps * trace["tokens"]
-        cut = {key: trace[key][:hops] for key in ("token", "sender", "receiver", "iteration", "seconds")}
+        cut = {
+            key: trace[key][:hops]
+            for key in ("token", "sender", "receiver", "iteration", "seconds")
+        }
         grown = made_up.curves(self.steps)
-        return made_up.report(self.whole | {"trace": trace | cut | {"total": hops}, "curves": grown}, mode="live")
+        return made_up.report(
+            self.whole | {"trace": trace | cut | {"total": hops}, "curves": grown}, mode="live"
+        )
 
     @contextmanager
     def serving(self) -> Iterator[str]:
@@ -42,7 +48,9 @@ class Training:
                 found = data or self.path == "/secret/"
                 body = json.dumps(report) if data else render(report)
                 self.send_response(200 if found else 404)
-                self.send_header("Content-Type", "application/json" if data else "text/html; charset=utf-8")
+                self.send_header(
+                    "Content-Type", "application/json" if data else "text/html; charset=utf-8"
+                )
                 self.end_headers()
                 self.wfile.write(body.encode())
 

@@ -1,4 +1,5 @@
-"""The page around: texts as they are, copying, light and dark, any width, names for screen readers, contrast."""
+"""The page around: texts as they are, copying, light and dark, any width, names for screen readers,
+contrast."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from browser import made_up
 from browser.shown import Shown, number
 
 Open = Callable[..., Shown]
-HOSTILE = "</script><script>alert(1)</script>\u2028 \" ' & <!-- {{scripts}} <img src=x onerror=alert(1)>"
+HOSTILE = (
+    "</script><script>alert(1)</script>\u2028 \" ' & <!-- {{scripts}} <img src=x onerror=alert(1)>"
+)
 FAINT = """() => {
   const rgb = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
   const straight = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -100,10 +103,14 @@ def test_messages_by_kind_of_link(open_report: Open) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_the_light_and_in_the_dark(open_report: Open, scheme: str) -> None:
+def test_every_text_can_be_read_in_the_light_and_in_the_dark(
+    open_report: Open, scheme: str
+) -> None:
     run = made_up.run()
     run["clients"][3]["state"] = "gone"
-    shown = open_report(made_up.report(run, run | {"name": "b", "status": "diverged"}), color_scheme=scheme)
+    shown = open_report(
+        made_up.report(run, run | {"name": "b", "status": "diverged"}), color_scheme=scheme
+    )
     first = shown.page.evaluate("() => page.dark()")
     assert first is (scheme == "dark")
     count, faint = shown.page.evaluate(FAINT)
@@ -119,7 +126,9 @@ def test_every_text_can_be_read_in_the_light_and_in_the_dark(open_report: Open, 
 def test_nothing_is_wider_than_the_screen(open_report: Open, width: int) -> None:
     run = made_up.run(clients=30) | {"name": "a-name-of-a-run-that-is-rather-long-" * 3}
     run["clients"][0]["name"] = "an_organisation_with_a_name_of_one_long_word_" * 3
-    shown = open_report(made_up.report(run, made_up.run()), viewport={"width": width, "height": 700})
+    shown = open_report(
+        made_up.report(run, made_up.run()), viewport={"width": width, "height": 700}
+    )
     assert shown.page.evaluate("() => document.documentElement.scrollWidth") <= width
     box = shown.page.locator("#canvas").bounding_box()
     assert box
@@ -134,7 +143,10 @@ def test_every_control_has_a_name_and_the_tab_key_reaches_it(open_report: Open) 
     focusable = [
         (node["role"]["value"], node.get("name", {}).get("value", "").strip())
         for node in nodes
-        if any(one["name"] == "focusable" and one["value"]["value"] for one in node.get("properties", []))
+        if any(
+            one["name"] == "focusable" and one["value"]["value"]
+            for one in node.get("properties", [])
+        )
     ]
     assert len(focusable) > 30
     assert [role for role, name in focusable if not name] == []

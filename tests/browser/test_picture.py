@@ -1,4 +1,5 @@
-"""The network on the canvas: what is drawn where, pointing, choosing, and how long a frame takes."""
+"""The network on the canvas: what is drawn where, pointing, choosing, and how long a frame
+takes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +75,12 @@ def test_pointing_at_a_client_shows_it_and_a_click_keeps_it(open_report: Open) -
     shown.page.mouse.move(2, 2)
     expect(shown.page.locator("#client-name")).to_have_text("clinic 03")
     expect(shown.page.locator("tr.chosen")).to_contain_text("clinic 03")
-    details = dict(zip(*(shown.page.locator(f"#client {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True))
+    details = dict(
+        zip(
+            *(shown.page.locator(f"#client {tag}").all_inner_texts() for tag in ("dt", "dd")),
+            strict=True,
+        )
+    )
     row = shown.table()[3]
     assert details["visits so far"] == row["Visits so far"]
     assert details["norm of its block"] == row["Norm of its block"]
@@ -113,8 +119,12 @@ def test_nearer_and_dragging_keep_clients_under_the_pointer(open_report: Open) -
     assert shown.spot(0)[0] - shown.spot(300)[0] == pytest.approx(wide)
 
 
-@pytest.mark.parametrize(("key", "words"), [("network", "does not hold its network"), ("trace", "No hops")])
-def test_a_run_without_network_or_trace_says_so_and_shows_the_rest(open_report: Open, key: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "words"), [("network", "does not hold its network"), ("trace", "No hops")]
+)
+def test_a_run_without_network_or_trace_says_so_and_shows_the_rest(
+    open_report: Open, key: str, words: str
+) -> None:
     run: dict[str, Any] = made_up.run() | {key: None}
     shown = open_report(made_up.report(run))
     assert words in shown.text("#network-missing")
@@ -124,18 +134,25 @@ def test_a_run_without_network_or_trace_says_so_and_shows_the_rest(open_report: 
 
 def test_states_are_told_apart_by_shape(open_report: Open) -> None:
     run = made_up.run(clusters=None) | {"trace": None}
-    for client, state in zip(run["clients"], ["up", "waiting", "gone", "finished"] * 3, strict=True):
+    for client, state in zip(
+        run["clients"], ["up", "waiting", "gone", "finished"] * 3, strict=True
+    ):
         client["state"] = state
     shown = open_report(made_up.report(run, mode="file"))
     grey = shown.page.evaluate(SHAPES)
     assert len(set(grey)) == 4
 
 
-def test_a_frame_of_two_thousand_clients_leaves_time_for_sixty_in_a_second(open_report: Open) -> None:
+def test_a_frame_of_two_thousand_clients_leaves_time_for_sixty_in_a_second(
+    open_report: Open,
+) -> None:
     run = made_up.run(clients=2000, tokens=8, iterations=40, hops=60, degree=6, server=False)
     shown = open_report(made_up.report(run))
     took = shown.page.evaluate(FRAMES)
-    print(f"2,000 clients, 6,000 links, 8 tokens: {took[30]:.1f} ms a frame (median), {took[0]:.1f} ms at least")
+    print(
+        f"2,000 clients, 6,000 links, 8 tokens: {took[30]:.1f} ms a frame (median), {took[0]:.1f} "
+        f"ms at least"
+    )
     assert took[0] < 1000 / 60  # the least: other frames may wait for other processes
 
 
@@ -144,7 +161,9 @@ def test_a_client_that_is_gone_is_red_on_the_picture_and_in_the_table(open_repor
     for client in run["clients"]:
         client["state"] = "gone"
     shown = open_report(made_up.report(run))
-    colours = shown.page.eval_on_selector_all("td.bad", "cells => cells.map(cell => getComputedStyle(cell).color)")
+    colours = shown.page.eval_on_selector_all(
+        "td.bad", "cells => cells.map(cell => getComputedStyle(cell).color)"
+    )
     assert len(colours) == len(run["clients"])
     (colour,) = set(colours)
     reds = shown.page.evaluate(

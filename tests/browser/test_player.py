@@ -15,7 +15,9 @@ STEPS = 5 * (4 + 1)  # iterations of four hops and the way back to the server
 
 
 @pytest.mark.parametrize("server", [True, False])
-def test_visits_at_the_time_of_the_slider_are_those_of_the_trace(open_report: Open, server: bool) -> None:
+def test_visits_at_the_time_of_the_slider_are_those_of_the_trace(
+    open_report: Open, server: bool
+) -> None:
     run = made_up.run(server=server)
     last = STEPS if server else STEPS - 5
     shown = open_report(made_up.report(run))
@@ -35,7 +37,9 @@ def test_the_age_of_a_visit_is_counted_in_iterations(open_report: Open) -> None:
     now = run["trace"]["iteration"][rows - 1]
     for number, said in enumerate(shown.column("Last visit")):
         visited = [
-            i for i, s in zip(run["trace"]["iteration"][:rows], run["trace"]["sender"], strict=False) if s == number
+            i
+            for i, s in zip(run["trace"]["iteration"][:rows], run["trace"]["sender"], strict=False)
+            if s == number
         ]
         age = now - visited[-1] if visited else None
         known = {None: "never", 0: "this iteration", 1: "1 iteration ago"}
@@ -46,13 +50,17 @@ def test_where_each_token_is_and_how_far_it_came(open_report: Open) -> None:
     run = made_up.run()
     shown = open_report(made_up.report(run))
     shown.slide(3)
-    places = run["trace"]["receiver"][6:9]  # after a message of the server, which is no hop, and two hops
+    # after a message of the server, which is no hop, and two hops
+    places = run["trace"]["receiver"][6:9]
     assert shown.page.locator("#tokens li").all_inner_texts() == [
-        f"token\n{token}\n{run['clients'][place]['name']}\n2 hops" for token, place in enumerate(places)
+        f"token\n{token}\n{run['clients'][place]['name']}\n2 hops"
+        for token, place in enumerate(places)
     ]
 
 
-def test_arrows_step_and_space_plays_wherever_the_focus_is_free_or_on_the_picture(open_report: Open) -> None:
+def test_arrows_step_and_space_plays_wherever_the_focus_is_free_or_on_the_picture(
+    open_report: Open,
+) -> None:
     shown = open_report(made_up.report(made_up.run()))
     keys = shown.page.keyboard
     keys.press("ArrowLeft")
@@ -98,11 +106,14 @@ def test_buttons_of_single_steps(open_report: Open) -> None:
     shown.at_step(3)
 
 
-def test_stretches_of_a_thinned_trace_follow_each_other_and_the_page_says_so(open_report: Open) -> None:
+def test_stretches_of_a_thinned_trace_follow_each_other_and_the_page_says_so(
+    open_report: Open,
+) -> None:
     run = made_up.run()
     kept = [*range(0, 30), *range(60, 75)]
     thin = {
-        key: [run["trace"][key][n] for n in kept] for key in ("token", "sender", "receiver", "iteration", "seconds")
+        key: [run["trace"][key][n] for n in kept]
+        for key in ("token", "sender", "receiver", "iteration", "seconds")
     }
     run["trace"] |= thin | {"windows": [[0, 30], [30, 45]]}
     shown = open_report(made_up.report(run))
@@ -126,13 +137,20 @@ def test_with_reduced_motion_tokens_never_stand_between_two_clients(open_report:
 
 
 def exchanged(run: dict[str, Any], rounds: int, server: bool) -> None:
-    """A method without tokens: with the server, or all neighbours with each other in every round."""
+    """A method without tokens: with the server, or all neighbours with each other in every
+    round."""
     clients = range(len(run["clients"]))
-    there = [(k, -1, k) for k in clients] if server else [(a, a, b) for a, b in run["network"]["edges"]]
-    back = [(k, k, -1) for k in clients] if server else [(b, b, a) for a, b in run["network"]["edges"]]
+    there = (
+        [(k, -1, k) for k in clients] if server else [(a, a, b) for a, b in run["network"]["edges"]]
+    )
+    back = (
+        [(k, k, -1) for k in clients] if server else [(b, b, a) for a, b in run["network"]["edges"]]
+    )
     rows = [(*row, t) for t in range(1, rounds + 1) for row in [*there, *back]]
     names = ("token", "sender", "receiver", "iteration")
-    columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
     run["trace"] = {
         **columns,
         "seconds": [None] * len(rows),
@@ -143,7 +161,9 @@ def exchanged(run: dict[str, Any], rounds: int, server: bool) -> None:
 
 
 @pytest.mark.parametrize(("server", "steps"), [(True, 12), (False, 6)])
-def test_a_method_without_tokens_shows_messages_round_by_round(open_report: Open, server: bool, steps: int) -> None:
+def test_a_method_without_tokens_shows_messages_round_by_round(
+    open_report: Open, server: bool, steps: int
+) -> None:
     run = made_up.run()
     exchanged(run, 6, server)
     shown = open_report(made_up.report(run))
@@ -160,7 +180,10 @@ def test_totals_of_a_thinned_trace_count_the_messages_that_were_left_out(open_re
     run = made_up.run()
     whole = run["trace"]
     kept = [*range(0, 30), *range(60, 75)]
-    thin = {key: [whole[key][n] for n in kept] for key in ("token", "sender", "receiver", "iteration", "seconds")}
+    thin = {
+        key: [whole[key][n] for n in kept]
+        for key in ("token", "sender", "receiver", "iteration", "seconds")
+    }
     before = [[0] * 12, [whole["sender"][:60].count(k) for k in range(12)]]
     hops = [7 * (n + 1) for n in kept]
     known = {"hops": hops, "all_hops": [1000, 2000, 3000], "visits_before": before}
@@ -173,10 +196,12 @@ def test_totals_of_a_thinned_trace_count_the_messages_that_were_left_out(open_re
     told = shown.page.locator("#tokens li").all_inner_texts()
     assert [one.rpartition("\n")[2] for one in told] == ["1,000 hops", "2,000 hops", "3,000 hops"]
     assert shown.visits() == {client["name"]: client["visits"] for client in run["clients"]}
-    assert set(shown.column("Last visit")) == {"2,100 iterations ago"}  # the tokens came to iteration 3,000
+    # the tokens came to iteration 3,000
+    assert set(shown.column("Last visit")) == {"2,100 iterations ago"}
     shown.slide(11)  # the first step after the gap
     counted = {
-        client["name"]: before[1][k] + whole["sender"][60:63].count(k) for k, client in enumerate(run["clients"])
+        client["name"]: before[1][k] + whole["sender"][60:63].count(k)
+        for k, client in enumerate(run["clients"])
     }
     assert shown.visits() == counted
     assert "count these alone" not in shown.text("#network-caption")
@@ -190,6 +215,8 @@ def test_the_numbers_of_an_axis_are_never_the_same(open_report: Open) -> None:
         [1e9 + n for n in range(4)],
         [0.5],
     ):
-        told = [text for text in shown.page.evaluate("values => page.ticks(values)", values) if text]
+        told = [
+            text for text in shown.page.evaluate("values => page.ticks(values)", values) if text
+        ]
         assert told
         assert len(set(told)) == len(told)

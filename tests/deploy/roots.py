@@ -1,7 +1,9 @@
-"""Containers without Docker: a root file system of their own in a mount namespace, with this machine as the base image.
+"""Containers without Docker: a root file system of their own in a mount namespace, with this
+machine as the base image.
 
-/usr and /etc of this machine and its Python, at /usr/local as in the official images, are below; what an instruction
-writes goes into a layer on top (overlayfs). Nothing else of this machine can be seen, and nothing of it is changed.
+/usr and /etc of this machine and its Python, at /usr/local as in the official images, are below;
+what an instruction writes goes into a layer on top (overlayfs). Nothing else of this machine can be
+seen, and nothing of it is changed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp", "LD_LIBRARY_PATH": "/usr/local/lib"
 
 def skip_where_not_allowed(folder: Path) -> None:
     base = Path(sys.base_prefix)
-    if os.geteuid() != 0 or any(shutil.which(one) is None for one in ("unshare", "setpriv", "chroot")):
+    if os.geteuid() != 0 or any(
+        shutil.which(one) is None for one in ("unshare", "setpriv", "chroot")
+    ):
         pytest.skip("needs root and util-linux")
     if not (base / "bin/python").exists() or base == Path("/usr"):
         pytest.skip("needs a Python that is not the system's, to stand for that of the base image")
@@ -44,7 +48,17 @@ class Root:
 
     def __init__(self, layer: Path) -> None:
         self.layer = layer
-        for name in ("base", "root", "usr", "etc", "work/root", "work/usr", "work/etc", "mounted", "points"):
+        for name in (
+            "base",
+            "root",
+            "usr",
+            "etc",
+            "work/root",
+            "work/usr",
+            "work/etc",
+            "mounted",
+            "points",
+        ):
             (layer / name).mkdir(parents=True)
         for name in EMPTY:
             (layer / "base" / name).mkdir(parents=True)
@@ -66,12 +80,15 @@ class Root:
         writable: bool = True,
         read_only: Iterable[str] = (),
     ) -> list[str]:
-        """Runs something inside. ``mounts``: what lies where; ``read_only``: those that cannot be written to."""
+        """Runs something inside. ``mounts``: what lies where; ``read_only``: those that cannot be
+        written to."""
         given = {"/usr/local": Path(sys.base_prefix), **(mounts or {})}
         lines = ["set -eu", f"cd {self.layer}"]
         for name, below in (("root", f"{self.layer}/base"), ("usr", "/usr"), ("etc", "/etc")):
             place = "mounted" if name == "root" else f"mounted/{name}"
-            lines.append(f"mount -t overlay overlay -o {self._layers(name, below, writable)} {place}")
+            lines.append(
+                f"mount -t overlay overlay -o {self._layers(name, below, writable)} {place}"
+            )
         lines += [
             "mount --rbind /dev mounted/dev",
             "mount --rbind /proc mounted/proc",
@@ -84,7 +101,12 @@ class Root:
             if target in ("/usr/local", *read_only):
                 lines.append(f"mount -o remount,bind,ro {place}")
         uid, gid = user.split(":")
-        inside = ["env", "-i", f"--chdir={folder}", *(f"{name}={value}" for name, value in environment.items())]
+        inside = [
+            "env",
+            "-i",
+            f"--chdir={folder}",
+            *(f"{name}={value}" for name, value in environment.items()),
+        ]
         limits = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--no-new-privs"]
         if user != "0:0":
             limits += ["--bounding-set=-all", "--inh-caps=-all"]
@@ -137,16 +159,22 @@ class Image:
         elif line.word == "ENV":
             for word in shlex.split(line.text):
                 name, _, value = word.partition("=")
-                self.environment[name] = re.sub(r"\$(\w+)", lambda match: self.environment[match[1]], value)
+                self.environment[name] = re.sub(
+                    r"\$(\w+)", lambda match: self.environment[match[1]], value
+                )
         elif line.word == "USER":
             self.user = line.text
         else:
-            assert line.word in ("FROM", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"), line
+            assert line.word in ("FROM", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"), (
+                line
+            )
 
     def _run(self, text: str) -> None:
         environment = {**self.environment, **self.arguments, **self._pip}
         given = {str(place): place for place in self._pip_places}
-        command = self.root.command(["sh", "-c", text], environment, given, self.user, self.folder, read_only=given)
+        command = self.root.command(
+            ["sh", "-c", text], environment, given, self.user, self.folder, read_only=given
+        )
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"RUN {text}\n{done.stdout}{done.stderr}"
 
@@ -159,7 +187,9 @@ class Image:
         for source in sources:
             path = origin / source.lstrip("/")
             if path.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "*.egg-info") if origin == ROOT else None
+                ignored = (
+                    shutil.ignore_patterns("__pycache__", "*.egg-info") if origin == ROOT else None
+                )
                 shutil.copytree(path, place, symlinks=True, ignore=ignored)
             else:
                 place.mkdir(parents=True, exist_ok=True)
@@ -167,12 +197,29 @@ class Image:
 
 
 def _pip_settings() -> tuple[dict[str, str], list[Path]]:
-    """Where pip of this machine finds packages, as environment, and the folders: an index names files beside it."""
-    told = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
+    """Where pip of this machine finds packages, as environment, and the folders: an index names
+    files beside it."""
+    told = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    )
     settings = dict(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", told.stdout, re.MULTILINE))
-    settings |= {name[4:].lower().replace("_", "-"): value for name, value in os.environ.items() if name[:4] == "PIP_"}
-    named = {Path(path) for value in settings.values() for path in re.findall(r"(?<!\S)(/\S+)", value)}
-    named |= {Path(path).parent for value in settings.values() for path in re.findall(r"file://(/\S+)", value)}
+    settings |= {
+        name[4:].lower().replace("_", "-"): value
+        for name, value in os.environ.items()
+        if name[:4] == "PIP_"
+    }
+    named = {
+        Path(path) for value in settings.values() for path in re.findall(r"(?<!\S)(/\S+)", value)
+    }
+    named |= {
+        Path(path).parent
+        for value in settings.values()
+        for path in re.findall(r"file://(/\S+)", value)
+    }
     outside = [path for path in named if path.exists() and path.parts[1] not in ("etc", "usr")]
-    environment = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()}
-    return environment, [path for path in outside if not any(path.is_relative_to(o) for o in outside if o != path)]
+    environment = {
+        f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()
+    }
+    return environment, [
+        path for path in outside if not any(path.is_relative_to(o) for o in outside if o != path)
+    ]

@@ -1,7 +1,9 @@
-"""The compose file: its services run with its commands, mounts and limits, each in a network namespace of its own.
+"""The compose file: its services run with its commands, mounts and limits, each in a network
+namespace of its own.
 
-What Docker does is done here with namespaces: the network with names, the read-only roots, the volumes, the checks of
-health. The end is held against a training in one process, on the tables joined.
+What Docker does is done here with namespaces: the network with names, the read-only roots, the
+volumes, the checks of health. The end is held against a training in one process, on the tables
+joined.
 """
 
 from __future__ import annotations
@@ -41,27 +43,42 @@ class Containers:
         self.names = folder / "hosts"
         lines = [f"{address} {name}" for name, address in hosts.addresses.items()]
         self.names.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
-        for name in compose()["volumes"]:  # a new volume belongs to whom the folder in the image belongs to
+        # a new volume belongs to whom the folder in the image belongs to
+        for name in compose()["volumes"]:
             (folder / name).mkdir(mode=0o700)
             subprocess.run(["chown", image.user, folder / name], check=True)
 
     def command(self, service: Service, words: list[str]) -> list[str]:
         mounts, fixed = {"/etc/hosts": self.names}, ["/etc/hosts"]
         for mount in service.mounts:
-            mounts[mount.target] = self.folder / mount.source / mount.subpath if mount.volume else DEPLOY / mount.source
+            mounts[mount.target] = (
+                self.folder / mount.source / mount.subpath
+                if mount.volume
+                else DEPLOY / mount.source
+            )
             fixed += [mount.target] if mount.read_only else []
         image = self.image
-        inside = image.root.command(words, image.environment, mounts, image.user, writable=False, read_only=fixed)
+        inside = image.root.command(
+            words, image.environment, mounts, image.user, writable=False, read_only=fixed
+        )
         return [*self.hosts.within()[service.name], *inside]
 
     def start(self, name: str) -> subprocess.Popen[str]:
         service = SERVICES[name]
         return subprocess.Popen(
-            self.command(service, service.arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self.command(service, service.arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def is_healthy(self, name: str) -> bool:
-        return subprocess.run(self.command(SERVICES[name], health_command()), capture_output=True).returncode == 0
+        return (
+            subprocess.run(
+                self.command(SERVICES[name], health_command()), capture_output=True
+            ).returncode
+            == 0
+        )
 
 
 @pytest.fixture
@@ -73,8 +90,13 @@ def containers(image: Image, tmp_path: Path) -> Iterator[Containers]:
 
 def joined() -> VerticalData:
     """The tables of the clinics on the persons that all have, in the order of their ids."""
-    tables = {name: pl.read_csv(DEPLOY / "demo" / f"{name}.csv") for name in MEMBERS if name != "server"}
-    columns = {name: [c for c in table.columns if c not in ("person", "outcome")] for name, table in tables.items()}
+    tables = {
+        name: pl.read_csv(DEPLOY / "demo" / f"{name}.csv") for name in MEMBERS if name != "server"
+    }
+    columns = {
+        name: [c for c in table.columns if c not in ("person", "outcome")]
+        for name, table in tables.items()
+    }
     whole, *others = tables.values()
     for other in others:
         whole = whole.join(other, on="person")
@@ -97,12 +119,16 @@ def test_the_demo_is_trained_by_the_services_of_the_compose_file(containers: Con
     finally:
         for process in running.values():
             process.kill()
-    assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(MEMBERS, 0), said
+    assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(
+        MEMBERS, 0
+    ), said
     summaries = {name: read_summary(kits / name / "run") for name in MEMBERS}
     assert {summary.status for summary in summaries.values()} == {"iterations"}
     alone = in_process(joined(), read_kit(kits / "clinic-a"))
     for name, theta in alone.parameters.items():
-        np.testing.assert_allclose(read_block(kits / name / "run").theta, theta, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            read_block(kits / name / "run").theta, theta, rtol=1e-9, atol=1e-12
+        )
     for name in MEMBERS:
         files = [path for path in (kits / name).rglob("*") if path.stat().st_uid != 10001]
         assert (files, (kits / name).stat().st_mode & 0o777) == ([], 0o700)

@@ -1,4 +1,5 @@
-"""The image: its Dockerfile is followed line by line, and what comes out is used as a container would."""
+"""The image: its Dockerfile is followed line by line, and what comes out is used as a container
+would."""
 
 from __future__ import annotations
 
@@ -37,13 +38,17 @@ def test_it_is_nobody_special_and_writes_to_its_kit_only(image: Image, tmp_path:
     assert (kit / "x").exists()
     for place in ("/", "/opt/mtcd", "/usr", "/etc", "/var"):
         assert "Read-only file system" in run(image, "touch", f"{place}/x").stderr, place
-    told = run(image, "grep", "-E", "Uid|CapBnd|CapEff|NoNewPrivs", "/proc/self/status").stdout.split()
+    told = run(
+        image, "grep", "-E", "Uid|CapBnd|CapEff|NoNewPrivs", "/proc/self/status"
+    ).stdout.split()
     assert told[told.index("Uid:") + 1] == "10001"
     assert {told[told.index(name) + 1] for name in ("CapEff:", "CapBnd:")} == {"0" * 16}
 
 
 def test_what_it_needs_is_there_and_no_more(image: Image) -> None:
-    check = run(image, "/usr/local/bin/python", "-m", "pip", "--python", "/opt/mtcd/bin/python", "check")
+    check = run(
+        image, "/usr/local/bin/python", "-m", "pip", "--python", "/opt/mtcd/bin/python", "check"
+    )
     assert check.returncode == 0, check.stdout
     for name in NO_TOOLS:
         assert not (image.root.path("/opt/mtcd/bin") / name).exists()
@@ -51,7 +56,8 @@ def test_what_it_needs_is_there_and_no_more(image: Image) -> None:
     assert not image.root.path("/src").exists()
     written = [path for path in image.root.path("/").rglob("*") if not path.is_symlink()]
     assert [path.name for path in written if path.stat().st_uid != 0] == ["kit"]
-    assert not [path for path in written if path.stat().st_mode & 0o6002]  # set-user-id, or writable by all
+    # set-user-id, or writable by all
+    assert not [path for path in written if path.stat().st_mode & 0o6002]
     size = sum(path.stat().st_size for path in written if path.is_file())
     assert 10 < size / 1e6 < MOST_MEGABYTES
 

@@ -1,4 +1,5 @@
-"""All runs of the long suite, or those whose names have a word in them: ``python -m faulty [WORD]``."""
+"""All runs of the long suite, or those whose names have a word in them: ``python -m faulty
+[WORD]``."""
 
 from __future__ import annotations
 

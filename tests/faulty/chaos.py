@@ -14,13 +14,23 @@ from mtcd.federation.names import SERVER
 
 Act = Callable[[], None]
 MOST_AT_ONCE = 3
-KINDS = {"kill holder": 4, "kill": 2, "kill server": 2, "hang": 2, "hang holder": 1, "hang server": 1, "cut": 3}
+KINDS = {
+    "kill holder": 4,
+    "kill": 2,
+    "kill server": 2,
+    "hang": 2,
+    "hang holder": 1,
+    "hang server": 1,
+    "cut": 3,
+}
 
 
 class Chaos:
     """Strikes a federation again and again, and mends what it broke after a while."""
 
-    def __init__(self, faulty: Faulty, seed: int, say: Callable[[str], None] = lambda told: None) -> None:
+    def __init__(
+        self, faulty: Faulty, seed: int, say: Callable[[str], None] = lambda told: None
+    ) -> None:
         self.faulty, self.random, self.say = faulty, random.Random(seed), say
         self.happened: Counter[str] = Counter()
         self.kinds = KINDS
@@ -45,16 +55,27 @@ class Chaos:
         if kind == "cut":
             self._cut()
             return
-        free = {name for name in self.faulty.names if name not in self._hit and (name == SERVER) == (SERVER in kind)}
+        free = {
+            name
+            for name in self.faulty.names
+            if name not in self._hit and (name == SERVER) == (SERVER in kind)
+        }
         if not free:
             return
         victim = self.faulty.holder(free) if "holder" in kind else self.random.choice(sorted(free))
         if "kill" in kind:
             self.faulty.kill(victim)
-            self._mend(kind, victim, self.random.choice([0.0, 0.3, 1.0, 3.0]), lambda: self.faulty.start(victim))
+            self._mend(
+                kind,
+                victim,
+                self.random.choice([0.0, 0.3, 1.0, 3.0]),
+                lambda: self.faulty.start(victim),
+            )
         else:
             self.faulty.hang(victim)
-            self._mend(kind, victim, self.random.uniform(3.0, 4.0), lambda: self.faulty.wake(victim))
+            self._mend(
+                kind, victim, self.random.uniform(3.0, 4.0), lambda: self.faulty.wake(victim)
+            )
 
     def _cut(self) -> None:
         free = [link for link in self.faulty.links if link not in self._hit]

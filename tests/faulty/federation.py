@@ -62,7 +62,9 @@ class Faulty:
     def _write_tables(self) -> dict[str, Path]:
         data, tables = self.plan.data, {}
         for k, name in enumerate(self.parties):
-            columns: dict[str, Any] = {f"x{j}": np.asarray(data.blocks[k])[:, j] for j in range(self.plan.features)}
+            columns: dict[str, Any] = {
+                f"x{j}": np.asarray(data.blocks[k])[:, j] for j in range(self.plan.features)
+            }
             if k == 0:
                 columns["outcome"] = np.asarray(data.labels)
             if self.plan.alignment != "given order":
@@ -78,7 +80,9 @@ class Faulty:
             rank, content = read_kit(self.kits / name).config.rank, yaml.safe_load(path.read_text())
             for peer, place in content["peers"].items():
                 if rank[peer] < rank[name]:
-                    proxy = self.links[name, peer] = self.proxies.add(int(place["address"].rpartition(":")[2]))
+                    proxy = self.links[name, peer] = self.proxies.add(
+                        int(place["address"].rpartition(":")[2])
+                    )
                     place["address"] = f"127.0.0.1:{proxy.port}"
             path.write_text(yaml.safe_dump(content, sort_keys=False))
 
@@ -120,25 +124,37 @@ class Faulty:
 
     def journal_time(self, name: str) -> int:
         """When the journal was written last, in ns; 0 if there is none yet."""
-        return max((path.stat().st_mtime_ns for path in self.run_folder(name).glob(f"{JOURNAL}*")), default=0)
+        return max(
+            (path.stat().st_mtime_ns for path in self.run_folder(name).glob(f"{JOURNAL}*")),
+            default=0,
+        )
 
     def holder(self, among: set[str]) -> str:
         """Who has just done something: a token is there, or has just left."""
         return max(sorted(among), key=self.journal_time)
 
     def ask(self, kind: str, seconds: float = 1.5) -> dict[str, Any]:
-        return ask_everybody(operator_kit(self.kits, read_credentials), kind, Patience(seconds, seconds))
+        return ask_everybody(
+            operator_kit(self.kits, read_credentials), kind, Patience(seconds, seconds)
+        )
 
     def iteration(self) -> int:
         """How far they are; with a server, at its last sync."""
         per_sync = self.plan.method.get("hops")
         told = self.ask("status").values()
-        far = [one.get("iteration", 0) if per_sync is None else one.get("syncs", 0) * per_sync for one in told]
+        far = [
+            one.get("iteration", 0) if per_sync is None else one.get("syncs", 0) * per_sync
+            for one in told
+        ]
         return max(far, default=0)
 
     def hops(self) -> int:
         """How far tokens are since the last sync."""
-        tokens = [(one["sync"], one["hop"]) for told in self.ask("status").values() for one in told.get("tokens", [])]
+        tokens = [
+            (one["sync"], one["hop"])
+            for told in self.ask("status").values()
+            for one in told.get("tokens", [])
+        ]
         return max(tokens, default=(0, 0))[1]
 
     def wait_for_training(self) -> None:
@@ -150,7 +166,9 @@ class Faulty:
 
     def _missed(self) -> set[str]:
         told = self.ask("status")
-        return {*self.names} - {*told} | {name for one in told.values() for name in one.get("gone", self.names)}
+        return {*self.names} - {*told} | {
+            name for one in told.values() for name in one.get("gone", self.names)
+        }
 
     def wait_for_iteration(self, least: int) -> int:
         """Until they are so far; there must be progress all the time."""
@@ -176,7 +194,10 @@ class Faulty:
 
     def wait_for_end(self, *names: str) -> None:
         """Until these have ended by themselves, with a result."""
-        self.wait("the end", lambda: all(self.processes.running[name].poll() is not None for name in names))
+        self.wait(
+            "the end",
+            lambda: all(self.processes.running[name].poll() is not None for name in names),
+        )
         for name in names:
             code = self.processes.running[name].returncode
             if code or not self.ended(name):
@@ -200,7 +221,11 @@ class Faulty:
     def failure(self, why: str) -> AssertionError:
         """An error that tells what was said last; what they kept is put aside."""
         kept = Path(tempfile.mkdtemp(prefix="mtcd-failure-"))
-        shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("*.key", "key.pem"), dirs_exist_ok=True)
+        shutil.copytree(
+            self.folder, kept, ignore=shutil.ignore_patterns("*.key", "key.pem"), dirs_exist_ok=True
+        )
         told = "\n".join(list(self.said)[-60:])
         status = self.ask("status")
-        return AssertionError(f"{why}; logs are in {kept}\n{told}\n{yaml.safe_dump(status, default_flow_style=None)}")
+        return AssertionError(
+            f"{why}; logs are in {kept}\n{told}\n{yaml.safe_dump(status, default_flow_style=None)}"
+        )

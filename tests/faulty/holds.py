@@ -39,17 +39,22 @@ def parties(faulty: Faulty) -> dict[int, ReliableParty]:
         copy.mkdir(parents=True)
         for path in run.glob(f"{JOURNAL}*"):
             shutil.copy(path, copy)
-        participant = make_participant(kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]})
+        participant = make_participant(
+            kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]}
+        )
         role = participant.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
         number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
-        made[number] = make_reliable_party(number, role.parties, FileJournal(copy / JOURNAL), kit.config.network)
+        made[number] = make_reliable_party(
+            number, role.parties, FileJournal(copy / JOURNAL), kit.config.network
+        )
     return made
 
 
 def check_delivery(faulty: Faulty) -> Thetas:
     """The token, or the server, has the aggregate of what the parties hold. Returns that.
 
-    Not where it takes more than that to tell: with dcpa, acceleration and optimal sync, the optimum tells.
+    Not where it takes more than that to tell: with dcpa, acceleration and optimal sync, the optimum
+    tells.
     """
     found = parties(faulty)
     if not all(type(one.party) is TokenClient for number, one in found.items() if number != SERVER):
@@ -100,15 +105,21 @@ def lone_token(found: dict[int, ReliableParty]) -> tuple[Token, Thetas]:
 
 
 def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) -> list[Summary]:
-    """All ended at the same moment, near the optimum; of those who are ``away`` the blocks are what they are."""
+    """All ended at the same moment, near the optimum; of those who are ``away`` the blocks are what
+    they are."""
     away = away or {}
     if faulty.plan.server:
         check_delivery(faulty)
-    summaries = [read_summary(faulty.run_folder(name)) for k, name in enumerate(faulty.names) if k not in away]
+    summaries = [
+        read_summary(faulty.run_folder(name))
+        for k, name in enumerate(faulty.names)
+        if k not in away
+    ]
     moments = {(one.status, one.iterations, one.syncs) for one in summaries}
     assert len(moments) == 1, moments
     thetas = [
-        away[k] if k in away else read_block(faulty.run_folder(name)).theta for k, name in enumerate(faulty.parties)
+        away[k] if k in away else read_block(faulty.run_folder(name)).theta
+        for k, name in enumerate(faulty.parties)
     ]
     problem = faulty.plan.glm.problem(faulty.plan.data)
     best = best_objective(faulty, away)
@@ -118,7 +129,8 @@ def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) ->
 
 
 def check_trees(faulty: Faulty) -> None:
-    """All ended at the same moment, and the loss of the blocks that they keep is far below that of the start."""
+    """All ended at the same moment, and the loss of the blocks that they keep is far below that of
+    the start."""
     summaries = [read_summary(faulty.run_folder(name)) for name in faulty.names]
     assert len({(one.status, one.iterations, one.syncs) for one in summaries}) == 1, summaries
     problem, data = faulty.plan.problem, faulty.plan.data
@@ -129,11 +141,17 @@ def check_trees(faulty: Faulty) -> None:
 
 
 def best_objective(faulty: Faulty, away: dict[int, Any]) -> float:
-    """With the blocks of those who are away as they are; these only where the loss is a sum of squares."""
+    """With the blocks of those who are away as they are; these only where the loss is a sum of
+    squares."""
     problem = faulty.plan.glm.problem(faulty.plan.data)
     here = [k for k in range(faulty.plan.parties) if k not in away]
     labels = problem.labels
     for k, theta in away.items():
         labels = labels - problem.client(k).represent(theta)
-    found = optimum([problem.blocks[k] for k in here], labels, problem.loss, [problem.penalties[k] for k in here])
+    found = optimum(
+        [problem.blocks[k] for k in here],
+        labels,
+        problem.loss,
+        [problem.penalties[k] for k in here],
+    )
     return found.value + sum(problem.client(k).penalty(theta) for k, theta in away.items())

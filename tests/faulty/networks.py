@@ -1,4 +1,5 @@
-"""What must hold of split networks: they are those of a training in one process that nothing befell."""
+"""What must hold of split networks: they are those of a training in one process that nothing
+befell."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from split_problems import assert_same_modules
 def check_networks(faulty: Faulty) -> None:
     """Every module, and theta_0 at everybody."""
     drawn = faulty.plan.data
-    data = VerticalDataset(dict(zip(drawn.clients, map(np.asarray, drawn.blocks), strict=True)), drawn.labels)
+    data = VerticalDataset(
+        dict(zip(drawn.clients, map(np.asarray, drawn.blocks), strict=True)), drawn.labels
+    )
     kits = {name: read_kit(faulty.kits / name) for name in faulty.names}
     first = kits[faulty.parties[0]]
     config = first.config

@@ -1,4 +1,5 @@
-"""What a federation under faults trains: a small problem whose optimum takes a few thousand hops."""
+"""What a federation under faults trains: a small problem whose optimum takes a few thousand
+hops."""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ class Plan:
     @cached_property
     def data(self) -> VerticalData:
         kind = "logistic" if self.networks or self.trees else self.model["kind"]
-        drawn = synthetic(kind, self.samples, self.features * self.parties, self.parties, seed=self.seed)
+        drawn = synthetic(
+            kind, self.samples, self.features * self.parties, self.parties, seed=self.seed
+        )
         labels = np.where(drawn.labels > 0, "yes", "no") if self.networks else drawn.labels
         return replace(drawn, clients=tuple(self.names), labels=labels)
 
@@ -86,12 +89,18 @@ class Plan:
         """The federation file."""
         names = self.names
         ports = free_ports(len(names) + 1)
-        table: dict[str, Any] = {} if self.alignment == "given order" else {"data": {"id": "person"}}
-        places = {name: {"address": f"127.0.0.1:{port}", **table} for name, port in zip(names, ports, strict=False)}
+        table: dict[str, Any] = (
+            {} if self.alignment == "given order" else {"data": {"id": "person"}}
+        )
+        places = {
+            name: {"address": f"127.0.0.1:{port}", **table}
+            for name, port in zip(names, ports, strict=False)
+        }
         content: dict[str, Any] = {
             "name": "faulty",
             "parties": places,
-            "labels": {"held_by": names[0], "column": "outcome"} | ({} if self.sealed else {"shared_with": self.told}),
+            "labels": {"held_by": names[0], "column": "outcome"}
+            | ({} if self.sealed else {"shared_with": self.told}),
             "alignment": self.alignment,
             "network": self.network,
             "model": self.model,

@@ -30,7 +30,8 @@ class Proxies:
         return proxy
 
     def set(self, proxy: Proxy, state: str) -> None:
-        """Cut a link, so that bytes get lost or so that connections break; or let all pass again."""
+        """Cut a link, so that bytes get lost or so that connections break; or let all pass
+        again."""
         self._do(proxy.set(state))
 
     def close(self) -> None:
@@ -46,7 +47,8 @@ class Proxies:
 
 
 class Proxy:
-    """One link, from whoever calls ``port`` of this proxy to the one who listens at the port it was made for."""
+    """One link, from whoever calls ``port`` of this proxy to the one who listens at the port it was
+    made for."""
 
     def __init__(self, to: int) -> None:
         self.to, self.port, self.state = to, 0, OPEN
@@ -100,9 +102,13 @@ class Proxy:
             self._tasks.discard(task)
 
     async def _pass(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ends: list[asyncio.StreamWriter]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ends: list[asyncio.StreamWriter],
     ) -> None:
-        """Bytes, until one side ends; while the link is silent, the other does not hear of that either."""
+        """Bytes, until one side ends; while the link is silent, the other does not hear of that
+        either."""
         try:
             while data := await reader.read(CHUNK):
                 await self._flowing.wait()

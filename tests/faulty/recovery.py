@@ -1,7 +1,9 @@
-"""Time from the moment a token's holder is killed, or hangs, until it moves again: ``python -m faulty.recovery``.
+"""Time from the moment a token's holder is killed, or hangs, until it moves again: ``python -m
+faulty.recovery``.
 
-The token has moved when somebody has visited with one of a new term and has that in its journal. Where the one
-who is hit had no token after all, which is seen from its moving on in the old term, nothing is counted.
+The token has moved when somebody has visited with one of a new term and has that in its journal.
+Where the one who is hit had no token after all, which is seen from its moving on in the old term,
+nothing is counted.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ def main() -> None:
     for name, method in {"stcd": STCD, "mtcd": AVERAGE}.items():
         for how in ("killed", "hung"):
             with tempfile.TemporaryDirectory(prefix="mtcd-recovery-") as folder:
-                times = measure(Path(folder) / "run", plan(method, chords(PARTIES), PARTIES, RIDGE), how == "killed")
+                times = measure(
+                    Path(folder) / "run",
+                    plan(method, chords(PARTIES), PARTIES, RIDGE),
+                    how == "killed",
+                )
             told = f"median {median(times):.3f}, worst {max(times):.3f}, of {len(times)}"
             print(f"  {name}, the holder is {how}: {told}", flush=True)
 
@@ -56,7 +62,8 @@ def measure(folder: Path, made: Plan, kill: bool, trials: int = TRIALS) -> list[
 
 
 def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:
-    """Hit the holder; the time until a token of a new term has been visited with, if it was hit; and whom."""
+    """Hit the holder; the time until a token of a new term has been visited with, if it was hit;
+    and whom."""
     before = terms(faulty, faulty.parties)
     victim = faulty.holder(set(faulty.parties))
     began = monotonic()

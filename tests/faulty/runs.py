@@ -44,7 +44,8 @@ def enough(faulty: Faulty) -> int:
 def run_with_faults(
     folder: Path, plan: Plan, faults: int, seed: int, early: bool = False, say: Say = silence
 ) -> Happened:
-    """Strike, mend, and go on to the optimum. ``early``: from the start on, when they still agree on the run.
+    """Strike, mend, and go on to the optimum. ``early``: from the start on, when they still agree
+    on the run.
 
     Mini-batches lead to no optimum, but must go on as well.
     """
@@ -58,7 +59,8 @@ def run_with_faults(
         faulty.wait_for_training()
         chaos.go(faults)
         faulty.wait_for_everybody()
-        least += faulty.wait_for_iteration(1)  # a server that was just started again does not know it yet
+        # a server that was just started again does not know it yet
+        least += faulty.wait_for_iteration(1)
         say(f"all is mended; on to iteration {least}")
         _all_die(faulty, faulty.wait_for_iteration(least), say)
         chaos.happened["kill all"] += 1
@@ -68,8 +70,11 @@ def run_with_faults(
         return chaos.happened
 
 
-def run_without_some(folder: Path, plan: Plan, away: tuple[int, ...], say: Say = silence) -> Happened:
-    """Some are killed one after the other, each when it has a token, and stay away: the others find their optimum."""
+def run_without_some(
+    folder: Path, plan: Plan, away: tuple[int, ...], say: Say = silence
+) -> Happened:
+    """Some are killed one after the other, each when it has a token, and stay away: the others find
+    their optimum."""
     with Faulty(folder, plan) as faulty:
         least = enough(faulty)
         faulty.start(*faulty.names)
@@ -94,7 +99,8 @@ def run_without_some(folder: Path, plan: Plan, away: tuple[int, ...], say: Say =
 
 
 def run_without_server(folder: Path, plan: Plan, kills: int, say: Say = silence) -> Happened:
-    """The server is killed at any moment and away for a while: tokens roam on meanwhile, and sync when it is back."""
+    """The server is killed at any moment and away for a while: tokens roam on meanwhile, and sync
+    when it is back."""
     with Faulty(folder, plan) as faulty:
         least = enough(faulty)
         faulty.start(*faulty.names)
@@ -117,8 +123,11 @@ def _further_than(faulty: Faulty, hops: int) -> Callable[[], bool]:
     return lambda: faulty.hops() > hops
 
 
-def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say = silence) -> Happened:
-    """Parties are killed while all hear that the limit of iterations is reached: each hears it in the end."""
+def run_to_the_limit(
+    folder: Path, plan: Plan, kills: int, seed: int, say: Say = silence
+) -> Happened:
+    """Parties are killed while all hear that the limit of iterations is reached: each hears it in
+    the end."""
     with Faulty(folder, plan) as faulty:
         faulty.start(*faulty.names)
         faulty.wait_for_training()
@@ -128,15 +137,23 @@ def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say =
         faulty.wait("all have ended", lambda: _all_have_ended(faulty))
         faulty.wait_for_end(*faulty.names)
         summaries = check_end(faulty, float("inf"))
-        assert all(one.iterations >= plan.iterations and one.status == "iterations" for one in summaries)
+        assert all(
+            one.iterations >= plan.iterations and one.status == "iterations" for one in summaries
+        )
         say(summaries[0].message)
         return chaos.happened
 
 
 def run_undisturbed(
-    folder: Path, plan: Plan, faults: int, seed: int, check: Callable[[Faulty], None], say: Say = silence
+    folder: Path,
+    plan: Plan,
+    faults: int,
+    seed: int,
+    check: Callable[[Faulty], None],
+    say: Say = silence,
 ) -> Happened:
-    """Methods that wait for whoever is away: in the end, all have what a training in one process gives them."""
+    """Methods that wait for whoever is away: in the end, all have what a training in one process
+    gives them."""
     with Faulty(folder, plan) as faulty:
         faulty.start(*faulty.names)
         faulty.wait_for_training()
@@ -165,7 +182,8 @@ def run_trees(folder: Path, plan: Plan, faults: int, seed: int, say: Say = silen
 
 
 def _all_have_ended(faulty: Faulty) -> bool:
-    """Whether all have; whoever left before it could tell others is started again, as it asks for."""
+    """Whether all have; whoever left before it could tell others is started again, as it asks
+    for."""
     for line in [line for line in faulty.said if "Unreachable at the end of the run" in line]:
         faulty.said.remove(line)
         name = line.split()[1].rstrip(":")
@@ -175,7 +193,8 @@ def _all_have_ended(faulty: Faulty) -> bool:
 
 
 def _all_die(faulty: Faulty, reached: int, say: Say) -> list[object]:
-    """All at once; what they kept is looked at, and they are started again. Returns the blocks that they hold."""
+    """All at once; what they kept is looked at, and they are started again. Returns the blocks that
+    they hold."""
     living = [name for name in faulty.names if name not in faulty.down]
     faulty.kill(*living)
     held = check_delivery(faulty)

@@ -1,4 +1,5 @@
-"""The long suite: federations of 8 to 16 parties, by every method, over several networks, and more than 200 faults."""
+"""The long suite: federations of 8 to 16 parties, by every method, over several networks, and more
+than 200 faults."""
 
 from __future__ import annotations
 
@@ -31,9 +32,15 @@ CONJUGATE = {**TOUR, "acceleration": "conjugate"}
 DCPA = {"kind": "dcpa"}
 NETWORK = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}}
 SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.02}
-SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
+# auto is smaller where nobody knows all data
+SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}
 TREES = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.1, "depth": 3}
-GRID, CYCLE, COMPLETE, PATH = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}, {"kind": "path"}
+GRID, CYCLE, COMPLETE, PATH = (
+    {"kind": "grid"},
+    {"kind": "cycle"},
+    {"kind": "complete"},
+    {"kind": "path"},
+)
 MASKED, DOUBLE_MASKED = {"aggregation": "masked"}, {"aggregation": "double-masked"}
 
 
@@ -44,7 +51,13 @@ def chords(parties: int) -> dict[str, Any]:
     return {"links": [[f"p{a}", f"p{b}"] for a, b in around + across]}
 
 
-def plan(method: dict[str, Any], network: dict[str, Any], parties: int, model: dict[str, Any], **rest: Any) -> Plan:
+def plan(
+    method: dict[str, Any],
+    network: dict[str, Any],
+    parties: int,
+    model: dict[str, Any],
+    **rest: Any,
+) -> Plan:
     return Plan(method, network, parties, model, **{"samples": 60, **rest})
 
 
@@ -67,15 +80,26 @@ def _ending(made: Plan, kills: int, seed: int) -> Run:
     return lambda folder, say: run_to_the_limit(folder, made, kills, seed, say)
 
 
-def _networks(method: dict[str, Any], network: dict[str, Any], iterations: int, faults: int, seed: int) -> Run:
+def _networks(
+    method: dict[str, Any], network: dict[str, Any], iterations: int, faults: int, seed: int
+) -> Run:
     from faulty.networks import check_networks
 
     made = plan(method, network, 8, NETWORK, iterations=iterations)
     return lambda folder, say: run_undisturbed(folder, made, faults, seed, check_networks, say)
 
 
-def _sealed(method: dict[str, Any], network: dict[str, Any], parties: int, faults: int, seed: int, **rest: Any) -> Run:
-    made = plan({**method, "walk": "tour"}, network, parties, LOGISTIC, privacy={"mode": "sealed"}, **rest)
+def _sealed(
+    method: dict[str, Any],
+    network: dict[str, Any],
+    parties: int,
+    faults: int,
+    seed: int,
+    **rest: Any,
+) -> Run:
+    made = plan(
+        {**method, "walk": "tour"}, network, parties, LOGISTIC, privacy={"mode": "sealed"}, **rest
+    )
     return lambda folder, say: run_undisturbed(folder, made, faults, seed, check_sealed, say)
 
 
@@ -86,10 +110,14 @@ def _trees(method: dict[str, Any], network: dict[str, Any], faults: int, seed: i
 
 SUITE: dict[str, Run] = {
     "stcd, cycle with chords, K=8": _struck(plan(STCD, chords(8), 8, LOGISTIC), 25, 1),
-    "stcd, cycle, K=8, struck from the start": _struck(plan(STCD, CYCLE, 8, RIDGE, alignment="psi"), 20, 2, True),
+    "stcd, cycle, K=8, struck from the start": _struck(
+        plan(STCD, CYCLE, 8, RIDGE, alignment="psi"), 20, 2, True
+    ),
     "stcd, grid, K=12": _struck(plan(STCD, GRID, 12, RIDGE), 25, 3),
     "stcd, complete, K=10": _struck(plan(STCD, COMPLETE, 10, RIDGE), 20, 4),
-    "mtcd, clusters, erdos-renyi, K=16": _struck(plan(CLUSTERS, {"kind": "erdos-renyi", "p": 0.4}, 16, RIDGE), 25, 5),
+    "mtcd, clusters, erdos-renyi, K=16": _struck(
+        plan(CLUSTERS, {"kind": "erdos-renyi", "p": 0.4}, 16, RIDGE), 25, 5
+    ),
     "mtcd, clusters, cycle, K=8, struck from the start": _struck(
         plan(CLUSTERS, CYCLE, 8, RIDGE, alignment="psi"), 20, 6, True
     ),
@@ -105,7 +133,9 @@ SUITE: dict[str, Run] = {
     "split networks, mtcd, K=8": _networks({**SPLIT_MTCD, "batch": 20}, COMPLETE, 3000, 10, 18),
     "split networks, stcd, K=8": _networks({"kind": "stcd", "stepsize": 0.02}, CYCLE, 3000, 10, 19),
     "masked, svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE, privacy=MASKED), 12, 22),
-    "masked, mtcd, clusters, K=8": _struck(plan(CLUSTERS, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 23),
+    "masked, mtcd, clusters, K=8": _struck(
+        plan(CLUSTERS, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 23
+    ),
     "masked, mtcd, mini-batches, K=8": _struck(
         plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 24
     ),

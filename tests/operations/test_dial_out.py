@@ -1,4 +1,5 @@
-"""A party behind a firewall that lets no connection in takes part by connections that it opens itself."""
+"""A party behind a firewall that lets no connection in takes part by connections that it opens
+itself."""
 
 import subprocess
 import sys
@@ -17,7 +18,9 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 7447), 1).
 def can_connect(hosts: Hosts, near: str, far: str) -> bool:
     """Whether a connection from one host to a listening socket of another comes about."""
     python, address = [sys.executable, "-c"], hosts.addresses[far]
-    listening = subprocess.Popen([*hosts.within()[far], *python, LISTEN, address], stdout=subprocess.PIPE)
+    listening = subprocess.Popen(
+        [*hosts.within()[far], *python, LISTEN, address], stdout=subprocess.PIPE
+    )
     try:
         assert listening.stdout is not None
         assert listening.stdout.readline() == b"up\n"
@@ -36,7 +39,8 @@ def test_a_party_that_accepts_no_connection_takes_part_through_crashes(tmp_path:
         assert not can_connect(hosts, "c", BEHIND)
         assert can_connect(hosts, BEHIND, "c")
         processes.start(*processes.tables)
-        for crashed in (BEHIND, "c", None):  # c comes later in the file, and would connect to b otherwise
+        # c comes later in the file, and would connect to b otherwise
+        for crashed in (BEHIND, "c", None):
             for neighbour in ("a", "c"):
                 wait_for(hosts, BEHIND, neighbour, 50_000)
             if crashed is not None:

@@ -1,4 +1,5 @@
-"""Federations whose parties have hosts and cables of their own: what goes where, as the kernel counts it."""
+"""Federations whose parties have hosts and cables of their own: what goes where, as the kernel
+counts it."""
 
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,7 +21,12 @@ OPENING = 1_500_000  # bytes: labels and which rows they are of go from a to c, 
 def test_tokens_go_straight_and_the_server_sees_syncs_only(tmp_path: Path) -> None:
     method = {"kind": "mtcd", "tokens": 1, "hops": 24, "stepsize": 1e-5}
     samples, stop = 20_000, {"iterations": 480}
-    with federation(tmp_path, samples, PATH, server=True, method=method, stop=stop) as (hosts, processes, _, _):
+    with federation(tmp_path, samples, PATH, server=True, method=method, stop=stop) as (
+        hosts,
+        processes,
+        _,
+        _,
+    ):
         processes.start(*processes.tables, "server")
         ledger = Ledger.total([summary.ledger for summary in ended(processes)])
         between = sum(hosts.carried(*cable) for cable in PATH)
@@ -46,7 +52,8 @@ def test_a_slow_link_slows_itself_only(tmp_path: Path) -> None:
 
 
 def watched(hosts: Hosts, volume: int) -> list[float]:
-    """Bytes per second of each cable, over the moments in which it carried much; until each has carried so much."""
+    """Bytes per second of each cable, over the moments in which it carried much; until each has
+    carried so much."""
     step, much = 0.05, 1000
     moved, busy = np.zeros(len(PATH)), np.zeros(len(PATH))
     then, before = monotonic(), [hosts.carried(*cable) for cable in PATH]

@@ -1,4 +1,5 @@
-"""A party whose only way out is an HTTP proxy takes part through a forwarder beside it, as docs/operations.md says."""
+"""A party whose only way out is an HTTP proxy takes part through a forwarder beside it, as
+docs/operations.md says."""
 
 import shutil
 import subprocess
@@ -24,7 +25,9 @@ def named(hosts: Hosts, **tables: dict[str, str]) -> Iterator[None]:
     try:
         for folder, table in folders.items():
             folder.mkdir(parents=True)
-            (folder / "hosts").write_text("".join(f"{table[k]} {name}\n" for k, name in NAMES.items()))
+            (folder / "hosts").write_text(
+                "".join(f"{table[k]} {name}\n" for k, name in NAMES.items())
+            )
         yield
     finally:
         for folder in folders:
@@ -33,7 +36,10 @@ def named(hosts: Hosts, **tables: dict[str, str]) -> Iterator[None]:
 
 def test_a_party_behind_an_http_proxy_takes_part(tmp_path: Path) -> None:
     """b has a cable to the proxy only; the proxy's host forwards nothing by itself."""
-    links, cables = [("a", "b"), ("b", "c"), ("c", "a")], [("b", "p"), ("p", "a"), ("p", "c"), ("c", "a")]
+    links, cables = (
+        [("a", "b"), ("b", "c"), ("c", "a")],
+        [("b", "p"), ("p", "a"), ("p", "c"), ("c", "a")],
+    )
     changes = {"method": STCD, "stop": FOREVER, "dial_out": "b", "cables": cables, "names": NAMES}
     with federation(tmp_path, 200, links, **changes) as (hosts, processes, X, y):
         real = {name: hosts.addresses[name] for name in NAMES}

@@ -1,4 +1,5 @@
-"""docs/federation-tutorial.md: its commands run as they stand, and print what it says that they print."""
+"""docs/federation-tutorial.md: its commands run as they stand, and print what it says that they
+print."""
 
 import os
 import re
@@ -24,7 +25,8 @@ PORTS = re.compile(r"127\.0\.0\.1:(\d+)")
 
 
 def steps() -> list[tuple[str, str]]:
-    """The commands of the tutorial, each block with what it is said to print; on ports that are free here."""
+    """The commands of the tutorial, each block with what it is said to print; on ports that are
+    free here."""
     text = TUTORIAL.read_text(encoding="utf-8")
     ports = sorted(set(PORTS.findall(text)))
     free = dict(zip(ports, free_ports(len(ports)), strict=True))
@@ -35,7 +37,8 @@ def steps() -> list[tuple[str, str]]:
 
 
 def lines(text: str) -> Counter[str]:
-    """What was printed, without numbers, which differ from time to time, and without the frames of tables."""
+    """What was printed, without numbers, which differ from time to time, and without the frames of
+    tables."""
     plain = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"-?[0-9][0-9.:]*", "", text))
     return Counter(line for line in (" ".join(line.split()) for line in plain.splitlines()) if line)
 
@@ -44,7 +47,10 @@ def until_printed(expected: str, screen: Path, start: int) -> None:
     def missing() -> Counter[str]:
         return lines(expected) - lines(screen.read_text(encoding="utf-8")[start:])
 
-    assert until(lambda: not missing()), (list(missing()), screen.read_text(encoding="utf-8")[start:])
+    assert until(lambda: not missing()), (
+        list(missing()),
+        screen.read_text(encoding="utf-8")[start:],
+    )
 
 
 def run_tutorial(folder: Path) -> None:
@@ -55,7 +61,12 @@ def run_tutorial(folder: Path) -> None:
     (folder / "work").mkdir()
     screen = folder / "screen"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    wide = {"COLUMNS": "200", "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+    wide = {
+        "COLUMNS": "200",
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
     with screen.open("wb") as output:
         shell = subprocess.Popen(
             ["bash"],
@@ -103,7 +114,8 @@ def test_the_tutorial_works_and_ends_at_the_optimum_of_both_tables_together(tmp_
         return features, features @ theta + intercept
 
     features, z = represent(joined)
-    slope = 1 / (1 + np.exp(-z)) - joined["ill"].to_numpy()  # of the loss: the gradient is zero at the optimum
+    # of the loss: the gradient is zero at the optimum
+    slope = 1 / (1 + np.exp(-z)) - joined["ill"].to_numpy()
     np.testing.assert_allclose(features.T @ slope + 1.0 * theta, 0, atol=1e-6)
     np.testing.assert_allclose(slope.sum(), 0, atol=1e-6)
     told = pl.read_csv(work / "predictions.csv").join(new, left_on="id", right_on="patient")

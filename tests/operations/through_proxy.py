@@ -1,7 +1,8 @@
-"""What stands between a party and the world, as a process: ``proxy HOST PORT``, ``forward PROXY HOST=ADDRESS ...``.
+"""What stands between a party and the world, as a process: ``proxy HOST PORT``, ``forward PROXY
+HOST=ADDRESS ...``.
 
-An HTTP proxy that allows CONNECT and nothing else; and a forwarder beside a party, which listens on an address for each
-peer and asks the proxy for a way to it.
+An HTTP proxy that allows CONNECT and nothing else; and a forwarder beside a party, which listens on
+an address for each peer and asks the proxy for a way to it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ async def forward(proxy: str, peers: dict[str, str]) -> None:
         async def called(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 there = await asyncio.open_connection(proxy, 3128)
-                there[1].write(f"CONNECT {name}:{PORT} HTTP/1.1\r\nHost: {name}:{PORT}\r\n\r\n".encode())
+                there[1].write(
+                    f"CONNECT {name}:{PORT} HTTP/1.1\r\nHost: {name}:{PORT}\r\n\r\n".encode()
+                )
                 answer = await there[0].readuntil(b"\r\n\r\n")
             except (OSError, asyncio.IncompleteReadError):
                 writer.transport.abort()

@@ -1,4 +1,5 @@
-"""One Ray for all tests, with little memory and two CPUs. Actors are used again: starting one takes seconds."""
+"""One Ray for all tests, with little memory and two CPUs. Actors are used again: starting one takes
+seconds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The contract of engines, on Ray: the assertions of ``tests/test_engine_contract.py``.
 
-There, all trainings run in the actors of a cluster without Ray, whose messages are pickled as Ray pickles them. What
-Ray adds does not depend on the method, so a few trainings run on Ray itself: with and without a server, on the full
-sample and in batches, masked, and with several classes.
+There, all trainings run in the actors of a cluster without Ray, whose messages are pickled as Ray
+pickles them. What Ray adds does not depend on the method, so a few trainings run on Ray itself:
+with and without a server, on the full sample and in batches, masked, and with several classes.
 """
 
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Real actors, nodes and drivers that die; Ctrl-C. ``tests/test_ray_faults.py`` has more cases, without Ray."""
+"""Real actors, nodes and drivers that die; Ctrl-C. ``tests/test_ray_faults.py`` has more cases,
+without Ray."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def test_an_actor_that_is_killed_is_replaced(name: str, one_ray: None) -> None:
             ray.kill(cluster.handles[row.iteration % 2])
 
     with engine:
-        assert observer.advance(case.settings[1], watch, until=time.perf_counter() + PATIENCE) == expected.status
+        assert (
+            observer.advance(case.settings[1], watch, until=time.perf_counter() + PATIENCE)
+            == expected.status
+        )
         assert engine.restarts >= 1
         assert engine.ledger == expected.ledger
         assert_close(name, engine.parameters(), expected.parameters)
@@ -49,15 +53,34 @@ def test_an_actor_that_is_killed_is_replaced(name: str, one_ray: None) -> None:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 1500}, "engine": {"kind": "ray", "actors": 2}}))
+    path.write_text(
+        yaml.safe_dump(
+            CONFIG | {"stop": {"iterations": 1500}, "engine": {"kind": "ray", "actors": 2}}
+        )
+    )
     return path
 
 
 def train(config: Path, out: Path, *more: str, **given: Any) -> subprocess.Popen[str]:
     """mtcd train, in a process group of its own, as in a terminal."""
-    command = [sys.executable, "-m", "mtcd", "train", str(config), "--out", str(out), "--json", *more]
+    command = [
+        sys.executable,
+        "-m",
+        "mtcd",
+        "train",
+        str(config),
+        "--out",
+        str(out),
+        "--json",
+        *more,
+    ]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **given
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **given,
     )
 
 
@@ -76,11 +99,16 @@ def summary_without_ray(config: Path, out: Path) -> dict[str, Any]:
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> bool:
-    return all(found[key] == expected[key] for key in ("status", "iterations", "hops", "syncs", "messages", "floats"))
+    return all(
+        found[key] == expected[key]
+        for key in ("status", "iterations", "hops", "syncs", "messages", "floats")
+    )
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_a_driver_that_ends_leaves_a_training_to_resume(blow: signal.Signals, config: Path, tmp_path: Path) -> None:
+def test_a_driver_that_ends_leaves_a_training_to_resume(
+    blow: signal.Signals, config: Path, tmp_path: Path
+) -> None:
     """Killed, or interrupted as by Ctrl-C in a terminal; resumed on Ray, or without it."""
     out = tmp_path / "run"
     process = train(config, out)

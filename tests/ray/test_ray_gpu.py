@@ -23,9 +23,13 @@ pytestmark = [
 
 CLIENTS = [f"c{k}" for k in range(4)]
 METHODS = {
-    "clusters": mtcd.MTCD(clusters=[CLIENTS[:2], CLIENTS[2:]], hops=3, local_updates=3, stepsize=0.05, batch=20),
+    "clusters": mtcd.MTCD(
+        clusters=[CLIENTS[:2], CLIENTS[2:]], hops=3, local_updates=3, stepsize=0.05, batch=20
+    ),
     "overlapping": mtcd.MTCD(tokens=3, hops=3, local_updates=2, stepsize=0.05, batch=20),
-    "full batch": mtcd.MTCD(clusters=[CLIENTS[:2], CLIENTS[2:]], hops=3, local_updates=2, stepsize=0.05),
+    "full batch": mtcd.MTCD(
+        clusters=[CLIENTS[:2], CLIENTS[2:]], hops=3, local_updates=2, stepsize=0.05
+    ),
     "svfl": mtcd.SVFL(3, 0.05, 20),
     "stcd": mtcd.STCD(3, 0.05, fusion_client="each"),
 }
@@ -53,23 +57,32 @@ def data() -> mtcd.VerticalDataset:
 def model(folder: Path | None = None) -> mtcd.SplitModel:
     torch.manual_seed(1)
     nets = {
-        client: nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 6)) for client in CLIENTS
+        client: nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 6))
+        for client in CLIENTS
     }
     if folder is not None:
         nets = {client: nn.Sequential(Noted(folder), net) for client, net in nets.items()}
     return mtcd.SplitModel(nets, nn.Linear(24, 2), "concat")
 
 
-def trained(method: Any, engine: Any, given: mtcd.SplitModel, graphs: bool | str = "auto", **more: Any) -> mtcd.Run:
+def trained(
+    method: Any, engine: Any, given: mtcd.SplitModel, graphs: bool | str = "auto", **more: Any
+) -> mtcd.Run:
     stop = mtcd.Stop(iterations=20 if method.batch is None else 20 * method.hops_per_sync)
     compute = mtcd.Compute("cuda", graphs=graphs)
-    return mtcd.train(data(), given, "complete", method, stop, compute=compute, engine=engine, **more)
+    return mtcd.train(
+        data(), given, "complete", method, stop, compute=compute, engine=engine, **more
+    )
 
 
 def apart(a: mtcd.Run, b: mtcd.Run) -> float:
     one, other = (
         torch.cat(
-            [v.flatten().double().cpu() for m in (*run.modules.values(), run.fusion) for v in m.state_dict().values()]
+            [
+                v.flatten().double().cpu()
+                for m in (*run.modules.values(), run.fusion)
+                for v in m.state_dict().values()
+            ]
         )
         for run in (a, b)
     )

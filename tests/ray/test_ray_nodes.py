@@ -1,4 +1,5 @@
-"""Two Ray nodes on this machine (``ray start`` twice) that ``address: auto`` joins; the worker node is killed."""
+"""Two Ray nodes on this machine (``ray start`` twice) that ``address: auto`` joins; the worker node
+is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from mtcd.ray.connection import ENVIRONMENT
 from waiting import PATIENCE, until
 
 LITTLE = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
-TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of the cluster of this test
+# of the cluster of this test
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 HEALTH = {  # how soon a node that does not answer counts as dead: minutes by default
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "500",
@@ -39,7 +41,14 @@ class Node:
         self.log = folder / f"node-{len(list(folder.glob('node-*')))}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", *LITTLE, *options],
+                [
+                    sys.executable,
+                    "-c",
+                    "from ray.scripts.scripts import main; main()",
+                    "start",
+                    *LITTLE,
+                    *options,
+                ],
                 env=environment,
                 stdout=log,
                 stderr=log,
@@ -47,7 +56,9 @@ class Node:
             )
 
     def started(self) -> None:
-        assert until(lambda: "Ray runtime started" in self.log.read_text() or self.process.poll() is not None)
+        assert until(
+            lambda: "Ray runtime started" in self.log.read_text() or self.process.poll() is not None
+        )
         assert self.process.poll() is None, self.log.read_text()
 
     def kill(self) -> None:
@@ -81,7 +92,8 @@ def nodes(tmp_path: Path) -> Iterator[tuple[dict[str, str], list[Node]]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    scratch = tempfile.mkdtemp(prefix="r")  # where "auto" finds no other cluster; names of sockets are short
+    # where "auto" finds no other cluster; names of sockets are short
+    scratch = tempfile.mkdtemp(prefix="r")
     place, here = {"RAY_TMPDIR": scratch}, "--node-ip-address=127.0.0.1"
     running = [Node(tmp_path, place, "--head", f"--port={port}", here, "--include-dashboard=false")]
     try:
@@ -95,7 +107,9 @@ def nodes(tmp_path: Path) -> Iterator[tuple[dict[str, str], list[Node]]]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def test_a_node_that_is_killed_is_survived(nodes: tuple[dict[str, str], list[Node]], tmp_path: Path) -> None:
+def test_a_node_that_is_killed_is_survived(
+    nodes: tuple[dict[str, str], list[Node]], tmp_path: Path
+) -> None:
     """Its actor starts again on the node that is left, which has room for both."""
     place, (_, worker) = nodes
     config, out = tmp_path / "config.yaml", tmp_path / "run"

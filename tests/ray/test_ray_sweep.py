@@ -26,7 +26,9 @@ OVER = {"method.hops": [2, 8, 16]}
 
 def outcomes(found: mtcd.Sweep) -> list[dict[str, Any]]:
     """The table, without what differs from time to time."""
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in found.rows()]
+    return [
+        {name: value for name, value in row.items() if name != "seconds"} for row in found.rows()
+    ]
 
 
 def test_a_sweep_goes_on_after_a_killed_worker_and_an_interrupt(
@@ -49,11 +51,17 @@ def test_a_sweep_goes_on_after_a_killed_worker_and_an_interrupt(
     killed: list[int] = []
     monkeypatch.setattr("mtcd.studies.running.open_workers", remember)
     with pytest.raises(KeyboardInterrupt):
-        mtcd.sweep(CONFIG, OVER, seeds=2, out=tmp_path / "sweep", workers=2, ray="auto", progress=disturb)
+        mtcd.sweep(
+            CONFIG, OVER, seeds=2, out=tmp_path / "sweep", workers=2, ray="auto", progress=disturb
+        )
     assert killed
     found = mtcd.sweep(CONFIG, OVER, seeds=2, out=tmp_path / "sweep", workers=2, ray="auto")
     assert found.kept == 3
-    assert {path.name for path in (tmp_path / "sweep").iterdir()} >= {"sweep.csv", "sweep.parquet", "sweep.png"}
+    assert {path.name for path in (tmp_path / "sweep").iterdir()} >= {
+        "sweep.csv",
+        "sweep.parquet",
+        "sweep.png",
+    }
 
     monkeypatch.setattr("mtcd.studies.running.open_workers", Inline)
     here = mtcd.sweep(CONFIG, OVER, seeds=2, out=tmp_path / "here")

@@ -1,6 +1,8 @@
-"""Simulated time against federations of real processes, in network namespaces with links of given bandwidths.
+"""Simulated time against federations of real processes, in network namespaces with links of given
+bandwidths.
 
-A federation is trained twice, to two numbers of iterations: the difference is without its start and its end.
+A federation is trained twice, to two numbers of iterations: the difference is without its start and
+its end.
 """
 
 from pathlib import Path
@@ -29,12 +31,24 @@ CASES = {
     "one token, uneven links": (STCD, {("a", "b"): 20, ("b", "c"): 10}, (4, 16)),
     "two tokens and a server": (
         MTCD,
-        {("a", "b"): 20, ("b", "c"): 20, ("a", "server"): 40, ("b", "server"): 40, ("c", "server"): 10},
+        {
+            ("a", "b"): 20,
+            ("b", "c"): 20,
+            ("a", "server"): 40,
+            ("b", "server"): 40,
+            ("c", "server"): 10,
+        },
         (8, 24),
     ),
     "rounds of a server": (
         SVFL,
-        {("a", "b"): 20, ("b", "c"): 20, ("a", "server"): 20, ("b", "server"): 20, ("c", "server"): 10},
+        {
+            ("a", "b"): 20,
+            ("b", "c"): 20,
+            ("a", "server"): 20,
+            ("b", "server"): 20,
+            ("c", "server"): 10,
+        },
         (2, 8),
     ),
 }
@@ -44,7 +58,12 @@ def real_seconds(folder: Path, method: dict[str, Any], rates: Rates, iterations:
     folder.mkdir()
     server = any("server" in link for link in rates)
     stop = {"iterations": iterations}
-    with federation(folder, SAMPLES, PATH, server=server, method=method, stop=stop) as (hosts, processes, _, _):
+    with federation(folder, SAMPLES, PATH, server=server, method=method, stop=stop) as (
+        hosts,
+        processes,
+        _,
+        _,
+    ):
         for link, rate in rates.items():
             hosts.slow(*link, f"{rate}mbit")
         processes.start(*processes.tables, *(["server"] if server else []))
@@ -53,14 +72,21 @@ def real_seconds(folder: Path, method: dict[str, Any], rates: Rates, iterations:
 
 def simulated_seconds(folder: Path, method: dict[str, Any], rates: Rates, iterations: int) -> float:
     rows = [f"{CLIENTS[one]},{CLIENTS[other]},0,{rate}" for (one, other), rate in rates.items()]
-    (folder / "links.csv").write_text("\n".join(["from,to,latency_ms,bandwidth_mbps", *rows]) + "\n")
-    data = mtcd.synthetic("ridge", samples=SAMPLES, features=6, clients=3)  # times do not depend on the numbers
-    network = network_from_edges([(CLIENTS[one], CLIENTS[other]) for one, other in PATH], data.clients)
+    (folder / "links.csv").write_text(
+        "\n".join(["from,to,latency_ms,bandwidth_mbps", *rows]) + "\n"
+    )
+    # times do not depend on the numbers
+    data = mtcd.synthetic("ridge", samples=SAMPLES, features=6, clients=3)
+    network = network_from_edges(
+        [(CLIENTS[one], CLIENTS[other]) for one, other in PATH], data.clients
+    )
     kinds = {"stcd": mtcd.STCD, "mtcd": mtcd.MTCD, "svfl": mtcd.SVFL}
     own = kinds[method["kind"]](**{key: value for key, value in method.items() if key != "kind"})
     engine = VirtualTime(read_links(folder / "links.csv", network))
     stop = mtcd.Stop(iterations=iterations)
-    return mtcd.train(data, mtcd.Glm("ridge"), network, own, stop, engine=engine, metrics=()).final.seconds
+    return mtcd.train(
+        data, mtcd.Glm("ridge"), network, own, stop, engine=engine, metrics=()
+    ).final.seconds
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,9 +94,16 @@ def test_simulated_time_is_that_of_real_processes(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     method, rates, (few, many) = CASES[case]
-    real = real_seconds(tmp_path / "many", method, rates, many) - real_seconds(tmp_path / "few", method, rates, few)
-    simulated = simulated_seconds(tmp_path, method, rates, many) - simulated_seconds(tmp_path, method, rates, few)
+    real = real_seconds(tmp_path / "many", method, rates, many) - real_seconds(
+        tmp_path / "few", method, rates, few
+    )
+    simulated = simulated_seconds(tmp_path, method, rates, many) - simulated_seconds(
+        tmp_path, method, rates, few
+    )
     off = simulated / real - 1
     with capsys.disabled():
-        print(f"\n{case}: {real:.2f} s in {many - few} iterations, simulated {simulated:.2f} s: {off:+.1%}")  # noqa: T201
+        print(  # noqa: T201
+            f"\n{case}: {real:.2f} s in {many - few} iterations, simulated {simulated:.2f} s: "
+            f"{off:+.1%}"
+        )
     assert abs(off) <= WITHIN

@@ -1,7 +1,8 @@
 """BASEHOCK: 1993 postings to newsgroups about baseball or hockey, as counts of 4862 words.
 
-``BASEHOCK.mat`` is the file of the scikit-feature collection, ``basehock.npz`` the same as arrays X and y. No
-checksum is published that could be pinned, so the content is checked, and the note has the file's checksum.
+``BASEHOCK.mat`` is the file of the scikit-feature collection, ``basehock.npz`` the same as arrays X
+and y. No checksum is published that could be pinned, so the content is checked, and the note has
+the file's checksum.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def read(files: Mapping[str, Path], seed: int) -> Raw:
     if why := _wrong(counts, classes):
         raise damaged(files[name], why)
     digest = hashlib.sha256(found).hexdigest()[:16]
-    return Raw(counts, 1.0, classes - 1, f"basehock: word counts, read from {name} (sha256 {digest}...).")
+    return Raw(
+        counts, 1.0, classes - 1, f"basehock: word counts, read from {name} (sha256 {digest}...)."
+    )
 
 
 def parse_copy(npz: bytes) -> tuple[Block, NDArray[np.int64]]:
@@ -46,7 +49,8 @@ def parse_copy(npz: bytes) -> tuple[Block, NDArray[np.int64]]:
 
 def parse_original(mat: bytes) -> tuple[Block, NDArray[np.int64]]:
     """Matrices X and Y, of one column."""
-    # newer releases of scipy warn until they are told which kind of sparse matrix to make; older ones do not ask
+    # newer releases of scipy warn until they are told which kind of sparse matrix to make; older
+    # ones do not ask
     asked = signature(scipy.io.loadmat).parameters
     options = {"spmatrix": False} if "spmatrix" in asked else {}
     arrays = scipy.io.loadmat(io.BytesIO(mat), variable_names=["X", "Y"], **options)

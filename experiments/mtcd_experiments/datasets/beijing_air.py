@@ -1,7 +1,8 @@
-"""Beijing multi-site air quality: what 12 stations measured, every hour from March 2013 to February 2017.
+"""Beijing multi-site air quality: what 12 stations measured, every hour from March 2013 to February
+2017.
 
-The files of the UCI repository (a CSV file per station), or ``beijing_air.npz`` with the same as arrays. No checksum
-is published that could be pinned, so the content is checked.
+The files of the UCI repository (a CSV file per station), or ``beijing_air.npz`` with the same as
+arrays. No checksum is published that could be pinned, so the content is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mtcd_experiments.datasets.entry import RawSeries, Series
 from mtcd_experiments.datasets.folder import content, damaged
 from mtcd_experiments.datasets.pictures import read_arrays
 
-# degrees east and north, as the station list of the KDD Cup 2018 gives them (35 stations, these among them)
+# degrees east and north, as the station list of the KDD Cup 2018 gives them (35 stations, these
+# among them)
 POSITIONS = {
     "Aotizhongxin": (116.397, 39.982),
     "Changping": (116.230, 40.217),
@@ -38,14 +40,32 @@ POSITIONS = {
 }
 MEASURED = ("PM2.5", "PM10", "SO2", "NO2", "CO", "O3", "TEMP", "PRES", "DEWP", "RAIN", "WSPM")
 WIND = ("wind.north", "wind.east")  # metres per second, from there
-COMPASS = ("N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW")
+COMPASS = (
+    "N",
+    "NNE",
+    "NE",
+    "ENE",
+    "E",
+    "ESE",
+    "SE",
+    "SSE",
+    "S",
+    "SSW",
+    "SW",
+    "WSW",
+    "W",
+    "WNW",
+    "NW",
+    "NNW",
+)
 FIRST, HOURS = "2013-03-01T00", 35_064  # four years, one of them a leap year
 COPY = "beijing_air.npz"
 ORIGINALS = tuple(f"PRSA_Data_{station}_20130301-20170228.csv" for station in POSITIONS)
 
 
 def read(files: Mapping[str, Path]) -> RawSeries:
-    """All measurements, NaN where there is none, with the wind as two speeds in place of its direction."""
+    """All measurements, NaN where there is none, with the wind as two speeds in place of its
+    direction."""
     values, compass = _read_copy(files) if COPY in files else _read_originals(files)
     angle = np.where(compass < 0, np.nan, compass * (2 * np.pi / len(COMPASS)))
     speed = values[:, :, MEASURED.index("WSPM")]
@@ -69,7 +89,10 @@ def _read_copy(files: Mapping[str, Path]) -> tuple[Array, NDArray[np.int64]]:
     if stations.tolist() != list(POSITIONS) or channels.tolist() != list(MEASURED):
         raise damaged(path, "it holds other stations or channels")
     if values.shape != (HOURS, len(POSITIONS), len(MEASURED)) or compass.shape != values.shape[:2]:
-        raise damaged(path, f"X has the shape {values.shape} and wd {compass.shape}, but there are {HOURS:,} hours")
+        raise damaged(
+            path,
+            f"X has the shape {values.shape} and wd {compass.shape}, but there are {HOURS:,} hours",
+        )
     _check(path, values, compass, hours)
     return values.astype(float), compass.astype(np.int64)
 
@@ -80,7 +103,9 @@ def _read_originals(files: Mapping[str, Path]) -> tuple[Array, NDArray[np.int64]
     for k, name in enumerate(ORIGINALS):
         path = files[name]
         try:
-            table = pl.read_csv(io.BytesIO(content(path)), null_values=["NA"], infer_schema_length=None)
+            table = pl.read_csv(
+                io.BytesIO(content(path)), null_values=["NA"], infer_schema_length=None
+            )
             numbers = table.select(pl.col(MEASURED).cast(pl.Float64)).to_numpy()
             hours = table.select("year", "month", "day", "hour").to_numpy()
             winds = table["wd"].to_list()
@@ -108,7 +133,11 @@ def _check(path: Path, values: NDArray[Any], compass: NDArray[Any], hours: NDArr
     if hours.shape != (HOURS, 4) or (hours != np.stack(parts, axis=1)).any():
         raise damaged(path, f"its rows are not the {HOURS:,} hours from {FIRST} on")
     pollutants = values[..., : MEASURED.index("TEMP")]
-    if np.isinf(values).any() or (pollutants < 0).any() or not np.isin(compass, range(-1, len(COMPASS))).all():
+    if (
+        np.isinf(values).any()
+        or (pollutants < 0).any()
+        or not np.isin(compass, range(-1, len(COMPASS))).all()
+    ):
         raise damaged(path, "it holds infinite or negative values, or winds from nowhere")
 
 
@@ -118,7 +147,8 @@ BEIJING_AIR = Series(
     files=((COPY,), ORIGINALS),
     how=(
         "download PRSA2017_Data_20130301-20170228.zip from "
-        "https://archive.ics.uci.edu/dataset/501/beijing+multi+site+air+quality+data and unpack its CSV files into "
+        "https://archive.ics.uci.edu/dataset/501/beijing+multi+site+air+quality+data and unpack "
+        "its CSV files into "
         "the folder beijing_air of the data folder."
     ),
     read=read,

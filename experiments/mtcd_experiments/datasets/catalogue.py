@@ -28,7 +28,11 @@ from mtcd_experiments.datasets.pictures import vertical
 
 E = TypeVar("E", bound=Entry)
 
-DATASETS: dict[str, Dataset] = {"gisette": GISETTE, "gisette-like": GISETTE_LIKE, "basehock": BASEHOCK}
+DATASETS: dict[str, Dataset] = {
+    "gisette": GISETTE,
+    "gisette-like": GISETTE_LIKE,
+    "basehock": BASEHOCK,
+}
 PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
 SERIES: dict[str, Series] = {"beijing-air": BEIJING_AIR}
 ALL: dict[str, Entry] = {**DATASETS, **PICTURES, **SERIES}
@@ -66,21 +70,27 @@ def load_dataset(
     test_samples: int | None = None,
     forecast: Forecast | None = None,
 ) -> VerticalData | VerticalDataset:
-    """A public data set, split over the clients: see :func:`load_table`, :func:`load_pictures`, :func:`load_series`.
+    """A public data set, split over the clients: see :func:`load_table`, :func:`load_pictures`,
+    :func:`load_series`.
 
-    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, ``cifar10`` or ``modelnet10``, which
-    are pictures for split networks, with a test set, or ``beijing-air``, of which ``forecast`` says what is predicted.
-    The environment variable MTCD_DATA names the folder that holds their files. ``samples``, ``features`` and
-    ``test_samples`` ask for a random part, drawn from ``seed``.
+    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, ``cifar10`` or
+    ``modelnet10``, which are pictures for split networks, with a test set, or ``beijing-air``, of
+    which ``forecast`` says what is predicted. The environment variable MTCD_DATA names the folder
+    that holds their files. ``samples``, ``features`` and ``test_samples`` ask for a random part,
+    drawn from ``seed``.
     """
     if name in SERIES:
         if features is not None:
-            raise DataError(f"{name!r} holds series, of which no features can be drawn: leave 'features' out.")
+            raise DataError(
+                f"{name!r} holds series, of which no features can be drawn: leave 'features' out."
+            )
         return load_series(name, clients, samples, seed, test_samples, forecast)
     check_no_forecast(name, forecast)
     if name in PICTURES:
         if features is not None:
-            raise DataError(f"{name!r} holds pictures, of which no features can be drawn: leave 'features' out.")
+            raise DataError(
+                f"{name!r} holds pictures, of which no features can be drawn: leave 'features' out."
+            )
         return load_pictures(name, clients, samples, seed, test_samples)
     if test_samples is not None and name in DATASETS:
         raise DataError(f"{name!r} has no test set: leave 'test_samples' out.")
@@ -88,15 +98,22 @@ def load_dataset(
 
 
 def load_pictures(
-    name: str, clients: int, samples: int | None = None, seed: int = 0, test_samples: int | None = None
+    name: str,
+    clients: int,
+    samples: int | None = None,
+    seed: int = 0,
+    test_samples: int | None = None,
 ) -> VerticalDataset:
     """Pictures with a test set, of which each client sees a part; labels are 0, 1, ...
 
-    The quadrants of ``cifar10`` (4 clients; the halves with 2, all with 1), or the views of ``modelnet10``
-    (a number of clients that divides that of the views). Normalised by the statistics of the training set.
+    The quadrants of ``cifar10`` (4 clients; the halves with 2, all with 1), or the views of
+    ``modelnet10`` (a number of clients that divides that of the views). Normalised by the
+    statistics of the training set.
     """
     if name in DATASETS:
-        raise DataError(f"{name!r} is a table, not pictures: {listing(list(PICTURES))} are pictures.")
+        raise DataError(
+            f"{name!r} is a table, not pictures: {listing(list(PICTURES))} are pictures."
+        )
     check_whole("seed", seed, least=0)
     check_whole("clients", clients)
     entry = _entry(PICTURES, name)
@@ -119,7 +136,8 @@ def load_series(
     test_samples: int | None = None,
     forecast: Forecast | None = None,
 ) -> VerticalData:
-    """What each station measured in the past hours, a later measurement of one as the label, and a year to test on.
+    """What each station measured in the past hours, a later measurement of one as the label, and a
+    year to test on.
 
     The clients are the station whose measurement is predicted, and those nearest to it.
     """
@@ -133,7 +151,9 @@ def load_series(
     test_rows = _part("test samples", data.test.samples, test_samples, seed)
     part = f"A part of it: {len(rows)} samples and {len(test_rows)} test samples, drawn with seed {seed}."
     drawn = data.take(rows)
-    return replace(drawn, notes=(f"{data.notes[0]} {part}",), test=data.test.take(test_rows, like=drawn))
+    return replace(
+        drawn, notes=(f"{data.notes[0]} {part}",), test=data.test.take(test_rows, like=drawn)
+    )
 
 
 def read_series(name: str) -> RawSeries:
@@ -145,7 +165,10 @@ def read_series(name: str) -> RawSeries:
 def check_no_forecast(name: str, forecast: Forecast | None) -> None:
     """Reject a forecast of data that are no series."""
     if forecast is not None and name in ALL and name not in SERIES:
-        raise DataError(f"{name!r} has nothing to forecast: leave 'forecast' out, or take {listing(list(SERIES))}.")
+        raise DataError(
+            f"{name!r} has nothing to forecast: leave 'forecast' out, or take "
+            f"{listing(list(SERIES))}."
+        )
 
 
 def load_table(
@@ -153,7 +176,10 @@ def load_table(
 ) -> VerticalData:
     """A table, its features split evenly over the clients, with labels 0 and 1."""
     if name in PICTURES:
-        raise DataError(f"{name!r} holds pictures, which a linear model has no use for: train a split network on it.")
+        raise DataError(
+            f"{name!r} holds pictures, which a linear model has no use for: train a split network "
+            f"on it."
+        )
     check_whole("seed", seed, least=0)
     entry = _entry(DATASETS, name)
     raw = entry.read(_files(entry), seed)
@@ -165,7 +191,11 @@ def load_table(
     values = values if features is None else values[:, columns]
     data = split(values / raw.scale, labels, clients, [f"x{j}" for j in columns])
     whole = samples is None and features is None
-    part = "" if whole else f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed {seed}."
+    part = (
+        ""
+        if whole
+        else f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed {seed}."
+    )
     return replace(data, notes=(raw.note + part,))
 
 
@@ -198,7 +228,9 @@ def _files(entry: Entry) -> dict[str, Path]:
 
 def _check_classes(name: str, labels: NDArray[np.int64]) -> None:
     if len(np.unique(labels)) < 2:
-        raise DataError(f"All {len(labels)} samples drawn from {name!r} are of one class: ask for more samples.")
+        raise DataError(
+            f"All {len(labels)} samples drawn from {name!r} are of one class: ask for more samples."
+        )
 
 
 def _absent(entry: Entry) -> str:
@@ -211,5 +243,7 @@ def _part(what: str, total: int, wanted: int | None, seed: int) -> NDArray[np.in
         return np.arange(total)
     check_whole(what, wanted)
     if wanted > total:
-        raise DataError(f"The data set has {total} {what}, fewer than {wanted}: ask for {total} or fewer.")
+        raise DataError(
+            f"The data set has {total} {what}, fewer than {wanted}: ask for {total} or fewer."
+        )
     return np.sort(stream(seed, f"part of {what}").choice(total, wanted, replace=False))

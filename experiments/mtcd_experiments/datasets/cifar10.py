@@ -1,7 +1,9 @@
-"""CIFAR-10: pictures of 32 x 32 pixels of ten kinds of things, 50,000 for training and 10,000 for the test.
+"""CIFAR-10: pictures of 32 x 32 pixels of ten kinds of things, 50,000 for training and 10,000 for
+the test.
 
-Read from the python version that its makers publish, packed or unpacked, or from ``cifar10.npz``, the same
-as arrays x_train, y_train, x_test and y_test. Clients see the whole picture, its halves or its quadrants.
+Read from the python version that its makers publish, packed or unpacked, or from ``cifar10.npz``,
+the same as arrays x_train, y_train, x_test and y_test. Clients see the whole picture, its halves or
+its quadrants.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def read(files: Mapping[str, Path]) -> RawPictures:
 
 
 def cut(shape: tuple[int, ...], clients: int) -> list[tuple[slice, ...]]:
-    """The whole picture, the left and right half, or the quadrants: top left, top right, bottom left, bottom right."""
+    """The whole picture, the left and right half, or the quadrants: top left, top right, bottom
+    left, bottom right."""
     first, second, whole = slice(0, SIDE // 2), slice(SIDE // 2, SIDE), slice(0, SIDE)
     rows_and_columns = {
         1: [(whole, whole)],
@@ -57,10 +60,13 @@ def cut(shape: tuple[int, ...], clients: int) -> list[tuple[slice, ...]]:
 
 
 def parse(batch: bytes, path: Path) -> Labelled:
-    """One batch of the python version: per picture a row of red, then green, then blue, each row by row."""
+    """One batch of the python version: per picture a row of red, then green, then blue, each row by
+    row."""
     try:
         found = safe_pickle.load(batch)
-        return _checked(found[b"data"].values.reshape(-1, 3, SIDE, SIDE), found[b"labels"], SIZES["batch"])
+        return _checked(
+            found[b"data"].values.reshape(-1, 3, SIDE, SIDE), found[b"labels"], SIZES["batch"]
+        )
     except Exception as error:  # anything can come out of a file that is of another kind
         raise damaged(path, str(error) or type(error).__name__) from None
 
@@ -92,7 +98,10 @@ def _from_copy(files: Mapping[str, Path]) -> list[Labelled]:
 def _checked(pictures: NDArray[Any], labels: Any, count: int) -> Labelled:
     """The same, if they are as many pictures and labels as there should be."""
     if pictures.shape != (count, 3, SIDE, SIDE) or pictures.dtype != np.uint8:
-        raise ValueError(f"there are {len(pictures)} pictures of {pictures.shape[1:]}, {pictures.dtype}, not {count}")
+        raise ValueError(
+            f"there are {len(pictures)} pictures of {pictures.shape[1:]}, {pictures.dtype}, not "
+            f"{count}"
+        )
     classes = np.asarray(labels)
     if classes.shape != (count,) or classes.dtype.kind not in "iu":
         raise ValueError(f"the labels are no list of {count} whole numbers")
@@ -104,7 +113,9 @@ def _checked(pictures: NDArray[Any], labels: Any, count: int) -> Labelled:
 def _check_md5(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            digest = hashlib.file_digest(
+                file, lambda: hashlib.md5(usedforsecurity=False)
+            ).hexdigest()
     except OSError as error:
         raise damaged(path, str(error)) from None
     if digest != MD5[PACKED]:

@@ -16,7 +16,8 @@ from mtcd.data.vertical import Block, VerticalData
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A data set as it is stored: whole numbers, which the features are once divided by ``scale``."""
+    """A data set as it is stored: whole numbers, which the features are once divided by
+    ``scale``."""
 
     values: Block  # samples x features
     scale: float
@@ -26,7 +27,8 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class RawPictures:
-    """Pictures as they are stored: from 0 to 255, samples x channels (or views) x rows x columns."""
+    """Pictures as they are stored: from 0 to 255, samples x channels (or views) x rows x
+    columns."""
 
     train: NDArray[np.uint8]
     train_labels: NDArray[np.int64]  # 0, 1, ...
@@ -49,7 +51,8 @@ class RawSeries:
 
 @dataclass(frozen=True)
 class Forecast:
-    """PM2.5 at the station ``target``, so many ``hours`` ahead, tested on the year that starts in March of ``year``."""
+    """PM2.5 at the station ``target``, so many ``hours`` ahead, tested on the year that starts in
+    March of ``year``."""
 
     target: str = "Dongsi"
     hours: int = 6
@@ -66,7 +69,8 @@ class Entry:
 
     title: str
     subfolder: str
-    files: tuple[tuple[str, ...], ...]  # any one of these sets of files will do; a folder's name ends in /
+    # any one of these sets of files will do; a folder's name ends in /
+    files: tuple[tuple[str, ...], ...]
     how: str  # to get them
 
 

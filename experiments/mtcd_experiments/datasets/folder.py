@@ -17,18 +17,25 @@ BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError)
 
 
 def places(subfolder: str) -> tuple[Path, ...]:
-    """Where files are looked for: in the data folder, and in the data set's own folder inside it."""
+    """Where files are looked for: in the data folder, and in the data set's own folder inside
+    it."""
     named = os.environ.get(VARIABLE)
     folder = Path(named or "").absolute()
     return (folder, folder / subfolder) if named else ()
 
 
 def find(subfolder: str, name: str) -> Path | None:
-    """The file of that name, plain or compressed; or the folder, not empty, if the name ends in /."""
+    """The file of that name, plain or compressed; or the folder, not empty, if the name ends in
+    /."""
     if name.endswith("/"):
-        return next((place / name for place in places(subfolder) if _holds_something(place / name)), None)
-    candidates = (place / f"{name}{ending}" for place in places(subfolder) for ending in ("", ".gz"))
-    return next((path for path in candidates if os.path.isfile(path)), None)  # false, not an error, if forbidden
+        return next(
+            (place / name for place in places(subfolder) if _holds_something(place / name)), None
+        )
+    candidates = (
+        place / f"{name}{ending}" for place in places(subfolder) for ending in ("", ".gz")
+    )
+    # false, not an error, if forbidden
+    return next((path for path in candidates if os.path.isfile(path)), None)
 
 
 def find_all(subfolder: str, choices: Sequence[Sequence[str]]) -> dict[str, Path] | None:
@@ -45,7 +52,9 @@ def absence(subfolder: str, choices: Sequence[Sequence[str]]) -> str:
     looked = places(subfolder)
     if not looked:
         wanted = ", or ".join(" and ".join(names) for names in choices)
-        return f"{VARIABLE} is not set. Set this environment variable to a folder that holds {wanted}."
+        return (
+            f"{VARIABLE} is not set. Set this environment variable to a folder that holds {wanted}."
+        )
     if not os.path.isdir(looked[0]):
         return f"{VARIABLE} names the folder {looked[0]}, which does not exist. Make it, or name another."
     missing = [[name for name in names if not find(subfolder, name)] for names in choices]

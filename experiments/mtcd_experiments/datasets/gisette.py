@@ -33,9 +33,16 @@ def parse(data: bytes, labels: bytes) -> tuple[NDArray[np.uint16], NDArray[np.in
 
 def read(files: Mapping[str, Path], seed: int) -> Raw:
     """The 6000 training samples."""
-    data, labels = (verified(content(files[name]), SHA256[name], files[name]) for name in (DATA, LABELS))
+    data, labels = (
+        verified(content(files[name]), SHA256[name], files[name]) for name in (DATA, LABELS)
+    )
     values, classes = parse(data, labels)
-    return Raw(values, LARGEST, classes, "gisette: the training set of the NIPS 2003 challenge, divided by 999.")
+    return Raw(
+        values,
+        LARGEST,
+        classes,
+        "gisette: the training set of the NIPS 2003 challenge, divided by 999.",
+    )
 
 
 GISETTE = Dataset(

@@ -1,7 +1,9 @@
-"""A stand-in for Gisette, made from MNIST: the same task, the same sizes, a similar look; not its numbers.
+"""A stand-in for Gisette, made from MNIST: the same task, the same sizes, a similar look; not its
+numbers.
 
-Gisette's makers took pixels of the digits 4 and 9 and products of them, added as many features without
-meaning (probes), and shuffled all. Which ones they drew is not published: here, a seed draws them.
+Gisette's makers took pixels of the digits 4 and 9 and products of them, added as many features
+without meaning (probes), and shuffled all. Which ones they drew is not published: here, a seed
+draws them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ NEGATIVE, POSITIVE = 4, 9
 PER_CLASS = 3000
 REAL = 2500  # and as many probes
 MIDDLE = slice(4, 24)  # the 20 x 20 pixels that size-normalised digits fill
-FAINT = 64  # less ink than this counts as none; chosen so that 14% of the values are not 0 (Gisette: 13%)
+# less ink than this counts as none; chosen so that 14% of the values are not 0 (Gisette: 13%)
+FAINT = 64
 USED = 0.02  # pixels with ink in a smaller share of the samples are left out
 FULL = 255
 
@@ -37,9 +40,14 @@ class Made:
 
 
 def make(
-    images: NDArray[np.uint8], digits: NDArray[np.uint8], seed: int, per_class: int = PER_CLASS, real: int = REAL
+    images: NDArray[np.uint8],
+    digits: NDArray[np.uint8],
+    seed: int,
+    per_class: int = PER_CLASS,
+    real: int = REAL,
 ) -> Made:
-    """Draw the data set. Arrays are features x samples until the end, so that columns are contiguous."""
+    """Draw the data set. Arrays are features x samples until the end, so that columns are
+    contiguous."""
     rows = _samples(digits, per_class, seed)
     meaningful = _real_features(_ink(images[rows]), real, seed)
     probes = stream(seed, "gisette-like probes").permuted(meaningful, axis=1)
@@ -51,7 +59,9 @@ def make(
 def _samples(digits: NDArray[np.uint8], per_class: int, seed: int) -> NDArray[np.intp]:
     """As many of either digit, in any order."""
     drawn = [
-        stream(seed, "gisette-like samples", digit).choice(np.flatnonzero(digits == digit), per_class, replace=False)
+        stream(seed, "gisette-like samples", digit).choice(
+            np.flatnonzero(digits == digit), per_class, replace=False
+        )
         for digit in (NEGATIVE, POSITIVE)
     ]
     return stream(seed, "gisette-like order").permutation(np.concatenate(drawn))
@@ -66,7 +76,8 @@ def _ink(images: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 
 def _real_features(ink: NDArray[np.uint32], real: int, seed: int) -> NDArray[np.uint16]:
-    """Each pixel, and products of as many pairs of pixels as are needed, no pair twice: rounded to 0..999."""
+    """Each pixel, and products of as many pairs of pixels as are needed, no pair twice: rounded to
+    0..999."""
     first, second = np.triu_indices(len(ink), k=1)
     pairs = stream(seed, "gisette-like pairs").choice(len(first), real - len(ink), replace=False)
     products = np.concatenate([ink * FULL, ink[first[pairs]] * ink[second[pairs]]])

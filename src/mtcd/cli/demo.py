@@ -23,8 +23,14 @@ PROBLEM = {
     "costs": {"ratio": 100},
 }
 METHODS: dict[str, dict[str, Any]] = {
-    "svfl": {"method": {"kind": "svfl", "local_updates": 20, "stepsize": 5e-7}, "iterations": 5_000},
-    "stcd": {"method": {"kind": "stcd", "local_updates": 20, "stepsize": 1e-5}, "iterations": 200_000},
+    "svfl": {
+        "method": {"kind": "svfl", "local_updates": 20, "stepsize": 5e-7},
+        "iterations": 5_000,
+    },
+    "stcd": {
+        "method": {"kind": "stcd", "local_updates": 20, "stepsize": 1e-5},
+        "iterations": 200_000,
+    },
     "mtcd": {
         "method": {"kind": "mtcd", "tokens": 2, "hops": 64, "local_updates": 20, "stepsize": 1e-5},
         "iterations": 200_000,
@@ -33,7 +39,8 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def run_demo(out: Path, seed: int, force: bool = False) -> None:
-    """Train with each method until a gap of 1e-4 or its limit, print the table, draw the picture."""
+    """Train with each method until a gap of 1e-4 or its limit, print the table, draw the
+    picture."""
     configs = {name: _config(settings, seed) for name, settings in METHODS.items()}
     for name, config in configs.items():
         check_folder(out / name)
@@ -50,10 +57,14 @@ def run_demo(out: Path, seed: int, force: bool = False) -> None:
     screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "
-        "SVFL needs few rounds, but every message goes to or from the server; STCD needs no server; "
+        "SVFL needs few rounds, but every message goes to or from the server; STCD needs no "
+        "server; "
         "MTCD lies between them, and the ratio of the two prices decides which method is cheapest."
     )
-    screen.print(f"Picture: {escape(str(out / 'comparison.png'))}; runs: {escape(str(out))}/...", highlight=False)
+    screen.print(
+        f"Picture: {escape(str(out / 'comparison.png'))}; runs: {escape(str(out))}/...",
+        highlight=False,
+    )
 
 
 def _config(settings: dict[str, Any], seed: int) -> Config:

@@ -24,7 +24,14 @@ from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.block_smoothness import BlockSmoothness
-from mtcd.models.splitnet.inspect import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
+from mtcd.models.splitnet.inspect import (
+    cost_row,
+    examine_split,
+    held_by,
+    iteration_costs,
+    network_rows,
+    split_rows,
+)
 from mtcd.models.trees.inspect import additive_rows, examine_additive, holds
 from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts
@@ -34,14 +41,20 @@ from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
-def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool, run_code: bool = False) -> None:
-    """Show what a config would train. Custom networks are built, which runs their code, only with ``run_code``."""
+def inspect_config(
+    path: Path, changes: list[str], seed: int | None, as_json: bool, run_code: bool = False
+) -> None:
+    """Show what a config would train. Custom networks are built, which runs their code, only with
+    ``run_code``."""
     config = read_config(path, changes, seed)
     if not run_code:
         refuse_code(config, f"inspect it with its code: mtcd inspect {path} --run-code")
     setup = build(config)
     model = setup.config.model
-    looked: tuple[Callable[[Setup], dict[str, Any]], Callable[[dict[str, Any]], dict[str, str]]] = examine, _linear_rows
+    looked: tuple[Callable[[Setup], dict[str, Any]], Callable[[dict[str, Any]], dict[str, str]]] = (
+        examine,
+        _linear_rows,
+    )
     if isinstance(model, SplitSection):
         looked = examine_split, split_rows
     elif isinstance(model, AdditiveSection):
@@ -75,14 +88,18 @@ def examine(setup: Setup) -> dict[str, Any]:
         theory = theory_of(setup, method, plan)
         chosen = resolve_stepsize(method, smoothness)[0].resolved_stepsize()
         theory += guarantee(theory, method, smoothness, chosen)
-        theory += lone_guarantee(theory, method, smoothness, chosen, changes=bool(setup.network.changes))
+        theory += lone_guarantee(
+            theory, method, smoothness, chosen, changes=bool(setup.network.changes)
+        )
     if isinstance(method, TreeCG):
         theory.append(tree_finding(setup.network))
     return {
         "method": method.describe(),
         "samples": data.samples,
         "features": data.features,
-        "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
+        "clients": {
+            name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)
+        },
         "network": asdict(facts(setup.network)),
         "changes": describe_changes(setup.network),
         "tokens": tokens,
@@ -140,14 +157,17 @@ def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
         "method": found["method"],
         "data": f"{found['samples']:,} samples, {found['features']:,} columns",
         **network_rows(found),
-        "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
+        "token": f"{found['token_floats']:,} floats"
+        + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         **_stepsize_rows(found),
         "cost of an iteration": cost_row(found),
     }
     if found["privacy"] is not None:
         rows["differential privacy"] = privacy_row(found["privacy"])
-    return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
+    return rows | {
+        fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()
+    }
 
 
 def _stepsize_rows(found: dict[str, Any]) -> dict[str, str]:
@@ -156,7 +176,8 @@ def _stepsize_rows(found: dict[str, Any]) -> dict[str, str]:
     return {
         "step size": f"{found['stepsize']:.4g}",
         "step size, auto": f"{found['stepsize_auto']:.4g}, which is {found['stepsize_auto_rule']}",
-        "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
+        "step-size "
+        "limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
     }
 
 

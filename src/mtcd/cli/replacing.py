@@ -25,7 +25,8 @@ def check_same_run(folder: Path, config: Config, force: bool) -> None:
         force: whether the user asked to replace whatever run is there.
 
     Raises:
-        ConfigError: if the folder holds a run of another config, or one that was saved without its config.
+        ConfigError: if the folder holds a run of another config, or one that was saved without its
+        config.
     """
     if (folder / MARKER).is_file():
         check_same_config(folder, config, force, "a run")
@@ -42,7 +43,8 @@ def check_same_config(folder: Path, config: Config, force: bool, what: str) -> N
     difference = _difference(folder / CONFIG, config)
     if difference:
         raise ConfigError(
-            f"{folder} holds {what} of another config ({difference}): choose another folder, or replace it with "
+            f"{folder} holds {what} of another config ({difference}): choose another folder, or "
+            f"replace it with "
             "--force."
         )
 
@@ -50,7 +52,8 @@ def check_same_config(folder: Path, config: Config, force: bool, what: str) -> N
 def _difference(kept: Path, config: Config) -> str:
     """How a kept config.yaml differs from this config; empty if it does not.
 
-    Both are compared as plain values. The kept config may be from somebody else: nothing that it names is imported.
+    Both are compared as plain values. The kept config may be from somebody else: nothing that it
+    names is imported.
     """
     try:
         before = yaml.safe_load(kept.read_text(encoding="utf-8"))

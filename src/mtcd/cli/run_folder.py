@@ -35,12 +35,15 @@ def is_run(folder: Path) -> bool:
 def check_run(folder: Path) -> None:
     """Refuse any other folder."""
     if not is_run(folder):
-        raise ConfigError(f"{folder} is not a run folder, as it has no {MARKER}: give one that mtcd train wrote.")
+        raise ConfigError(
+            f"{folder} is not a run folder, as it has no {MARKER}: give one that mtcd train wrote."
+        )
 
 
 @dataclass(frozen=True)
 class Samples:
-    """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``, but ``labels``."""
+    """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``,
+    but ``labels``."""
 
     run: Run
     rows: int
@@ -52,7 +55,8 @@ class Samples:
 
 @dataclass(frozen=True)
 class OnTable:
-    """A run, and a table of new samples: ``run`` is its folder. ``run_code``: see :func:`mtcd.load_run`."""
+    """A run, and a table of new samples: ``run`` is its folder. ``run_code``: see
+    :func:`mtcd.load_run`."""
 
     run: Path
     table: Path
@@ -65,7 +69,9 @@ class OnTable:
         run.trained()
         if is_svmlight(self.table):
             if not isinstance(run.model, TrainedModel):
-                raise ConfigError("Samples for a split network are CSV or Parquet tables, not svmlight files.")
+                raise ConfigError(
+                    "Samples for a split network are CSV or Parquet tables, not svmlight files."
+                )
             X, labels, notes = read_new_svmlight(self.table, run.column_names)
             return Samples(run, len(labels), X, None, labels, notes)
         codes_but = None if run.trained().preparations is None else (self._named("label"),)
@@ -92,9 +98,13 @@ class OnTable:
         """The label column of the table."""
         label = asked or self._named("label")
         if label is None:
-            raise ConfigError("Which column holds the labels? The run's config names none: give --label COLUMN.")
+            raise ConfigError(
+                "Which column holds the labels? The run's config names none: give --label COLUMN."
+            )
         if label not in table.columns:
-            raise DataError(f"{table.path} has no label column {label!r}: {did_you_mean(label, table.columns)}")
+            raise DataError(
+                f"{table.path} has no label column {label!r}: {did_you_mean(label, table.columns)}"
+            )
         return label
 
 
@@ -125,10 +135,17 @@ def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path 
     show_notes([*new.notes, *told])
     if as_json:
         known = {name: None if math.isnan(value) else value for name, value in found.items()}
-        said: dict[str, Any] = {"samples": new.rows, "metrics": known, "plots": [str(path) for path in drawn]}
+        said: dict[str, Any] = {
+            "samples": new.rows,
+            "metrics": known,
+            "plots": [str(path) for path in drawn],
+        }
         print(json.dumps(said))  # noqa: T201
         return
-    shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)] for name, v in found.items()]
+    shown = [
+        [name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)]
+        for name, v in found.items()
+    ]
     screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
         screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich import filesize
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from mtcd.config.read import table_files
 from mtcd.config.schema import Config
@@ -40,7 +47,11 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
         def watch(now: Measurement, fraction: float) -> None:
             value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
-            known = now.accuracy if now.accuracy is None or now.test_accuracy is None else now.test_accuracy
+            known = (
+                now.accuracy
+                if now.accuracy is None or now.test_accuracy is None
+                else now.test_accuracy
+            )
             value += "" if known is None else f"  accuracy {known:.1%}"
             far = f"{now.iteration:,} iterations" if now.epoch is None else f"{now.epoch:g} epochs"
             bar.update(task, completed=fraction, state=f"{value}  {far}  cost {now.cost:,.0f}")
@@ -50,12 +61,15 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
 @contextmanager
 def reading(config: Config, quiet: bool = False) -> Iterator[None]:
-    """A line on standard error while the tables of a config are read: their names and sizes, and the time so far."""
+    """A line on standard error while the tables of a config are read: their names and sizes, and
+    the time so far."""
     files = table_files(config)
     if quiet or not files or not aside.is_terminal:
         yield
         return
-    sizes = [f"{path.name} ({filesize.decimal(path.stat().st_size)})" for path in files if path.is_file()]
+    sizes = [
+        f"{path.name} ({filesize.decimal(path.stat().st_size)})" for path in files if path.is_file()
+    ]
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True) as line:
         line.add_task(f"Reading {listing(sizes, 3)}")
@@ -88,25 +102,39 @@ def measured(value: float, digits: int) -> str:
 
 
 def metrics_table(run: Run) -> ScreenTable | None:
-    """A row for each metric of the last measurement: on the training samples, and on the test set if there is one."""
+    """A row for each metric of the last measurement: on the training samples, and on the test set
+    if there is one."""
     last = run.final.metrics
     parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in last)]
     names = list(dict.fromkeys(name.partition("_")[2] for name in last))
     cells = [[last.get(f"{part}_{name}") for part in parts] for name in names]
     rows = [
-        [name.replace("_", " "), *("not defined" if value is None else measured(value, 4) for value in values)]
+        [
+            name.replace("_", " "),
+            *("not defined" if value is None else measured(value, 4) for value in values),
+        ]
         for name, values in zip(names, cells, strict=True)
     ]
     return ScreenTable(["metric", *parts], rows, words=["metric"]) if rows else None
 
 
 def runs_table(runs: Sequence[Run]) -> ScreenTable:
-    """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost, seconds."""
+    """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost,
+    seconds."""
     relative = all(run.gap is not None for run in runs)
     known = ("test_accuracy", "accuracy")
-    networks = all(run.final.accuracy is not None for run in runs)  # linear models have a table of metrics instead
-    learnt = [name for name in known if networks and all(getattr(run.final, name) is not None for run in runs)][:1]
-    counted = ("epoch", "syncs") if learnt and all(run.final.epoch is not None for run in runs) else COUNTED
+    # linear models have a table of metrics instead
+    networks = all(run.final.accuracy is not None for run in runs)
+    learnt = [
+        name
+        for name in known
+        if networks and all(getattr(run.final, name) is not None for run in runs)
+    ][:1]
+    counted = (
+        ("epoch", "syncs")
+        if learnt and all(run.final.epoch is not None for run in runs)
+        else COUNTED
+    )
     measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
     titles = {"iteration": "iterations", "epoch": "epochs"}
     rows = []
@@ -115,6 +143,20 @@ def runs_table(runs: Sequence[Run]) -> ScreenTable:
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
         counts = [f"{getattr(last, name):,.10g}" for name in counted]
         shares = [f"{getattr(last, name):.1%}" for name in learnt]
-        rows.append([run.method, run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}"])
+        rows.append(
+            [
+                run.method,
+                run.status,
+                *counts,
+                value,
+                *shares,
+                f"{last.cost:,.1f}",
+                f"{last.seconds:.1f}",
+            ]
+        )
     counters = [titles.get(name, name) for name in counted]
-    return ScreenTable(["method", "status", *counters, *measured, "cost", "seconds"], rows, words=["method", "status"])
+    return ScreenTable(
+        ["method", "status", *counters, *measured, "cost", "seconds"],
+        rows,
+        words=["method", "status"],
+    )

@@ -1,4 +1,5 @@
-"""Predictions of the theory for a setting of mtcd or stcd: visit probabilities, guarantees, break-even ratios."""
+"""Predictions of the theory for a setting of mtcd or stcd: visit probabilities, guarantees,
+break-even ratios."""
 
 from __future__ import annotations
 
@@ -36,17 +37,36 @@ def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
     walks = plan.roaming.walks
     found: list[Finding] = []
     if plan.hops is not None:
-        roams = [_roam(region, start) for region, start in zip(regions, plan.roaming.starts, strict=True)]
-        found += _visits(network, roams, walks, plan.hops, overlap=clusters is None and plan.tokens > 1)
-    found += walk_findings(network, [pair[:2] for pair in unlike(regions, walks)], lone=plan.hops is None)
+        roams = [
+            _roam(region, start) for region, start in zip(regions, plan.roaming.starts, strict=True)
+        ]
+        found += _visits(
+            network, roams, walks, plan.hops, overlap=clusters is None and plan.tokens > 1
+        )
+    found += walk_findings(
+        network, [pair[:2] for pair in unlike(regions, walks)], lone=plan.hops is None
+    )
     if plan.hops is None:
-        found.append(Finding("breakeven_cost", "pi, break-even", None, "none", "they are about syncs: stcd has none"))
+        found.append(
+            Finding(
+                "breakeven_cost",
+                "pi, break-even",
+                None,
+                "none",
+                "they are about syncs: stcd has none",
+            )
+        )
     else:
-        comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, method.batch is None)
+        comparison = Comparison(
+            network.size, plan.tokens, plan.hops, plan.local_updates, method.batch is None
+        )
         if setup.costs.per == "float":
             sizes, one = plan.sizes, plan.aggregate_floats
             comparison = replace(
-                comparison, uplink=sizes.uplink / one, downlink=sizes.downlink / one, hop=sizes.hop / one
+                comparison,
+                uplink=sizes.uplink / one,
+                downlink=sizes.downlink / one,
+                hop=sizes.hop / one,
             )
         found += _breakeven(comparison, setup.costs.ratio)
     return found
@@ -61,10 +81,14 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
     return Roam(region, tuple((weights / weights.sum()).tolist()))
 
 
-def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool) -> Iterator[Finding]:
+def _visits(
+    network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool
+) -> Iterator[Finding]:
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
-    quick = known and sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK
+    quick = (
+        known and sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK
+    )
     exact = least_visits(network, roams, S, walks) if quick else None
     yield (
         not_known("pi", "pi")
@@ -73,7 +97,8 @@ def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: i
             "pi",
             "pi",
             exact and exact.per_token,
-            "the least chance that a token visits a client in one iteration, exactly; the theorems promise progress "
+            "the least chance that a token visits a client in one iteration, exactly; the theorems "
+            "promise progress "
             "in proportion to it",
         )
     )
@@ -85,24 +110,30 @@ def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: i
                 "pi_any_token",
                 "pi, any token",
                 exact and exact.any_token,
-                "the same for a visit by at least one token; the theorem for overlapping tokens rests on the former",
+                "the same for a visit by at least one token; the theorem for overlapping tokens "
+                "rests on the former",
             )
         )
     yield finding(
-        "pi_start_bound", "pi, from starts", start_bound(roams), "the paper's bound p_0: the least likely start"
+        "pi_start_bound",
+        "pi, from starts",
+        start_bound(roams),
+        "the paper's bound p_0: the least likely start",
     )
     if known and walks[0].length is None:  # no tour
         yield finding(
             "pi_walk_bound",
             "pi, from walks",
             walk_bound(network, roams, S, walks),
-            "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be above the diameter, "
+            "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be "
+            "above the diameter, "
             "or the walk takes some link less often than 1/(1 + d_max)",
         )
 
 
 def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
-    """The multiplications that the exact pi takes, weighted: dense products are faster than sparse ones."""
+    """The multiplications that the exact pi takes, weighted: dense products are faster than sparse
+    ones."""
     K = len(roam.clients)
     facts = facts_of(walk, network, roam.clients)
     known = None if facts is None else facts.visits_work(S)
@@ -112,33 +143,53 @@ def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
     return float(S) * K * (entries if entries <= DENSE_SHARE * K * K else K * K / 8)
 
 
-def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float) -> Iterator[Finding]:
-    """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the walk."""
+def guarantee(
+    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float
+) -> Iterator[Finding]:
+    """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the
+    walk."""
     pi = next((f for f in found if f.key == "pi"), None)
     limit = method.stepsize_limit(smoothness)
     ours = RULES[method.combine_rule].server_chooses
-    if pi is None or pi.shown == LEFT_OUT or method.hops is None or method.batch or ours or not limit.proven:
+    if (
+        pi is None
+        or pi.shown == LEFT_OUT
+        or method.hops is None
+        or method.batch
+        or ours
+        or not limit.proven
+    ):
         return
     if pi.shown == NOT_KNOWN:
         yield not_known("guarantee", "guarantee")
         return
     eta, start = min(stepsize, limit.value), _start_value(smoothness)
-    which = "this step size" if stepsize <= limit.value else "the step-size limit (for the larger one chosen, nothing)"
+    which = (
+        "this step size"
+        if stepsize <= limit.value
+        else "the step-size limit (for the larger one chosen, nothing)"
+    )
     meaning = (
-        "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π T) with η = "
+        "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π "
+        "T) with η = "
         f"{which} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
     )
     if not pi.value:
-        yield Finding("guarantee", "guarantee", None, "none", "some client is never visited: pi is 0")
+        yield Finding(
+            "guarantee", "guarantee", None, "none", "some client is never visited: pi is 0"
+        )
         return
-    promise = Guarantee(start, eta, pi.value, method.hops, method.local_updates, smoothness.overall).after(1)
+    promise = Guarantee(
+        start, eta, pi.value, method.hops, method.local_updates, smoothness.overall
+    ).after(1)
     yield Finding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
 
 
 def lone_guarantee(
     found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float, changes: bool
 ) -> Iterator[Finding]:
-    """The bound of equation (5) for stcd: C/r, with the Q and the (pi_min/2)-mixing time of the setting."""
+    """The bound of equation (5) for stcd: C/r, with the Q and the (pi_min/2)-mixing time of the
+    setting."""
     smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
     if method.hops is not None or method.acceleration or changes or not smooth:
         return
@@ -153,13 +204,19 @@ def lone_guarantee(
     elif tau.value is None or not pi_min.value:
         yield finding(key, title, None, tau.meaning)
     elif stepsize >= 2 / (block := float(smoothness.blocks.max())):
-        yield Finding(key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}")
+        yield Finding(
+            key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
+        )
     else:
         start, Q = _start_value(smoothness), method.local_updates
-        promise = LoneGuarantee(start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block)
+        promise = LoneGuarantee(
+            start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block
+        )
         meaning = (
-            "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on average, no more: "
-            f"(Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, Ω₁ = {promise.omega_1:.4g}, "
+            "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on "
+            "average, no more: "
+            f"(Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, Ω₁ = "
+            f"{promise.omega_1:.4g}, "
             f"Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
         )
         yield Finding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
@@ -176,7 +233,8 @@ def tree_finding(network: Network) -> Finding:
     tree, K = spanning_tree(network), network.size
     shown = f"depth {tree.depth}, root {network.clients[tree.root]}"
     meaning = (
-        f"an iteration sends 2(K - 1) = {2 * (K - 1)} messages between neighbours, {2 * tree.depth} of them one after "
+        f"an iteration sends 2(K - 1) = {2 * (K - 1)} messages between neighbours, "
+        f"{2 * tree.depth} of them one after "
         "the other"
     )
     return Finding("tree_depth", "spanning tree", tree.depth, shown, meaning)
@@ -192,7 +250,11 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
     verdict = "no dearer" if ratio >= cost else "dearer"
     saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
     larger = comparison.hop != 1
-    rule = f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations" if larger else f"S Γ/{saved}"
+    rule = (
+        f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations"
+        if larger
+        else f"S Γ/{saved}"
+    )
     yield finding(
         "breakeven_cost",
         "break-even, cost",

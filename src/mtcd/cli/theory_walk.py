@@ -22,7 +22,9 @@ LINK_WORK = 4e9
 LINKS = 1_000_000
 
 
-def walk_findings(network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False) -> Iterator[Finding]:
+def walk_findings(
+    network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False
+) -> Iterator[Finding]:
     """``walks`` has the walk in each cluster, or those over all clients; ``lone``: that of stcd."""
     where = "" if len(walks) == 1 else ", in the slowest cluster"
     known = [facts for region, walk in walks if (facts := facts_of(walk, network, region))]
@@ -35,13 +37,19 @@ def walk_findings(network: Network, walks: Sequence[tuple[Region, Walk]], lone: 
     elif known[0].no_mixing:
         yield Finding("mixing_time", "mixing time", None, "none", known[0].no_mixing)
         quick = sum(facts.hitting_work() for facts in known) <= LINK_WORK
-        hitting = [(len(r), facts.hitting_time()) for (r, _), facts in zip(walks, known, strict=True) if quick]
+        hitting = [
+            (len(r), facts.hitting_time())
+            for (r, _), facts in zip(walks, known, strict=True)
+            if quick
+        ]
         yield from _getting_about(hitting, where)
     else:
         chains = [chain for facts in known if network.edges <= LINKS and (chain := facts.chain())]
         yield from _mixing(chains, where, lone)
         quick_chains = chains if _work(chains) <= HITTING_WORK else []
-        yield from _getting_about([(chain.share.size, longest_hitting_time(chain)) for chain in quick_chains], where)
+        yield from _getting_about(
+            [(chain.share.size, longest_hitting_time(chain)) for chain in quick_chains], where
+        )
 
 
 def _work(chains: Sequence[Chain]) -> float:
@@ -49,31 +57,51 @@ def _work(chains: Sequence[Chain]) -> float:
 
 
 def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
-    """Spectral gap and mixing time; for stcd also pi_min and the mixing time that equation (5) uses."""
+    """Spectral gap and mixing time; for stcd also pi_min and the mixing time that equation (5)
+    uses."""
     reversible = all(is_reversible(P, share) for P, share in chains)
     gaps = [spectral_gap(P, share) for P, share in chains] if reversible else []
     forgets = (
-        "the rate at which the walk converges to its stationary distribution (0: not at all, as in a disconnected "
-        f"network or where a walk that never stays alternates between two halves; 1: in one hop){where}"
+        "the rate at which the walk converges to its stationary distribution (0: not at all, as in "
+        "a disconnected "
+        f"network or where a walk that never stays alternates between two halves; 1: in one "
+        f"hop){where}"
     )
     if reversible:
         yield finding("spectral_gap", "spectral gap", min(gaps, default=None), forgets)
     else:
-        yield Finding("spectral_gap", "spectral gap", None, "none", "the walk is not reversible: see mixing time")
+        yield Finding(
+            "spectral_gap",
+            "spectral gap",
+            None,
+            "none",
+            "the walk is not reversible: see mixing time",
+        )
     pi_min = min((float(share.min()) for _, share in chains), default=None)
     distances = [DISTANCE] if pi_min is None or not lone else [DISTANCE, pi_min / 2]
     exact: list[float | None] = [None] * len(distances)
     if 0.0 in gaps or (chains and _work(chains) <= (MIXING_WORK if reversible else SQUARING_WORK)):
-        exact = [max(times) for times in zip(*(mixing_times(*chain, distances) for chain in chains), strict=True)]
+        exact = [
+            max(times)
+            for times in zip(*(mixing_times(*chain, distances) for chain in chains), strict=True)
+        ]
     near = f"until the position of a token is nearly independent of its start (total variation 1/4){where}"
-    bounds = [mixing_bounds(gap, float(share.min())) for gap, (_, share) in zip(gaps, chains, strict=False)]
+    bounds = [
+        mixing_bounds(gap, float(share.min()))
+        for gap, (_, share) in zip(gaps, chains, strict=False)
+    ]
     if exact[0] is None and bounds:
         shown = f"{max(b[0] for b in bounds):.3g} to {max(b[1] for b in bounds):.3g} hops"
         yield Finding("mixing_time", "mixing time", None, shown, f"{near}; bounds from the gap")
     else:
         yield finding("mixing_time", "mixing time", exact[0], near, " hop(s)")
     if lone:
-        yield finding("pi_min", "pi_min", pi_min, "the least share of its time that the walk spends at a client")
+        yield finding(
+            "pi_min",
+            "pi_min",
+            pi_min,
+            "the least share of its time that the walk spends at a client",
+        )
         bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)[1] if gaps and pi_min else math.inf
         yield _lone_mixing(exact[-1], bound)
 
@@ -83,12 +111,19 @@ def _lone_mixing(exact: float | None, bound: float) -> Finding:
     near = "the same to a total variation of pi_min/2, the tau of equation (5)"
     if exact is None and math.isfinite(bound):
         most = math.ceil(bound)
-        return Finding(key, title, most, f"at most {most:,} hops", f"{near}; an upper bound from the spectral gap")
+        return Finding(
+            key,
+            title,
+            most,
+            f"at most {most:,} hops",
+            f"{near}; an upper bound from the spectral gap",
+        )
     return finding(key, title, exact, near, " hop(s)")
 
 
 def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Finding]:
-    """Hitting and cover time from the size and longest hitting time of each cluster; empty where left out."""
+    """Hitting and cover time from the size and longest hitting time of each cluster; empty where
+    left out."""
     yield finding(
         "hitting_time",
         "hitting time",
@@ -109,12 +144,19 @@ def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Findi
 def _touring(tours: Sequence[TourTimes], where: str) -> Iterator[Finding]:
     length, wait, cover = (max(times) for times in zip(*tours, strict=True))
     longest = "" if len(tours) == 1 else ", in the largest cluster"
-    yield finding("tour_length", "tour length", length, f"until a token is back at its start{longest}", " hop(s)")
+    yield finding(
+        "tour_length",
+        "tour length",
+        length,
+        f"until a token is back at its start{longest}",
+        " hop(s)",
+    )
     yield finding(
         "longest_wait",
         "longest wait",
         wait,
-        "the most between two visits of a client, as long as the token goes on; what a tour has in place of a mixing "
+        "the most between two visits of a client, as long as the token goes on; what a tour has in "
+        "place of a mixing "
         f"time, for it does not forget its start{where}",
         " hop(s)",
     )
@@ -122,6 +164,7 @@ def _touring(tours: Sequence[TourTimes], where: str) -> Iterator[Finding]:
         "cover",
         "cover time",
         cover,
-        f"the most until every client has been visited, wherever the tour starts; no chance in it{where}",
+        f"the most until every client has been visited, wherever the tour starts; no chance in "
+        f"it{where}",
         " hop(s)",
     )

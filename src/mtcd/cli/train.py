@@ -49,7 +49,9 @@ def train_config(options: TrainOptions) -> int:
     if options.resume and not out:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
     if options.resume and options.force:
-        raise ConfigError("--resume continues the training in --out, --force replaces it: give one of them.")
+        raise ConfigError(
+            "--resume continues the training in --out, --force replaces it: give one of them."
+        )
     if out:
         _check_replaced(out, config, options)
     with reading(config, quiet or as_json):
@@ -104,7 +106,8 @@ def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) 
 
 @contextmanager
 def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
-    """The folder ``out``; without one, runs/NAME or the first free of runs/NAME-2, ..., created atomically."""
+    """The folder ``out``; without one, runs/NAME or the first free of runs/NAME-2, ..., created
+    atomically."""
     if out is not None:
         yield out
         return

@@ -27,16 +27,20 @@ training = typer.Typer()
 @training.command(
     help=(
         "Train the model that CONFIG.yaml describes.\n\n"
-        "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, trace.npz, parameters.npz and coefficients.csv (of a split "
-        "network model.safetensors), run.json and history.png, and the checkpoint from which --resume continues an "
+        "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds "
+        "config.yaml (with "
+        "all defaults filled in), history.csv, ledger.json, trace.npz, parameters.npz and "
+        "coefficients.csv (of a split "
+        "network model.safetensors), run.json and history.png, and the checkpoint from which "
+        "--resume continues an "
         "interrupted training."
     )
 )
 def train(
     config: ConfigFile,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for the run. Default: a new one, runs/CONFIG.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the run. Default: a new one, runs/CONFIG."),
     ] = None,
     changes: Changes = None,
     seed: Seed = None,
@@ -48,7 +52,10 @@ def train(
     force: Force = False,
     style: StyleOption = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Serve a page on which the tokens and curves are seen while it trains.")
+        bool,
+        typer.Option(
+            "--live", help="Serve a page on which the tokens and curves are seen while it trains."
+        ),
     ] = False,
     live_address: Annotated[
         str | None,
@@ -58,9 +65,14 @@ def train(
             "holds a secret.",
         ),
     ] = None,
-    opens: Annotated[bool, typer.Option("--open", help="With --live: open the page in a browser.")] = False,
+    opens: Annotated[
+        bool, typer.Option("--open", help="With --live: open the page in a browser.")
+    ] = False,
     stay: Annotated[
-        bool, typer.Option("--stay", help="With --live: serve the page after the training too, until Ctrl-C.")
+        bool,
+        typer.Option(
+            "--stay", help="With --live: serve the page after the training too, until Ctrl-C."
+        ),
     ] = False,
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
@@ -69,9 +81,15 @@ def train(
     from mtcd.reporting.serve import LOCAL
 
     if not live and (live_address is not None or opens or stay):
-        raise ConfigError("--live-address, --open and --stay are about the page of --live: give --live too.")
-    page = LiveOptions(LOCAL if live_address is None else live_address, opens, stay) if live else None
-    options = TrainOptions(config, out, changes or [], seed, as_json, quiet, resume, style, page, force)
+        raise ConfigError(
+            "--live-address, --open and --stay are about the page of --live: give --live too."
+        )
+    page = (
+        LiveOptions(LOCAL if live_address is None else live_address, opens, stay) if live else None
+    )
+    options = TrainOptions(
+        config, out, changes or [], seed, as_json, quiet, resume, style, page, force
+    )
     with running_code():
         raise typer.Exit(train_config(options))
 
@@ -79,7 +97,8 @@ def train(
 @training.command(
     help=(
         "Show the training that CONFIG.yaml describes, without running it.\n\n"
-        "Prints the columns of each client, properties of the network, the size of the token, smoothness and the "
+        "Prints the columns of each client, properties of the network, the size of the token, "
+        "smoothness and the "
         "step-size limit of the theorems, and the communication cost of an iteration."
     )
 )
@@ -99,11 +118,14 @@ def inspect(
 
 @training.command()
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the picture.")] = Path("runs/demo"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the runs and the picture.")
+    ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of data and walks.")] = 0,
     force: Force = False,
 ) -> None:
-    """Ridge regression on a path of 40 clients: SVFL, STCD and MTCD side by side, in less than a minute."""
+    """Ridge regression on a path of 40 clients: SVFL, STCD and MTCD side by side, in less than a
+    minute."""
     from mtcd.cli.demo import run_demo
 
     run_demo(out, seed, force)

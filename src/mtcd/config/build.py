@@ -99,7 +99,9 @@ class Setup:
             raise ConfigError("This is for linear models: the config is about another one.")
         return self.data, self.model
 
-    def train(self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False) -> Run:
+    def train(
+        self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False
+    ) -> Run:
         """Train by the config, write checkpoints into a folder, and resume from them."""
         return train(
             self.data,
@@ -109,14 +111,16 @@ class Setup:
             self.stop,
             self.costs,
             seed=self.config.seed,
-            standardise=self.config.data.standardise and isinstance(self.model, Glm),  # samples are scaled already
+            # samples are scaled already
+            standardise=self.config.data.standardise and isinstance(self.model, Glm),
             watch=watch,
             compute=self.compute,
             checkpoint=checkpoint,
             resume=resume,
             metrics=self.config.metrics,
             callbacks=self.callbacks,
-            privacy=None if self.method_given else self.config.privacy.privacy(),  # else it is in the method
+            # else it is in the method
+            privacy=None if self.method_given else self.config.privacy.privacy(),
             engine=self.engine,
         )
 
@@ -136,7 +140,8 @@ def build(config: Config, sources: bool = False) -> Setup:
         data, model = elsewhere, model_for(config, elsewhere.outline())
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # notes of the data, which the run has too, say the same
+            # notes of the data, which the run has too, say the same
+            warnings.simplefilter("ignore", DataWarning)
             data = _held_out(config, build_data(config))
         if isinstance(config.model, SplitSection):
             data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
@@ -146,13 +151,18 @@ def build(config: Config, sources: bool = False) -> Setup:
     given = config.method_given
     if not given and not network.connected:
         privacy = config.privacy.privacy()
-        config = config.model_copy(update={"method": default_section(config.model, privacy, connected=False)})
+        config = config.model_copy(
+            update={"method": default_section(config.model, privacy, connected=False)}
+        )
         method = build_settings(config)[0]
-    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks, engine, given)
+    return Setup(
+        config, data, model, network, method, stop, costs, notes, compute, callbacks, engine, given
+    )
 
 
 def _sources(config: Config) -> BlockSources | None:
-    """The blocks as columns of a Parquet file, which the processes of an engine read; None if they are needed here."""
+    """The blocks as columns of a Parquet file, which the processes of an engine read; None if they
+    are needed here."""
     section = config.data
     if config.engine is None or config.engine.kind == LOCAL or not isinstance(section, TableData):
         return None
@@ -161,9 +171,16 @@ def _sources(config: Config) -> BlockSources | None:
     )
     here = (section.id, section.prepare, section.holdout, section.test_samples, config.stop.gap)
     linear = isinstance(config.model, GlmSection)
-    if own_tables or not linear or section.table.suffix.lower() != ".parquet" or any(one is not None for one in here):
+    if (
+        own_tables
+        or not linear
+        or section.table.suffix.lower() != ".parquet"
+        or any(one is not None for one in here)
+    ):
         return None
-    return parquet_blocks(section.table, section.label, cast(Any, section.clients), section.ignore, section.weight)
+    return parquet_blocks(
+        section.table, section.label, cast(Any, section.clients), section.ignore, section.weight
+    )
 
 
 def build_engine(config: Config) -> EngineSettings | None:
@@ -171,7 +188,9 @@ def build_engine(config: Config) -> EngineSettings | None:
     section = config.engine
     if section is None:
         return None
-    made: EngineSettings = instance("engine", section.kind, ENGINES[section.kind], section.model_extra or {})
+    made: EngineSettings = instance(
+        "engine", section.kind, ENGINES[section.kind], section.model_extra or {}
+    )
     return made
 
 
@@ -183,7 +202,9 @@ def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Add
     if isinstance(config.model, AdditiveSection):
         return config.model.model(positive)
     if positive is not None:
-        raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
+        raise ConfigError(
+            "data.positive is for linear models of two classes: leave it out for a split network."
+        )
     find("mtcd.models.splitnet.model")
     from mtcd.models.splitnet.config import split_model
 
@@ -194,18 +215,25 @@ def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Add
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
     content = config.model_dump(mode="json", exclude_none=True)
-    content["method"] = config.method.model_dump(mode="json", include=keys_of(config.method.kind) | {"kind"})
+    content["method"] = config.method.model_dump(
+        mode="json", include=keys_of(config.method.kind) | {"kind"}
+    )
     if "depth" in keys_of(config.method.kind) and not has_depth(config.method.acceleration):
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule
-    if isinstance(config.model, GlmSection) and config.model.kind == "ridge" and config.model.l2 is None:
+    if (
+        isinstance(config.model, GlmSection)
+        and config.model.kind == "ridge"
+        and config.model.l2 is None
+    ):
         content["model"]["alpha"] = Glm(**config.model.model_dump()).l2_weight
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def settled(config: Config) -> Config:
-    """The config with the data set that is used, so that it repeats the run when others are installed later."""
+    """The config with the data set that is used, so that it repeats the run when others are
+    installed later."""
     section = config.data
     if not isinstance(section, DatasetData):
         return config
@@ -213,15 +241,23 @@ def settled(config: Config) -> Config:
     return config.model_copy(update={"data": used})
 
 
-def _held_out(config: Config, data: VerticalData | VerticalDataset) -> VerticalData | VerticalDataset:
-    """The data with a test set, if the config asks for one: drawn once for all clients, from the config's seed."""
+def _held_out(
+    config: Config, data: VerticalData | VerticalDataset
+) -> VerticalData | VerticalDataset:
+    """The data with a test set, if the config asks for one: drawn once for all clients, from the
+    config's seed."""
     fraction, wanted = config.data.holdout, config.data.test_samples
     if data.test is not None:
         if fraction is not None:
-            raise ConfigError("data.holdout: this data set has a test set of its own: leave it out.")
+            raise ConfigError(
+                "data.holdout: this data set has a test set of its own: leave it out."
+            )
         return data
     if wanted is not None and wanted >= data.samples:
-        raise DataError(f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for fewer.")
+        raise DataError(
+            f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for "
+            f"fewer."
+        )
     fraction = wanted / data.samples if wanted is not None else fraction
     return data if fraction is None else data.holdout(fraction, config.seed)
 
@@ -236,19 +272,31 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
         if not isinstance(config.model, SplitSection) and name not in SERIES:
             return load_table(name, section.clients, *part)
         has_test = name in PICTURES or name in SERIES
-        return load_dataset(name, section.clients, *part, section.test_samples if has_test else None, forecast)
+        return load_dataset(
+            name, section.clients, *part, section.test_samples if has_test else None, forecast
+        )
     if isinstance(section, SparseData):
-        return read_svmlight(section.table, cast(Any, section.clients), section.features, section.ignore)
+        return read_svmlight(
+            section.table, cast(Any, section.clients), section.features, section.ignore
+        )
     if isinstance(section, TableData):
         clients: Any = section.clients
         if isinstance(clients, dict):
             clients = {
-                name: TableShare(share.table, share.columns) if isinstance(share, OwnTable) else share
+                name: TableShare(share.table, share.columns)
+                if isinstance(share, OwnTable)
+                else share
                 for name, share in clients.items()
             }
-        read = partial(read_tables, section.table, section.label, clients, section.id, section.ignore)
+        read = partial(
+            read_tables, section.table, section.label, clients, section.id, section.ignore
+        )
         if section.prepare is None and isinstance(config.model, AdditiveSection):
-            names = [f"client_{k}" for k in range(clients)] if isinstance(clients, int) else list(clients)
+            names = (
+                [f"client_{k}" for k in range(clients)]
+                if isinstance(clients, int)
+                else list(clients)
+            )
             return read(config.model.model().recipes(names), section.weight)
         return read(section.prepare, section.weight)
     return synthetic(
@@ -270,6 +318,13 @@ def build_network(config: Config, clients: Sequence[str]) -> Network:
         network = read_network(section.edges, clients)
     else:
         network = make_network(
-            str(section.kind), clients, p=section.p, rows=section.rows, radius=section.radius, seed=seed
+            str(section.kind),
+            clients,
+            p=section.p,
+            rows=section.rows,
+            radius=section.radius,
+            seed=seed,
         )
-    return with_changes(network, [Change(**change.model_dump()) for change in section.changes or []])
+    return with_changes(
+        network, [Change(**change.model_dump()) for change in section.changes or []]
+    )

@@ -16,6 +16,6 @@ class CostsSection(Section):
     account: Literal["charged", "sent"] = "charged"
     """`charged` as in the paper, or `sent`: what was really sent"""
     per: Literal["message", "float"] = "message"
-    """`message`, or `float`: each number in a message costs that much, 1 with the server and 1/ratio between
-    clients, so that large messages cost more than small ones. `stop.cost`, `inspect` and `plan` go by it; a run
-    tells both (`cost_per`)"""
+    """`message`, or `float`: each number in a message costs that much, 1 with the server and
+    1/ratio between clients, so that large messages cost more than small ones. `stop.cost`,
+    `inspect` and `plan` go by it; a run tells both (`cost_per`)"""

@@ -35,12 +35,14 @@ def _prepare(value: Any) -> Any:
 def _class(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError(
-            "write the class in quotes, such as 'yes': without them, YAML reads yes and no as true and false"
+            "write the class in quotes, such as 'yes': without them, YAML reads yes and no as true "
+            "and false"
         )
     return value
 
 
-OF_TABLES = ("label", "id", "weight", "prepare")  # keys that a file of another format has no use for
+# keys that a file of another format has no use for
+OF_TABLES = ("label", "id", "weight", "prepare")
 Prepare = Annotated[Any, AfterValidator(_prepare)]
 Class = Annotated[str | int | float, BeforeValidator(_class)]
 
@@ -58,24 +60,27 @@ class FileData(Section):
     """The keys of samples in files, whatever their format."""
 
     table: Path
-    """the table that holds the label: CSV, with `,`, `;` or tab between values, or Parquet; or a file in the
-    svmlight (libsvm) format"""
+    """the table that holds the label: CSV, with `,`, `;` or tab between values, or Parquet; or a
+    file in the svmlight (libsvm) format"""
     clients: Count | dict[str, list[str] | OwnTable]
-    """a number: the columns are split evenly, in order, over `client_0`, `client_1`, ... Or a mapping from names to
-    a list of columns of `table`, or to `{table: other.csv}` (optionally with `columns: [...]`), joined on `id`"""
+    """a number: the columns are split evenly, in order, over `client_0`, `client_1`, ... Or a
+    mapping from names to a list of columns of `table`, or to `{table: other.csv}` (optionally with
+    `columns: [...]`), joined on `id`"""
     ignore: list[str] = Field(default_factory=list)
     """columns that are no features"""
     positive: Class | None = None
-    """the positive one of two classes; the second in sorted order unless given. Write `'yes'` and `'no'` in quotes"""
+    """the positive one of two classes; the second in sorted order unless given. Write `'yes'` and
+    `'no'` in quotes"""
     standardise: bool = False
-    """`true`: every column gets zero mean and unit variance, over the training samples; sparse columns are divided
-    by their deviations, but keep their means and zeros. `run.coefficients` and `run.intercept` are those of the
-    columns as given; `run.scaled_coefficients`, `run.parameters` and `parameters.npz` those of the scaled columns"""
+    """`true`: every column gets zero mean and unit variance, over the training samples; sparse
+    columns are divided by their deviations, but keep their means and zeros. `run.coefficients` and
+    `run.intercept` are those of the columns as given; `run.scaled_coefficients`, `run.parameters`
+    and `parameters.npz` those of the scaled columns"""
     test_samples: Count | None = None
     """so many samples are held out as the test set"""
     holdout: Fraction | None = None
-    """this fraction of the samples, drawn from the seed, is held out as the test set ([metrics.md](metrics.md));
-    instead of `test_samples`"""
+    """this fraction of the samples, drawn from the seed, is held out as the test set
+    ([metrics.md](metrics.md)); instead of `test_samples`"""
 
 
 class TableData(FileData):
@@ -86,12 +91,14 @@ class TableData(FileData):
     id: str | None = None
     """the column that tells who is who; needed to join tables, never a feature"""
     weight: str | None = None
-    """the column of `table` with the weights of the samples, numbers of 0 or more by which their losses count;
-    never a feature. Not for split networks; in federations `labels.weights` ([selection.md](selection.md#weights))"""
+    """the column of `table` with the weights of the samples, numbers of 0 or more by which their
+    losses count; never a feature. Not for split networks; in federations `labels.weights`
+    ([selection.md](selection.md#weights))"""
     prepare: Prepare | None = None
-    """`auto`, or a mapping: how each client turns texts, dates and missing values into numbers, fitted on the
-    training samples and kept with the run ([prepare.md](prepare.md)). `trees` keeps missing values and categories, for
-    trees, and is their default. Without it, columns must hold numbers, with none missing"""
+    """`auto`, or a mapping: how each client turns texts, dates and missing values into numbers,
+    fitted on the training samples and kept with the run ([prepare.md](prepare.md)). `trees` keeps
+    missing values and categories, for trees, and is their default. Without it, columns must hold
+    numbers, with none missing"""
 
 
 class SparseData(FileData):
@@ -106,12 +113,18 @@ class SparseData(FileData):
         if not isinstance(given, dict):
             return given
         if extra := [key for key in ("label", "id", "weight") if given.get(key)]:
-            raise ValueError(f"the labels are in an svmlight file, with nothing else: leave out {' and '.join(extra)}")
+            raise ValueError(
+                f"the labels are in an svmlight file, with nothing else: leave out "
+                f"{' and '.join(extra)}"
+            )
         if given.get("prepare"):
             raise ValueError("an svmlight file holds numbers only: leave out prepare")
         clients = given.get("clients")
         if isinstance(clients, dict) and any(isinstance(share, dict) for share in clients.values()):
-            raise ValueError("an svmlight file cannot be joined with other tables: give lists of columns as clients")
+            raise ValueError(
+                "an svmlight file cannot be joined with other tables: give lists of columns as "
+                "clients"
+            )
         return {key: value for key, value in given.items() if key not in OF_TABLES}
 
 
@@ -155,12 +168,14 @@ class DatasetData(Section):
     """A public data set, or the first of several that is at hand: see mtcd.load_dataset."""
 
     dataset: Annotated[list[str], BeforeValidator(_names)]
-    """its name: `gisette`, `gisette-like` or `basehock`, which are tables, `cifar10` or `modelnet10`, which are
-    pictures for split networks, with a test set, or `beijing-air`, which is a series, with a test year. Or a list of
-    names: the first that is at hand is used, and written into the run folder's config ([datasets.md](datasets.md))"""
+    """its name: `gisette`, `gisette-like` or `basehock`, which are tables, `cifar10` or
+    `modelnet10`, which are pictures for split networks, with a test set, or `beijing-air`, which is
+    a series, with a test year. Or a list of names: the first that is at hand is used, and written
+    into the run folder's config ([datasets.md](datasets.md))"""
     clients: Count
-    """columns are split evenly, in order. `cifar10`: 4 (quadrants), 2 (halves) or 1. `modelnet10`: a number that
-    divides that of the views. `beijing-air`: 12 are all stations, fewer the target and those nearest to it"""
+    """columns are split evenly, in order. `cifar10`: 4 (quadrants), 2 (halves) or 1. `modelnet10`:
+    a number that divides that of the views. `beijing-air`: 12 are all stations, fewer the target
+    and those nearest to it"""
     samples: Count | None = None
     """a random part of this size (all unless given)"""
     features: Count | None = None
@@ -170,12 +185,13 @@ class DatasetData(Section):
     standardise: bool = False
     """as for tables; not for pictures, which are normalised as they are read"""
     test_samples: Count | None = None
-    """of pictures and series: a random part of the test set (all of it unless given); of tables: so many samples are
-    held out"""
+    """of pictures and series: a random part of the test set (all of it unless given); of tables: so
+    many samples are held out"""
     holdout: Fraction | None = None
     """of tables: this fraction of the samples is held out"""
     seed: Seed = 0
-    """draws the part, and makes `gisette-like`. Not the config's seed: a data set is the same in every run"""
+    """draws the part, and makes `gisette-like`. Not the config's seed: a data set is the same in
+    every run"""
 
 
 def _data_kind(value: Any) -> str:

@@ -15,7 +15,9 @@ from mtcd.privacy.settings import Privacy
 
 def method_section(method: Method) -> MethodSection:
     """The section of a config that makes this method."""
-    settings = {name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)}
+    settings = {
+        name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)
+    }
     if isinstance(method, MTCD) and method.adaptive:
         settings |= {"stepsize": "auto"}
     if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect
@@ -24,14 +26,18 @@ def method_section(method: Method) -> MethodSection:
 
 
 def default_section(
-    model: Section, privacy: Privacy | None = None, connected: bool = True, server: bool | None = None
+    model: Section,
+    privacy: Privacy | None = None,
+    connected: bool = True,
+    server: bool | None = None,
 ) -> MethodSection:
     """The section of the default method for the section of a model: see ``default_method``."""
     return method_section(default_method(_kind_of(model), connected, privacy, server))
 
 
 def _kind_of(model: Section) -> ModelKind:
-    # the section alone decides, as a model cannot be made before the code of a loss of one's own is found
+    # the section alone decides, as a model cannot be made before the code of a loss of one's own is
+    # found
     if isinstance(model, GlmSection):
         return linear_kind(model.l1)
     return ADDITIVE if isinstance(model, AdditiveSection) else SPLIT

@@ -35,7 +35,9 @@ KINDS: dict[str, type[BaseModel]] = {
 }
 
 
-def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseModel] = Config) -> str:
+def explain(
+    error: ValidationError, content: dict[str, Any], schema: type[BaseModel] = Config
+) -> str:
     """All problems, one sentence each; alternatives for the same key are joined."""
     problems: dict[str, list[str]] = {}
     for problem in error.errors():
@@ -47,9 +49,12 @@ def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseMo
         elif problem["type"] == "missing":
             problems.setdefault(f"the key {key!r} is missing", [])
         else:
-            problems.setdefault(key, []).append(_message(problem["type"], problem["msg"], problem["input"]))
+            problems.setdefault(key, []).append(
+                _message(problem["type"], problem["msg"], problem["input"])
+            )
     text = "; ".join(
-        ": ".join(filter(None, (key, " or ".join(dict.fromkeys(messages))))) for key, messages in problems.items()
+        ": ".join(filter(None, (key, " or ".join(dict.fromkeys(messages)))))
+        for key, messages in problems.items()
     )
     return text if text.endswith("?") else f"{text}."
 
@@ -58,18 +63,26 @@ def _message(kind: str, said: str, value: Any) -> str:
     """What pydantic, or a check of ours, says of a value; with the value, unless it is in it."""
     if kind == "string_type" and isinstance(value, bool):
         return "write it in quotes: without them, YAML reads no, off and false as false, yes, on and true as true"
-    message = said.removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0].removesuffix(".")
+    message = (
+        said.removeprefix("Value error, ")
+        .removeprefix("Input ")
+        .split(" or instance of")[0]
+        .removesuffix(".")
+    )
     shown = isinstance(value, str | int | float | None) and repr(value) not in message
     return message[:1].lower() + message[1:] + (f" (got {value!r})" if shown else "")
 
 
 def _keys(place: Sequence[str | int], content: Any) -> list[str]:
-    """The keys of the user's on the way to a problem; pydantic also names the types that it tried."""
+    """The keys of the user's on the way to a problem; pydantic also names the types that it
+    tried."""
     keys = []
     for i, part in enumerate(place):
         if part in KINDS:
             continue
-        if (isinstance(content, dict) and part in content) or (isinstance(content, list) and isinstance(part, int)):
+        if (isinstance(content, dict) and part in content) or (
+            isinstance(content, list) and isinstance(part, int)
+        ):
             content = content[part]  # type: ignore[index]
         elif i < len(place) - 1 or not isinstance(content, dict) or str(part).endswith("]"):
             continue  # the name of a type
@@ -78,7 +91,10 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
 
 
 def _known(
-    schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int], content: dict[str, Any]
+    schema: type[BaseModel],
+    keys: Sequence[str],
+    place: Sequence[str | int],
+    content: dict[str, Any],
 ) -> list[str]:
     """The valid keys of the section that contains the last of these."""
     section = schema
@@ -92,7 +108,8 @@ def _known(
             section = (field and _section_in(field.annotation)) or section
     if section is MethodSection:
         section = section_for(content["method"].get("kind"))
-    others = ["synthetic", "dataset"] if section is TableData else []  # misspelt, they look like keys of a table
+    # misspelt, they look like keys of a table
+    others = ["synthetic", "dataset"] if section is TableData else []
     return [*section.model_fields, *others]
 
 

@@ -13,11 +13,13 @@ from mtcd.core.version import VERSION
 
 
 def identity(config: Config, form: int) -> str:
-    """A file name without ending: the method, the seed, and a digest of the config and of the files that it names.
+    """A file name without ending: the method, the seed, and a digest of the config and of the files
+    that it names.
 
     ``form`` is the number of the format in which the training is kept.
     """
-    given = config.model_dump(mode="json", exclude_defaults=True)  # a new key with a default changes nothing
+    # a new key with a default changes nothing
+    given = config.model_dump(mode="json", exclude_defaults=True)
     said = f"{form} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
     digest = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
     return f"{config.method.kind.replace(':', '-')}-seed{config.seed}-{digest}"

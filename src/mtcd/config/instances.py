@@ -1,4 +1,5 @@
-"""Instances of registered classes from the keys of a config: each key is a parameter of the class."""
+"""Instances of registered classes from the keys of a config: each key is a parameter of the
+class."""
 
 from __future__ import annotations
 
@@ -12,11 +13,14 @@ from mtcd.core.errors import ConfigError, did_you_mean
 
 
 def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """The class of this kind with these settings, checked by its type hints; errors begin with the key ``where``."""
+    """The class of this kind with these settings, checked by its type hints; errors begin with the
+    key ``where``."""
     parameters = inspect.signature(made).parameters
     for name in given:
         if name not in parameters:
-            raise ConfigError(f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}")
+            raise ConfigError(
+                f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}"
+            )
     hints = get_type_hints(vars(made)["__init__"] if isinstance(made, type) else made)
     fields: dict[str, Any] = {
         name: (hints.get(name, Any), ... if one.default is one.empty else one.default)
@@ -26,5 +30,7 @@ def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str
         settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ConfigError(f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}.") from None
+        raise ConfigError(
+            f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}."
+        ) from None
     return made(**{name: getattr(settings, name) for name in given})

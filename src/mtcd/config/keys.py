@@ -23,7 +23,8 @@ def keys_of(kind: str) -> set[str]:
 
 
 def section_of(kind: str, general: type[BaseModel]) -> type[BaseModel]:
-    """The section of a method: ``general``, and those of its keys that are not there or have another default."""
+    """The section of a method: ``general``, and those of its keys that are not there or have
+    another default."""
     return _section(METHODS[kind], kind, general)
 
 
@@ -45,11 +46,15 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
     try:
         hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
         typed = {name: _checked(hints.get(name, Any)) for name in own}
-        made: Any = {name: (typed[name], ... if p.default is p.empty else p.default) for name, p in own.items()}
+        made: Any = {
+            name: (typed[name], ... if p.default is p.empty else p.default)
+            for name, p in own.items()
+        }
         return create_model(general.__name__, __base__=general, __module__=__name__, **made)
     except (NameError, TypeError, PydanticUserError) as error:
         raise ConfigError(
-            f"method.kind: {kind} has settings that a config cannot give: {error}. Their types must be numbers, texts, "
+            f"method.kind: {kind} has settings that a config cannot give: {error}. Their types "
+            f"must be numbers, texts, "
             "true or false, lists, dicts, or None beside one of these."
         ) from None
 
@@ -58,7 +63,9 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
 def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may give, with their defaults."""
     found = dict(inspect.signature(maker).parameters)
-    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(maker) if dataclasses.is_dataclass(maker) else ()
+    fields: tuple[dataclasses.Field[Any], ...] = (
+        dataclasses.fields(maker) if dataclasses.is_dataclass(maker) else ()
+    )
     for field in fields:
         if not field.metadata.get("config", True):
             found.pop(field.name)

@@ -17,8 +17,8 @@ class ScheduleSection(Section):
     """How the step size changes from epoch to epoch: see mtcd.Schedule."""
 
     kind: str = "step"
-    """`step`: times `factor` once `every` so many epochs. `exponential`: times `factor` per `every` epochs, a
-    little in each. `cosine`: down to `factor` after `every` epochs, where it stays"""
+    """`step`: times `factor` once `every` so many epochs. `exponential`: times `factor` per `every`
+    epochs, a little in each. `cosine`: down to `factor` after `every` epochs, where it stays"""
     every: Whole = 20
     """epochs"""
     factor: Number = 0.5
@@ -42,10 +42,11 @@ class MethodSection(Section):
     """
 
     kind: Annotated[str, AfterValidator(_method_kind)] = "mtcd"
-    """`mtcd`, `stcd` (one token, no server), `svfl` (client-server), `dcpa` (all neighbours talk in every
-    iteration, no server) or `tree-cg` (conjugate gradients on a spanning tree, no server; smooth objectives only,
-    see [beyond.md](beyond.md#an-anchor-conjugate-gradients-on-a-spanning-tree)). `tree-cg` has no other keys; it
-    trains in one process, not yet in federations"""
+    """`mtcd`, `stcd` (one token, no server), `svfl` (client-server), `dcpa` (all neighbours talk in
+    every iteration, no server) or `tree-cg` (conjugate gradients on a spanning tree, no server;
+    smooth objectives only, see
+    [beyond.md](beyond.md#an-anchor-conjugate-gradients-on-a-spanning-tree)). `tree-cg` has no other
+    keys; it trains in one process, not yet in federations"""
     tokens: Whole | None = None
     """Γ; 1, or the number of clusters, unless given"""
     hops: Whole = 16
@@ -53,32 +54,37 @@ class MethodSection(Section):
     local_updates: Whole = 1
     """Q, gradient steps per visit"""
     stepsize: Number | Literal["auto"] = "auto"
-    """η (μ_w in dcpa), or `auto` (not for split networks). With `acceleration: conjugate`, `auto` lets the first
-    tour choose step size and number of local updates; `local_updates` then has no effect"""
+    """η (μ_w in dcpa), or `auto` (not for split networks). With `acceleration: conjugate`, `auto`
+    lets the first tour choose step size and number of local updates; `local_updates` then has no
+    effect"""
     batch: Whole | None = None
     """samples in a mini-batch; all of them unless given"""
     combine: str | None = None
-    """how copies are combined at a sync. `average`: 1/Γ each, tokens may cross; `cluster`: a token per cluster;
-    `visitors`: over the tokens that came by (ours); `optimal`: the server finds the weights with which f is least
-    (ours; see [when to prefer it](beyond.md#optimal-sync))"""
+    """how copies are combined at a sync. `average`: 1/Γ each, tokens may cross; `cluster`: a token
+    per cluster;
+    `visitors`: over the tokens that came by (ours); `optimal`: the server finds the weights with
+    which f is least (ours; see [when to prefer it](beyond.md#optimal-sync))"""
     walk: str = "lazy"
-    """where a token goes next. `lazy`: uniform over the neighbours and the client itself (the paper's). Ours:
-    `tour`: round and round one closed walk through all clients, as short as is found; `random-tour`: around a
-    spanning tree, its branches in a fresh random order each time; `non-backtracking`: not back where it came from;
+    """where a token goes next. `lazy`: uniform over the neighbours and the client itself (the
+    paper's). Ours:
+    `tour`: round and round one closed walk through all clients, as short as is found;
+    `random-tour`: around a spanning tree, its branches in a fresh random order each time;
+    `non-backtracking`: not back where it came from;
     `metropolis`: equally often at every client"""
     clusters: Literal["auto"] | list[list[str | int]] | None = None
     """lists of clients, or `auto` to find them; tokens stay inside"""
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
-    """where tokens start: a client, weights `{a: 1, b: 3}`, or a list with one of these per token; uniform unless
-    given"""
+    """where tokens start: a client, weights `{a: 1, b: 3}`, or a list with one of these per token;
+    uniform unless given"""
     acceleration: str | None = None
-    """with `walk: tour`: each tour (stcd) or sync (mtcd; a token per cluster, `hops` no less than the longest tour)
-    starts from a mix of the last ones (ours, see [beyond.md](beyond.md#accelerated-tours)). `conjugate`: the best
-    mix, two updates of every client a tour, at its first and its last visit; not with l1. `momentum`: further along
-    the last way; for l1 too. `anderson`: extrapolation, undone where it does not help"""
+    """with `walk: tour`: each tour (stcd) or sync (mtcd; a token per cluster, `hops` no less than
+    the longest tour) starts from a mix of the last ones (ours, see
+    [beyond.md](beyond.md#accelerated-tours)). `conjugate`: the best mix, two updates of every
+    client a tour, at its first and its last visit; not with l1. `momentum`: further along the last
+    way; for l1 too. `anderson`: extrapolation, undone where it does not help"""
     depth: Whole | None = None
-    """M of `conjugate` and `anderson`: how many tours they look back (5; `conjugate` with `stepsize: auto` chooses
-    10 or 20)"""
+    """M of `conjugate` and `anderson`: how many tours they look back (5; `conjugate` with
+    `stepsize: auto` chooses 10 or 20)"""
     dual_stepsize: Number | None = None
     """μ_y; the same as `stepsize` unless given"""
     consensus_stepsize: Number | None = None
@@ -90,30 +96,39 @@ class MethodSection(Section):
     fusion_updates: Whole | None = None
     """of split networks: steps of θ_0 at the server per iteration (S·Q; Q in svfl)"""
     fusion_client: str | int | None = None
-    """of split networks: where θ_0, which travels with the token, is updated: a client (the first unless given), or
-    `each`"""
+    """of split networks: where θ_0, which travels with the token, is updated: a client (the first
+    unless given), or `each`"""
     first_pass: bool = True
-    """of split networks: `true`: before training, the token goes through all clients once, along links, and each
-    adds its representation, so that the first token is true to θ^0, as in the paper; these messages are on the
-    ledger. `false`: the token starts at 0, and holds nothing of a client before its first visit"""
+    """of split networks: `true`: before training, the token goes through all clients once, along
+    links, and each adds its representation, so that the first token is true to θ^0, as in the
+    paper; these messages are on the ledger. `false`: the token starts at 0, and holds nothing of a
+    client before its first visit"""
     transport: str = "float64"
-    """the form in which aggregates travel: `float64`, or `float32` for half the bytes. Parties compute in double
-    precision, and every message between two parties rounds its aggregate. On a ridge problem (N = 500, 10 clients
-    in a cycle) both reached a gap of 1e-9 after the same 225 hops. Not with `acceleration` or `combine: optimal`;
-    split networks always send float32. [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
+    """the form in which aggregates travel: `float64`, or `float32` for half the bytes. Parties
+    compute in double precision, and every message between two parties rounds its aggregate. On a
+    ridge problem (N = 500, 10 clients in a cycle) both reached a gap of 1e-9 after the same 225
+    hops. Not with `acceleration` or `combine: optimal`; split networks always send float32.
+    [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
     local_solver: str = "gradient"
-    """of linear models. `gradient`: the Q local updates are gradient steps on f, as in the paper. `majorise`
-    (ours): they are steps on the quadratic upper bound of f at the token that arrived, which the block's Gram
-    matrix gives in closed form; a visit then takes one gradient and two products with the block, whatever Q, and f
-    never rises for step sizes up to 1/L_k. The optimum is the same. For the squared loss both are the same thing;
-    for others a training takes some more hops (0 to 50% in our trials with conjugate tours) and a half to a sixth
-    of the computing time. Not with `batch`"""
+    """of linear models. `gradient`: the Q local updates are gradient steps on f, as in the paper.
+    `majorise` (ours): they are steps on the quadratic upper bound of f at the token that arrived,
+    which the block's Gram matrix gives in closed form; a visit then takes one gradient and two
+    products with the block, whatever Q, and f never rises for step sizes up to 1/L_k. The optimum
+    is the same. For the squared loss both are the same thing; for others a training takes some more
+    hops (0 to 50% in our trials with conjugate tours) and a half to a sixth of the computing time.
+    Not with `batch`"""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _of_its_kind(cls, given: Any, handler: ModelWrapValidatorHandler[MethodSection]) -> MethodSection:
+    def _of_its_kind(
+        cls, given: Any, handler: ModelWrapValidatorHandler[MethodSection]
+    ) -> MethodSection:
         section = section_for(given.get("kind")) if isinstance(given, dict) else cls
-        return handler(given) if cls is not MethodSection or section is cls else section.model_validate(given)
+        return (
+            handler(given)
+            if cls is not MethodSection or section is cls
+            else section.model_validate(given)
+        )
 
 
 AnyMethodSection = SerializeAsAny[MethodSection]

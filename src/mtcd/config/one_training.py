@@ -1,4 +1,5 @@
-"""One training by its config, as a worker does it: progress is reported, checkpoints of split networks are kept."""
+"""One training by its config, as a worker does it: progress is reported, checkpoints of split
+networks are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ PATIENCE = 0.3  # seconds between two reports of progress
 
 
 def train_one(
-    config: Config, tell: Callable[[float], None] = lambda fraction: None, unfinished: Unfinished | None = None
+    config: Config,
+    tell: Callable[[float], None] = lambda fraction: None,
+    unfinished: Unfinished | None = None,
 ) -> tuple[Setup, Run]:
     """Train by the config. Names of code in it are run, as in the process that sent it."""
     reported = monotonic()

@@ -31,7 +31,8 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
 
 
 def refuse_code(config: Config, how_to_run: str) -> None:
-    """Reject a config that names code in a command that should not run code: the config may be from a third party."""
+    """Reject a config that names code in a command that should not run code: the config may be from
+    a third party."""
     named, folder = config.own_parts, config.code
     if isinstance(config.model, SplitSection) and config.model.own_networks:
         named |= {f"model.{key}": name for key, name in config.model.own_networks.items()}
@@ -39,13 +40,15 @@ def refuse_code(config: Config, how_to_run: str) -> None:
     if named:
         listed = ", ".join(f"{key} {name}" for key, name in named.items())
         raise ConfigError(
-            f"This config names code of somebody's own: {listed}, looked for in {folder}. Using it runs that code. "
+            f"This config names code of somebody's own: {listed}, looked for in {folder}. Using it "
+            f"runs that code. "
             f"Read it first; if you trust it, {how_to_run}"
         )
 
 
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
-    """A Config from plain values; one error that names every wrong key. Empty sections count as left out."""
+    """A Config from plain values; one error that names every wrong key. Empty sections count as
+    left out."""
     given = {key: value for key, value in content.items() if value is not None}
     if not isinstance(given.get("data", {}), dict):
         kinds = "table, label and clients, or synthetic and its sizes, or dataset and clients"
@@ -60,7 +63,9 @@ def apply_change(content: dict[str, Any], change: str) -> None:
     """Put the value of 'a.b=value' into nested dicts."""
     path, sign, value = change.partition("=")
     if not sign or not all(path.strip().split(".")):
-        raise ConfigError(f"--set {change!r} is not of the form key.key=value, such as method.hops=16.")
+        raise ConfigError(
+            f"--set {change!r} is not of the form key.key=value, such as method.hops=16."
+        )
     put_value(content, path.strip(), parse_value(value, f"--set {change!r}"), f"--set {change!r}")
 
 
@@ -82,7 +87,11 @@ def table_files(config: Config) -> list[Path]:
     if not isinstance(data, FileData):
         return []
     shares = data.clients.values() if isinstance(data.clients, dict) else ()
-    return list(dict.fromkeys([data.table, *(share.table for share in shares if isinstance(share, OwnTable))]))
+    return list(
+        dict.fromkeys(
+            [data.table, *(share.table for share in shares if isinstance(share, OwnTable))]
+        )
+    )
 
 
 def locate(config: Config, folder: Path) -> Config:
@@ -97,7 +106,9 @@ def locate(config: Config, folder: Path) -> Config:
         data = data.model_copy(update={"table": found(data.table)})
         if isinstance(data.clients, dict):
             clients = {
-                name: share if isinstance(share, list) else share.model_copy(update={"table": found(share.table)})
+                name: share
+                if isinstance(share, list)
+                else share.model_copy(update={"table": found(share.table)})
                 for name, share in data.clients.items()
             }
             data = data.model_copy(update={"clients": clients})
@@ -108,4 +119,6 @@ def locate(config: Config, folder: Path) -> Config:
     if isinstance(model, SplitSection) and ":" in model.client + model.fusion:
         model = model.model_copy(update={"code": found(model.code or Path("."))})
     code = found(config.code or Path(".")) if config.own_parts else config.code
-    return config.model_copy(update={"data": data, "network": network, "model": model, "code": code})
+    return config.model_copy(
+        update={"data": data, "network": network, "model": model, "code": code}
+    )

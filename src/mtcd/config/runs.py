@@ -1,4 +1,5 @@
-"""Reads run folders; those of the command line contain the config from which networks are rebuilt."""
+"""Reads run folders; those of the command line contain the config from which networks are
+rebuilt."""
 
 from __future__ import annotations
 
@@ -24,15 +25,20 @@ CONFIG = "config.yaml"
 
 
 def load_run(
-    folder: str | Path, model: SplitModel | None = None, run_code: bool = False, trusted: Sequence[str] = ()
+    folder: str | Path,
+    model: SplitModel | None = None,
+    run_code: bool = False,
+    trusted: Sequence[str] = (),
 ) -> Run:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
 
-    Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them, which tells how to make
-    the modules again; for a run of your own, ``model`` brings them. Modules that are not built in are made by the code
-    that the config names, and so is a loss named 'module:Class': that code runs only with ``run_code``, so that the
-    folder of a stranger is safe to read.
-    ``trusted`` names types of transformers of scikit-learn that skops does not know, and that may be loaded.
+    Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them,
+    which tells how to make the modules again; for a run of your own, ``model`` brings them. Modules
+    that are not built in are made by the code that the config names, and so is a loss named
+    'module:Class': that code runs only with ``run_code``, so that the folder of a stranger is safe
+    to read.
+    ``trusted`` names types of transformers of scikit-learn that skops does not know, and that may
+    be loaded.
     """
     place = Path(folder)
     with running_code(_code_folder(place)) if run_code else nullcontext():
@@ -45,7 +51,9 @@ def _code_folder(place: Path) -> Path:
     """The folder of the user's code, from the config of the run where there is one."""
     if not (place / CONFIG).exists():
         return place
-    return place / str(read_yaml(place / CONFIG, "config", "data, model, network, method").get("code") or ".")
+    return place / str(
+        read_yaml(place / CONFIG, "config", "data, model, network, method").get("code") or "."
+    )
 
 
 def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
@@ -60,7 +68,10 @@ def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
     if not isinstance(config.model, SplitSection):
         raise MtcdError(f"{place} holds a split network, but its {CONFIG} is of a linear model.")
     if not run_code:
-        refuse_code(config, "use load_run(folder, run_code=True); or bring the modules: load_run(folder, model).")
+        refuse_code(
+            config,
+            "use load_run(folder, run_code=True); or bring the modules: load_run(folder, model).",
+        )
     find("mtcd.models.splitnet.model")
     from mtcd.models.splitnet.config import saved_model
 

@@ -98,31 +98,38 @@ class NetworkSection(Section):
     """A kind of network, or a file of edges."""
 
     kind: str | None = None
-    """`complete`, `cycle`, `path`, `grid` (as square as possible), `star` (the first client in the middle),
-    `erdos-renyi`, `random-geometric`, `empty`; `complete` if there is no `network`"""
+    """`complete`, `cycle`, `path`, `grid` (as square as possible), `star` (the first client in the
+    middle), `erdos-renyi`, `random-geometric`, `empty`; `complete` if there is no `network`"""
     p: Number | None = None
     """of `erdos-renyi`: the probability of a link"""
     rows: Whole | None = None
     """of `grid`: the number of rows"""
     radius: Number | None = None
-    """of `random-geometric`: clients at random places in a square of side 1 are linked up to this distance"""
+    """of `random-geometric`: clients at random places in a square of side 1 are linked up to this
+    distance"""
     edges: Path | None = None
-    """instead of `kind`: a CSV file with the columns `source` and `target`, names of clients or numbers from 0"""
+    """instead of `kind`: a CSV file with the columns `source` and `target`, names of clients or
+    numbers from 0"""
     seed: Seed | None = None
     """draws the links of `erdos-renyi` and `random-geometric`; the config's own unless given"""
     changes: list[ChangeSection] | None = None
-    """clients that leave and join while the model is trained, a list such as `[{iteration: 5000, leave: [c7]},
-    {iteration: 9000, join: [c7]}]`"""
+    """clients that leave and join while the model is trained, a list such as `[{iteration: 5000,
+    leave: [c7]}, {iteration: 9000, join: [c7]}]`"""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> NetworkSection:
         if (self.kind is None) == (self.edges is None):
             raise ValueError("give either a kind (path, cycle, complete, ...) or a file of edges")
-        if self.edges is not None and any(value is not None for value in (self.p, self.rows, self.radius)):
-            raise ValueError("p, rows and radius belong to a kind of network, not to a file of edges")
+        if self.edges is not None and any(
+            value is not None for value in (self.p, self.rows, self.radius)
+        ):
+            raise ValueError(
+                "p, rows and radius belong to a kind of network, not to a file of edges"
+            )
         if self.seed is not None and self.kind not in DRAWN:
             raise ValueError(
-                f"seed is for the kinds {' and '.join(DRAWN)} only, as nothing else is drawn: leave it out"
+                f"seed is for the kinds {' and '.join(DRAWN)} only, as nothing else is drawn: "
+                f"leave it out"
             )
         return self
 
@@ -142,8 +149,8 @@ class StopSection(Section):
     """When to stop: the first limit that is reached."""
 
     gap: Number | None = None
-    """relative, `(f - f*)/f*`; the optimum `f*` is then computed first, and cached. Alone, it gives up after ten
-    million iterations. Not for split networks"""
+    """relative, `(f - f*)/f*`; the optimum `f*` is then computed first, and cached. Alone, it gives
+    up after ten million iterations. Not for split networks"""
     iterations: Whole | None = None
     """hops per token; 10,000 if there is no `stop`, 100 for trees"""
     seconds: Number | None = None
@@ -172,7 +179,8 @@ class ComputeSection(Section):
     graphs: bool | Literal["auto"] = "auto"
     """CUDA graphs"""
     threads: Whole | None = None
-    """of the CPU for one operation; 1 for small networks and PyTorch's choice for others, unless given"""
+    """of the CPU for one operation; 1 for small networks and PyTorch's choice for others, unless
+    given"""
 
 
 def _listed(value: Any) -> Any:
@@ -212,11 +220,12 @@ class Config(Section):
     network: NetworkSection = NetworkSection(kind="complete")
     """who can talk to whom"""
     method: AnyMethodSection = MethodSection()
-    """how it is trained. Without this section by `stcd` with `walk: tour`: for linear models with `acceleration:
-    conjugate` and `local_solver: majorise`, with l1 `acceleration: momentum` and `local_updates: 10`. Split networks
-    need one, with a `stepsize`. Where that cannot work another method is taken: `mtcd` if the network is in pieces or
-    with `privacy.dp` (which needs a tour), `svfl` for masked sums, for trees `mtcd` with two tokens. The run says which
-    it was. A section that is given stands as it is: `kind` is then `mtcd` unless given"""
+    """how it is trained. Without this section by `stcd` with `walk: tour`: for linear models with
+    `acceleration: conjugate` and `local_solver: majorise`, with l1 `acceleration: momentum` and
+    `local_updates: 10`. Split networks need one, with a `stepsize`. Where that cannot work another
+    method is taken: `mtcd` if the network is in pieces or with `privacy.dp` (which needs a tour),
+    `svfl` for masked sums, for trees `mtcd` with two tokens. The run says which it was. A section
+    that is given stands as it is: `kind` is then `mtcd` unless given"""
     stop: StopSection = StopSection()
     """when the training ends: at the first limit that is reached"""
     costs: CostsSection = CostsSection()
@@ -229,20 +238,23 @@ class Config(Section):
     """what is computed on the training samples and on the test set while training, and at the end
     ([metrics.md](metrics.md) has the list and the defaults). `[]` for none"""
     code: Path | None = None
-    """the folder of modules that names such as `module:Class` are in; that of the config unless given"""
+    """the folder of modules that names such as `module:Class` are in; that of the config unless
+    given"""
     callbacks: list[CallbackSection] | None = None
-    """callbacks, each with its `kind` and settings ([callbacks.md](callbacks.md)). Not in federations"""
+    """callbacks, each with its `kind` and settings ([callbacks.md](callbacks.md)). Not in
+    federations"""
     engine: EngineSection | None = None
-    """where the parties run: in this process unless given; `{kind: ray, address: auto}` for processes and machines of
-    one owner ([ray.md](ray.md)). Not in federations"""
+    """where the parties run: in this process unless given; `{kind: ray, address: auto}` for
+    processes and machines of one owner ([ray.md](ray.md)). Not in federations"""
     seed: Seed = 0
-    """one number for everything random: data, network, walks, starts, batches, and of split networks the start,
-    dropout and transforms. `data.seed` and `network.seed` fix the data and the graph alone, so that runs with
-    different seeds differ in the walks only"""
+    """one number for everything random: data, network, walks, starts, batches, and of split
+    networks the start, dropout and transforms. `data.seed` and `network.seed` fix the data and the
+    graph alone, so that runs with different seeds differ in the walks only"""
 
     @model_validator(mode="after")
     def _default_method(self) -> Config:
-        """Take the default method for the model, where none is given; ``method_given`` still tells."""
+        """Take the default method for the model, where none is given; ``method_given`` still
+        tells."""
         if not self.method_given:
             # not a part of the fields that were set: a network in pieces changes the method later
             self.__dict__["method"] = default_section(self.model, self.privacy.settled())
@@ -255,9 +267,12 @@ class Config(Section):
 
     @property
     def own_parts(self) -> dict[str, str]:
-        """The parts that are code of the user's own, by their keys; networks have a folder of their own."""
+        """The parts that are code of the user's own, by their keys; networks have a folder of their
+        own."""
         keys = ("kind", "walk", "combine", "acceleration", "transport")
-        named = {f"method.{key}": getattr(self.method, key) for key in keys} | {"model.kind": self.model.kind}
+        named = {f"method.{key}": getattr(self.method, key) for key in keys} | {
+            "model.kind": self.model.kind
+        }
         named |= {"model.loss": self.model.loss} if isinstance(self.model, AdditiveSection) else {}
         named |= {f"metrics.{number}": name for number, name in enumerate(self.metrics or ())}
         named |= {f"callbacks.{i}.kind": one.kind for i, one in enumerate(self.callbacks or ())}

@@ -31,9 +31,12 @@ FEW_HOPS = 100  # of trees, unless a limit is given
 
 
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
-    """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
+    """The parts that need no data: method (and notes about it), stop and costs. The model is
+    checked."""
     method, notes = _method(config.method)
-    method = with_privacy(method, config.privacy.privacy(), split=isinstance(config.model, SplitSection))
+    method = with_privacy(
+        method, config.privacy.privacy(), split=isinstance(config.model, SplitSection)
+    )
     given = config.stop.model_dump()
     _check_measuring(config)
     if isinstance(config.model, GlmSection):
@@ -46,7 +49,8 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
             raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
         if config.data.standardise:
             raise ConfigError(
-                "data.standardise: trees need no scaling, other families scale by themselves: leave it out."
+                "data.standardise: trees need no scaling, other families scale by themselves: "
+                "leave it out."
             )
         if "stop" not in config.model_fields_set:
             given = {"iterations": FEW_HOPS}
@@ -56,8 +60,14 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
 
         check_split(config.model)
         Compute(**(config.compute or ComputeSection()).model_dump())
-        if config.data.standardise and isinstance(config.data, DatasetData) and not {*config.data.dataset} & {*SERIES}:
-            raise ConfigError("data.standardise: pictures are normalised as they are read: leave it out.")
+        if (
+            config.data.standardise
+            and isinstance(config.data, DatasetData)
+            and not {*config.data.dataset} & {*SERIES}
+        ):
+            raise ConfigError(
+                "data.standardise: pictures are normalised as they are read: leave it out."
+            )
         if method.batch is not None and config.stop == StopSection():
             given = {"epochs": 10}
     return method, notes, Stop(**given), Costs(**config.costs.model_dump())
@@ -68,7 +78,9 @@ def _check_measuring(config: Config) -> None:
     for name in config.metrics or ():
         find_metric(name)
     if config.data.holdout is not None and config.data.test_samples is not None:
-        raise ConfigError("data.holdout and data.test_samples both say how much is held out: give one of them.")
+        raise ConfigError(
+            "data.holdout and data.test_samples both say how much is held out: give one of them."
+        )
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
@@ -80,9 +92,12 @@ def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
 
 
 def settings_of(section: MethodSection) -> dict[str, Any]:
-    """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
+    """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their
+    names decide."""
     settings = {name: getattr(section, name) for name in keys_of(section.kind)}
-    start, clusters, fusion_client = (settings.get(name) for name in ("start", "clusters", "fusion_client"))
+    start, clusters, fusion_client = (
+        settings.get(name) for name in ("start", "clusters", "fusion_client")
+    )
     if isinstance(settings.get("schedule"), ScheduleSection):
         settings["schedule"] = Schedule(**settings["schedule"].model_dump())
     if isinstance(fusion_client, int):

@@ -17,14 +17,16 @@ FORMAT = 1  # count up when a checkpoint cannot be resumed by this version
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The place for their checkpoints; without one they are not kept. With ``fresh``, those from before are removed."""
+    """The place for their checkpoints; without one they are not kept. With ``fresh``, those from
+    before are removed."""
 
     place: Path | None = None
     fresh: bool = False
 
     @contextmanager
     def folder(self, config: Config) -> Iterator[tuple[Path | None, bool]]:
-        """The folder of one training and whether there is anything in it to go on from; gone when it has ended well."""
+        """The folder of one training and whether there is anything in it to go on from; gone when
+        it has ended well."""
         if self.place is None or not isinstance(config.model, SplitSection):
             yield None, False
             return

@@ -12,7 +12,8 @@ from mtcd.core.errors import ConfigError
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as people write it: 1e-5 is a number, the keys on and yes are texts, and a key given twice is an error."""
+    """YAML as people write it: 1e-5 is a number, the keys on and yes are texts, and a key given
+    twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -35,7 +36,8 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
-    """The keys of a YAML file; errors say ``what`` it should be, and name some ``keys`` that it should hold."""
+    """The keys of a YAML file; errors say ``what`` it should be, and name some ``keys`` that it
+    should hold."""
     content = parse_value(_text(path, what), str(path))
     if not isinstance(content, dict):
         article = "an" if what.startswith("e") else "a"

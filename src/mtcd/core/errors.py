@@ -28,7 +28,8 @@ class DataError(MtcdError):
 
 
 class DataWarning(UserWarning):
-    """Values of a table were guessed, replaced or left out. The text says which, how many, and what to do."""
+    """Values of a table were guessed, replaced or left out. The text says which, how many, and what
+    to do."""
 
 
 def warn_of_data(text: str) -> None:
@@ -39,7 +40,10 @@ def warn_of_data(text: str) -> None:
 def warn_user(text: str, category: type[Warning]) -> None:
     """Warn the user, at the line that called this library."""
     depth, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "mtcd":
+    while (
+        frame.f_back is not None
+        and str(frame.f_globals.get("__name__")).partition(".")[0] == "mtcd"
+    ):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, category, stacklevel=depth)
 
@@ -76,7 +80,8 @@ class JournalError(MtcdError):
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> str:
-    """A hint to append to an error: the nearest known word, or all of them if none is near, after ``otherwise``.
+    """A hint to append to an error: the nearest known word, or all of them if none is near, after
+    ``otherwise``.
 
     >>> did_you_mean("tokns", ["tokens", "hops"])
     "did you mean 'tokens'?"

@@ -1,7 +1,8 @@
 """Features: folders that say what they add in a file ``feature.py``.
 
-Nothing outside a feature names it: registries, the public names and the command line ask here. A folder that is deleted
-takes its entries with it. Packages of others do the same with an entry point in the group ``mtcd.features``.
+Nothing outside a feature names it: registries, the public names and the command line ask here. A
+folder that is deleted takes its entries with it. Packages of others do the same with an entry point
+in the group ``mtcd.features``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Feature:
     public_names
         The modules of names that users import from ``mtcd``.
     commands
-        By place in the command line (``""`` for the top level), the modules with an ``app`` of Typer.
+        By place in the command line (``""`` for the top level), the modules with an ``app`` of
+        Typer.
 
     Examples
     --------
@@ -55,7 +57,8 @@ def built_in() -> tuple[Feature, ...]:
 def of_other_packages() -> tuple[Feature, ...]:
     """The features of installed packages.
 
-    The metadata of a package outlives a folder that was deleted by hand: a module that is gone adds nothing.
+    The metadata of a package outlives a folder that was deleted by hand: a module that is gone adds
+    nothing.
     """
     from importlib.metadata import entry_points  # takes a while to import, and few need it
 

@@ -50,7 +50,8 @@ RUN_FILES = frozenset(
 
 
 def check_folder(target: Path) -> None:
-    """Reject, before any work is done, a folder that cannot be written or that holds other files."""
+    """Reject, before any work is done, a folder that cannot be written or that holds other
+    files."""
     try:
         target = target.resolve()
         if target.exists() and not target.is_dir():
@@ -58,18 +59,25 @@ def check_folder(target: Path) -> None:
         found = {path.name for path in target.iterdir()} if target.exists() else set()
         others = sorted(name for name in found - RUN_FILES if not name.startswith(WRITING))
         if others:
-            raise ConfigError(f"{target} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
+            raise ConfigError(
+                f"{target} holds other files ({listing(others, 3)}): choose an empty or a new "
+                f"folder."
+            )
     except OSError as error:
-        raise ConfigError(f"{target} cannot be used ({error.strerror}): choose another folder.") from None
+        raise ConfigError(
+            f"{target} cannot be used ({error.strerror}): choose another folder."
+        ) from None
     check_writable(target)
 
 
 def check_unfinished(target: Path, resume: bool) -> None:
-    """Reject overwriting an unfinished training that can be resumed, and resuming without a checkpoint."""
+    """Reject overwriting an unfinished training that can be resumed, and resuming without a
+    checkpoint."""
     there = [target / name for name in CHECKPOINTS if (target / name).exists()]
     if not resume and not all(_ended(target, checkpoint) for checkpoint in there):
         raise ConfigError(
-            f"{target} holds a training that was not finished: go on with it (--resume), replace it (--force), or "
+            f"{target} holds a training that was not finished: go on with it (--resume), replace "
+            f"it (--force), or "
             "choose another folder."
         )
     if resume and not there:
@@ -77,7 +85,8 @@ def check_unfinished(target: Path, resume: bool) -> None:
 
 
 def _ended(target: Path, checkpoint: Path) -> bool:
-    """Whether the training of the checkpoint in a folder ended as asked; a later one may have begun since."""
+    """Whether the training of the checkpoint in a folder ended as asked; a later one may have begun
+    since."""
     if _status(target / MARKER) in (None, "interrupted"):
         return False
     return checkpoint.stat().st_mtime <= (target / MARKER).stat().st_mtime
@@ -95,11 +104,15 @@ def _status(marker: Path) -> str | None:
 def check_writable(target: Path) -> None:
     """Reject a path at which no folder can be created."""
     try:
-        ground = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
+        ground = next(
+            place for place in (target.absolute(), *target.absolute().parents) if place.exists()
+        )
         with tempfile.TemporaryDirectory(dir=ground, prefix=WRITING):
             pass
     except OSError as error:
-        raise ConfigError(f"{target} cannot be written ({error.strerror}): choose another folder.") from None
+        raise ConfigError(
+            f"{target} cannot be written ({error.strerror}): choose another folder."
+        ) from None
 
 
 @contextmanager
@@ -126,7 +139,9 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
             elif name not in stays:
                 (target / name).unlink(missing_ok=True)
     except OSError as error:
-        raise MtcdError(f"The run could not be written to {target}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"The run could not be written to {target}: {error.strerror or error}."
+        ) from None
     finally:
         if writing is not None:
             shutil.rmtree(writing, ignore_errors=True)
@@ -134,7 +149,8 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
 
 def plain(value: Any) -> Any:
     """A number of NumPy as Python's: settings may be such, and JSON does not know them."""
-    from numpy import generic  # takes a tenth of a second to import, which commands that only ask need not wait for
+    # takes a tenth of a second to import, which commands that only ask need not wait for
+    from numpy import generic
 
     if isinstance(value, generic):
         return value.item()
@@ -145,7 +161,8 @@ def read_zip(path: Path) -> io.BytesIO:
     """The content of a file of arrays, for ``numpy.load``.
 
     Raises:
-        ValueError: if it is no zip file. NumPy would take it for a pickle, and say how to load that.
+        ValueError: if it is no zip file. NumPy would take it for a pickle, and say how to load
+        that.
     """
     content = io.BytesIO(path.read_bytes())
     if not is_zipfile(content):
@@ -174,10 +191,13 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
-    """Write these files, each atomically, and the folder that they are in; an error says what cannot be written."""
+    """Write these files, each atomically, and the folder that they are in; an error says what
+    cannot be written."""
     for path, content in files.items():
         try:
             path.parent.mkdir(exist_ok=True)
             write_whole(path, content)
         except OSError as error:
-            raise MtcdError(f"{path} cannot be written ({error.strerror or error}): choose another place.") from None
+            raise MtcdError(
+                f"{path} cannot be written ({error.strerror or error}): choose another place."
+            ) from None

@@ -1,7 +1,9 @@
-"""A small HTTP server in a thread of this process: for pages, documents and measurements that are read, never written.
+"""A small HTTP server in a thread of this process: for pages, documents and measurements that are
+read, never written.
 
-It answers GET and HEAD with what one function returns; a connection may be silent for some seconds only, and there are
-not more than a few at the same time, so that nobody who reaches the port takes up the process.
+It answers GET and HEAD with what one function returns; a connection may be silent for some seconds
+only, and there are not more than a few at the same time, so that nobody who reaches the port takes
+up the process.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Answer(NamedTuple):
 
 NOTHING = Answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"There is nothing here.\n")
 Answerer = Callable[[str, Message], Answer]
-"""Answers a request, given its path and its headers: called in a thread of the server, several at the same time."""
+"""Answers a request, given its path and its headers: called in a thread of the server, several at
+the same time."""
 
 
 class Closing(ABC):
@@ -51,27 +54,38 @@ class Closing(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 class WebServer(Closing):
-    """Listens at HOST:PORT (port 0: a free one) and, from ``start`` on, answers. As a context manager, it closes.
+    """Listens at HOST:PORT (port 0: a free one) and, from ``start`` on, answers. As a context
+    manager, it closes.
 
     ``what`` is served, for errors about the address; ``headers`` go with every answer.
     """
 
-    def __init__(self, address: str, answer: Answerer, what: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, address: str, answer: Answerer, what: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._server = _listening(address, what)
         self._server.answer, self._server.headers = answer, HEADERS | dict(headers or {})
-        self.host, self.port = str(self._server.server_address[0]), int(self._server.server_address[1])
+        self.host, self.port = (
+            str(self._server.server_address[0]),
+            int(self._server.server_address[1]),
+        )
         self.is_local = ip_address(self.host).is_loopback
         self._thread: Thread | None = None
 
     def start(self) -> None:
         """Answer requests, in a thread that does not keep the program alive."""
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._thread = Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -82,7 +96,8 @@ class WebServer(Closing):
 
 
 def names_this_machine(headers: Message) -> bool:
-    """Whether the header 'Host' is a name of the loopback interface: that of another site was pointed at it."""
+    """Whether the header 'Host' is a name of the loopback interface: that of another site was
+    pointed at it."""
     try:
         return urlsplit(f"//{headers.get('Host')}").hostname in LOOPBACK
     except ValueError:
@@ -158,12 +173,15 @@ def _listening(address: str, what: str) -> _Server:
     except ValueError:
         host, port = None, None
     if not host or port is None or address != parts.netloc or "@" in address:
-        raise ConfigError(f"{address!r} is not an address to serve at: give HOST:PORT, such as 127.0.0.1:8000.")
+        raise ConfigError(
+            f"{address!r} is not an address to serve at: give HOST:PORT, such as 127.0.0.1:8000."
+        )
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return _Server(family, place)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"{what} cannot be served at {address} ({why}): give another address, or port 0 for a free one."
+            f"{what} cannot be served at {address} ({why}): give another address, or port 0 for a "
+            f"free one."
         ) from None

@@ -1,4 +1,5 @@
-"""Parts of the library with optional dependencies: imported on use, with an error that says what to install."""
+"""Parts of the library with optional dependencies: imported on use, with an error that says what to
+install."""
 
 from __future__ import annotations
 
@@ -65,5 +66,6 @@ def find(module: str) -> ModuleType:
             raise
         extra = EXTRAS[missing]
         raise NotInstalledError(
-            f"{USERS[extra]} need {missing}, which is not installed. To install it, {INSTALL_WHERE}: {install(extra)}"
+            f"{USERS[extra]} need {missing}, which is not installed. To install it, "
+            f"{INSTALL_WHERE}: {install(extra)}"
         ) from None

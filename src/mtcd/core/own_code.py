@@ -1,9 +1,10 @@
-"""Code of the user's own, which a config names as 'module:Class': it runs only where a person asked for that.
+"""Code of the user's own, which a config names as 'module:Class': it runs only where a person asked
+for that.
 
-``mtcd train``, ``mtcd path``, ``mtcd cv`` and ``mtcd reproduce`` run it, as the user has started a training;
-``mtcd inspect`` and ``mtcd plan`` only with ``--run-code``, ``mtcd.load_run`` only with ``run_code=True``. Federations
-never load such a name: what others wrote does not choose the code of a party (:mod:`mtcd.federation.own_code` has the
-rules for networks).
+``mtcd train``, ``mtcd path``, ``mtcd cv`` and ``mtcd reproduce`` run it, as the user has started a
+training; ``mtcd inspect`` and ``mtcd plan`` only with ``--run-code``, ``mtcd.load_run`` only with
+``run_code=True``. Federations never load such a name: what others wrote does not choose the code of
+a party (:mod:`mtcd.federation.own_code` has the rules for networks).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 
 from mtcd.core.errors import ConfigError, MtcdError
 
-_folder: ContextVar[Path | None] = ContextVar("folder of the user's code", default=None)  # None: nothing may run
+# None: nothing may run
+_folder: ContextVar[Path | None] = ContextVar("folder of the user's code", default=None)
 
 _imported: set[str] = set()  # the modules, or packages, of names that were loaded
 
@@ -47,7 +49,8 @@ def running_code(folder: Path | None = None) -> Iterator[None]:
     except Exception as error:
         if place := _own_place(error):
             raise MtcdError(
-                f"{place}: {type(error).__name__}: {error}. This is code that the config names: correct it."
+                f"{place}: {type(error).__name__}: {error}. This is code that the config names: "
+                f"correct it."
             ) from error
         raise
     finally:
@@ -56,7 +59,10 @@ def running_code(folder: Path | None = None) -> Iterator[None]:
 
 def _own_place(error: Exception) -> str:
     """The innermost place in the user's code that an error passed; empty if there is none."""
-    frames = [(frame.f_globals.get("__name__", ""), frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    frames = [
+        (frame.f_globals.get("__name__", ""), frame.f_code, line)
+        for frame, line in walk_tb(error.__traceback__)
+    ]
     own = [(code, line) for module, code, line in frames if module.partition(".")[0] in _imported]
     return f"{own[-1][0].co_filename}, line {own[-1][1]}, in {own[-1][0].co_name}" if own else ""
 
@@ -77,15 +83,19 @@ def load(name: str, where: str) -> Any:
     folder = _folder.get()
     if folder is None:
         raise ConfigError(
-            f"{where}: {name!r} is code of somebody's own, which does not run here. Read it; if you trust it, use it "
-            "with mtcd train, with mtcd inspect or plan and --run-code, or load_run(folder, run_code=True). In Python, "
-            "register the class; in a federation, every party installs it as a plugin (CONTRIBUTING.md)."
+            f"{where}: {name!r} is code of somebody's own, which does not run here. Read it; if "
+            f"you trust it, use it "
+            "with mtcd train, with mtcd inspect or plan and --run-code, or load_run(folder, "
+            "run_code=True). In Python, "
+            "register the class; in a federation, every party installs it as a plugin "
+            "(CONTRIBUTING.md)."
         )
     return imported(name, where, [folder, Path.cwd()])
 
 
 def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
-    """Import the object of a name, from these folders first, then from installed packages. This runs its code."""
+    """Import the object of a name, from these folders first, then from installed packages. This
+    runs its code."""
     module, _, path = name.partition(":")
     try:
         _forget(module.partition(".")[0], folders)
@@ -95,13 +105,20 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
             for part in path.split("."):
                 found = getattr(found, part)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
+        raise ConfigError(
+            f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error})."
+        ) from None
     return found
 
 
 def _forget(name: str, folders: Sequence[Path]) -> None:
-    """Forget an imported module of that name from elsewhere, which would shadow the one in these folders."""
-    there = [file for folder in folders for file in (folder / f"{name}.py", folder / name / "__init__.py")]
+    """Forget an imported module of that name from elsewhere, which would shadow the one in these
+    folders."""
+    there = [
+        file
+        for folder in folders
+        for file in (folder / f"{name}.py", folder / name / "__init__.py")
+    ]
     wanted = next((file.resolve() for file in there if file.is_file()), None)
     known = getattr(sys.modules.get(name), "__file__", None)
     if wanted is None or known is None or Path(known).resolve() == wanted:

@@ -1,13 +1,15 @@
-"""Names that a config may use, and the class behind each: built in, registered by a call, or installed as a plugin.
+"""Names that a config may use, and the class behind each: built in, registered by a call, or
+installed as a plugin.
 
-A package that is installed beside mtcd adds to a registry by an entry point of its group, say ``mtcd.walks``:
+A package that is installed beside mtcd adds to a registry by an entry point of its group, say
+``mtcd.walks``:
 
     [project.entry-points."mtcd.walks"]
     spiral = "my_package.spiral:SpiralWalk"
 
-Its code is imported when its name is used, and never otherwise: a config can only select among the names
-that the person at this machine has installed. A name with a colon, ``module:Class``, is a class in a file of the
-user's own: see :mod:`mtcd.core.own_code` for where that may be loaded.
+Its code is imported when its name is used, and never otherwise: a config can only select among the
+names that the person at this machine has installed. A name with a colon, ``module:Class``, is a
+class in a file of the user's own: see :mod:`mtcd.core.own_code` for where that may be loaded.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ C = TypeVar("C", bound=Callable[..., Any])
 class Registry(Generic[T]):
     """The classes of one kind by name; with ``functions``, also functions that return an instance.
 
-    ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
-    built-in ones are: its module of the same name is imported, or all of them where that does not have it. ``unknown``
-    begins the error about an unknown name.
+    ``base`` is the class that all of them inherit from, ``group`` that of the entry points,
+    ``package`` where the built-in ones are: its module of the same name is imported, or all of them
+    where that does not have it. ``unknown`` begins the error about an unknown name.
 
     >>> from mtcd.network.walks import WALKS
     >>> WALKS["lazy"].__name__
@@ -43,8 +45,16 @@ class Registry(Generic[T]):
     mtcd.core.errors.ConfigError: unknown walk 'tuor': did you mean 'tour'?
     """
 
-    def __init__(self, base: type, group: str, package: str, unknown: str, functions: bool = False) -> None:
-        self.base, self.group, self.package, self.unknown, self.functions = base, group, package, unknown, functions
+    def __init__(
+        self, base: type, group: str, package: str, unknown: str, functions: bool = False
+    ) -> None:
+        self.base, self.group, self.package, self.unknown, self.functions = (
+            base,
+            group,
+            package,
+            unknown,
+            functions,
+        )
         self._classes: dict[str, T] = {}
         self._own: dict[str, T] = {}  # by 'module:Class'
         self._complete = False
@@ -63,7 +73,8 @@ class Registry(Generic[T]):
         ours = getattr(made, "__module__", "").partition(".")[0] == "mtcd"
         if name in (self._classes if ours else self._known()):
             raise ConfigError(
-                f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: choose another name for "
+                f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: "
+                f"choose another name for "
                 f"{_where(made)}."
             )
         self._classes[name] = made  # type: ignore[assignment]
@@ -74,10 +85,13 @@ class Registry(Generic[T]):
             return self._of_the_user(name)
         if name not in self._classes:
             self._import(
-                module for module in self._modules() if module.rpartition(".")[2] == str(name).replace("-", "_")
+                module
+                for module in self._modules()
+                if module.rpartition(".")[2] == str(name).replace("-", "_")
             )
         if name not in self._classes and name in features.parts(self.group):
-            features.load(features.parts(self.group)[name])  # a class registers itself when it is imported
+            # a class registers itself when it is imported
+            features.load(features.parts(self.group)[name])
         if name not in self._classes and name not in self._known():
             self._load(name)
         return self._classes[name]
@@ -85,14 +99,19 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         if own_code.is_own(name):
             return name in self._own or own_code.may_run()
-        return name in self._classes or name in self._known() or any(point.name == name for point in self._points())
+        return (
+            name in self._classes
+            or name in self._known()
+            or any(point.name == name for point in self._points())
+        )
 
     def __iter__(self) -> Iterator[str]:
         """All names, sorted; those of entry points too, whether their code works or not."""
         return iter(sorted({*self._known(), *(point.name for point in self._points())}))
 
     def usable(self) -> dict[str, T]:
-        """All classes by name, without plugins that cannot be loaded: using one of these by name gives the error."""
+        """All classes by name, without plugins that cannot be loaded: using one of these by name
+        gives the error."""
         found = {}
         for name in self:
             try:
@@ -102,12 +121,15 @@ class Registry(Generic[T]):
         return found
 
     def _of_the_user(self, name: str) -> T:
-        """The class 'module:Class'. Once loaded, it is used wherever the name is given in this process."""
+        """The class 'module:Class'. Once loaded, it is used wherever the name is given in this
+        process."""
         if own_code.may_run() or name not in self._own:
             made = own_code.load(name, self.group)
             said = f"{self.group}: {name!r}"
             if not isinstance(made, type):
-                raise ConfigError(f"{said} must be a class, a subclass of {_where(self.base)}, but is {made!r}.")
+                raise ConfigError(
+                    f"{said} must be a class, a subclass of {_where(self.base)}, but is {made!r}."
+                )
             self._check(name, made, said)
             self._own[name] = made  # type: ignore[assignment]
         return self._own[name]
@@ -121,7 +143,8 @@ class Registry(Generic[T]):
         return self._classes
 
     def _import_if_it_can_be(self, module: str) -> None:
-        """Import a module while looking for names, without one that needs a package which is not installed."""
+        """Import a module while looking for names, without one that needs a package which is not
+        installed."""
         try:
             self._import([module])
         except ModuleNotFoundError as error:
@@ -129,9 +152,14 @@ class Registry(Generic[T]):
                 raise
 
     def _modules(self) -> list[str]:
-        """The modules of the package: names of files, so that what a config says is looked for nowhere else."""
+        """The modules of the package: names of files, so that what a config says is looked for
+        nowhere else."""
         folder = importlib.import_module(self.package).__path__
-        return [f"{self.package}.{module.name}" for module in pkgutil.iter_modules(folder) if not module.ispkg]
+        return [
+            f"{self.package}.{module.name}"
+            for module in pkgutil.iter_modules(folder)
+            if not module.ispkg
+        ]
 
     def _import(self, modules: Iterable[str]) -> None:
         for module in modules:
@@ -143,40 +171,58 @@ class Registry(Generic[T]):
         return tuple(entry_points(group=self.group))
 
     def _load(self, name: str) -> None:
-        """The class of the entry point with this name; raises an error if there is none, or if it cannot be loaded."""
+        """The class of the entry point with this name; raises an error if there is none, or if it
+        cannot be loaded."""
         points = [point for point in self._points() if point.name == name]
         if not points:
-            raise ConfigError(f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}")
+            raise ConfigError(
+                f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}"
+            )
         origins = " and ".join(dict.fromkeys(_origin(point) for point in points))
         if len({point.value for point in points}) > 1:
-            raise ConfigError(f"{self.group}: the name {name!r} is given twice, by {origins}: uninstall one of them.")
+            raise ConfigError(
+                f"{self.group}: the name {name!r} is given twice, by {origins}: uninstall one of "
+                f"them."
+            )
         said = f"{self.group}: {name!r}, which is {origins},"
         try:
             made = points[0].load()
         except (Exception, SystemExit) as error:  # the plugin's code may raise anything
             raise ConfigError(
-                f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
+                f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall "
+                f"that package."
             ) from error
         self._check(name, made, said)
         self._classes.setdefault(name, made)  # its module may have registered it by a call too
 
     def _shadowed(self) -> str:
-        """A sentence on entry points that are not used, as their names are taken by built-in or registered classes."""
+        """A sentence on entry points that are not used, as their names are taken by built-in or
+        registered classes."""
         taken = [point for point in self._points() if point.name in self._classes]
         loaded = {_where(made) for made in self._classes.values()}
         unused = [point for point in taken if point.value.replace(":", ".") not in loaded]
-        return "".join(f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused)
+        return "".join(
+            f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused
+        )
 
     def _check(self, name: object, made: object, said: str) -> None:
         """Reject an object that is not of this kind; functions are checked by their return type."""
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError(f"{self.group}: a name is a text that is not empty, but this one is {name!r}.")
-        fits = issubclass(made, self.base) if isinstance(made, type) else self.functions and callable(made)
+            raise ConfigError(
+                f"{self.group}: a name is a text that is not empty, but this one is {name!r}."
+            )
+        fits = (
+            issubclass(made, self.base)
+            if isinstance(made, type)
+            else self.functions and callable(made)
+        )
         if not fits:
             raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
         if inspect.isabstract(made):
             missing = ", ".join(sorted(getattr(made, "__abstractmethods__", ())))
-            raise ConfigError(f"{said} does not define {missing}, as every {self.base.__name__} must.")
+            raise ConfigError(
+                f"{said} does not define {missing}, as every {self.base.__name__} must."
+            )
 
 
 def _where(made: object) -> str:

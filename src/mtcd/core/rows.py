@@ -1,4 +1,5 @@
-"""Rows of a table by the names of their columns: a list of dicts that becomes a data frame or a CSV file."""
+"""Rows of a table by the names of their columns: a list of dicts that becomes a data frame or a CSV
+file."""
 
 from __future__ import annotations
 
@@ -25,12 +26,16 @@ class Rows(list[dict[str, Any]]):
         """A data frame of polars; missing values are null."""
         import polars as pl
 
-        made = [pl.Series(name, [row.get(name) for row in self], strict=False) for name in self.columns]
+        made = [
+            pl.Series(name, [row.get(name) for row in self], strict=False) for name in self.columns
+        ]
         return pl.DataFrame([one.cast(pl.Float64) if one.dtype == pl.Null else one for one in made])
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame of pandas; missing numbers are NaN."""
-        made: pd.DataFrame = find("pandas").DataFrame({one.name: one.to_numpy() for one in self.to_polars()})
+        made: pd.DataFrame = find("pandas").DataFrame(
+            {one.name: one.to_numpy() for one in self.to_polars()}
+        )
         return made
 
     def to_csv(self) -> str:

@@ -1,8 +1,8 @@
 """Random numbers as a function of their purpose.
 
-Every draw belongs to a seed, a purpose and ids such as (token, iteration): it does not depend on the caller, the order
-of calls or the process. That makes engines agree, and reruns repeat. Philox takes a key, and streams of different keys
-are independent by construction.
+Every draw belongs to a seed, a purpose and ids such as (token, iteration): it does not depend on
+the caller, the order of calls or the process. That makes engines agree, and reruns repeat. Philox
+takes a key, and streams of different keys are independent by construction.
 """
 
 from __future__ import annotations

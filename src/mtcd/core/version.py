@@ -2,6 +2,8 @@
 
 VERSION = "0.1.0"
 PROTOCOL = 8
-"""Of what parties tell each other. Count it up when a payload gets a field, or a field another meaning."""
+"""Of what parties tell each other. Count it up when a payload gets a field, or a field another
+meaning."""
 JOURNAL_FORMAT = 9
-"""Of the journals of parties. Count it up when the format of the files or of their records changes."""
+"""Of the journals of parties. Count it up when the format of the files or of their records
+changes."""

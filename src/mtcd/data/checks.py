@@ -35,28 +35,46 @@ def check_clients(
 
 
 def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> None:
-    """One number or text per sample, none missing, and not all the same, unless they ``may_be_equal``."""
+    """One number or text per sample, none missing, and not all the same, unless they
+    ``may_be_equal``."""
     if labels.ndim != 1:
-        raise DataError(f"The labels must be one number (or class) per sample, but have {labels.ndim} dimensions.")
+        raise DataError(
+            f"The labels must be one number (or class) per sample, but have {labels.ndim} "
+            f"dimensions."
+        )
     if len(labels) == 0:
         raise DataError("There are no samples.")
     if labels.dtype.kind == "O" and any(map(is_missing, labels)):
         row = next(j for j, label in enumerate(labels) if is_missing(label))
         raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
     if labels.dtype.kind not in "biufU":
-        raise DataError(f"The labels are of type {labels.dtype}: use numbers, or texts that name classes.")
+        raise DataError(
+            f"The labels are of type {labels.dtype}: use numbers, or texts that name classes."
+        )
     # in double precision, where LARGEST is not infinite
-    if labels.dtype.kind == "f" and not (fine := np.abs(labels.astype(np.float64)) <= LARGEST).all():
+    if (
+        labels.dtype.kind == "f"
+        and not (fine := np.abs(labels.astype(np.float64)) <= LARGEST).all()
+    ):
         row = int(np.flatnonzero(~fine)[0])
-        raise DataError(f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row.")
+        raise DataError(
+            f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row."
+        )
     if not may_be_equal and (labels == labels[0]).all():
-        raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
+        raise DataError(
+            f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant "
+            f"label."
+        )
 
 
 def check_blocks(
-    clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any], may_miss: Sequence[bool] = ()
+    clients: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    blocks: Sequence[Any],
+    may_miss: Sequence[bool] = (),
 ) -> None:
-    """Every feature of every client is a number of reasonable size; missing ones are told all at once.
+    """Every feature of every client is a number of reasonable size; missing ones are told all at
+    once.
 
     ``may_miss``: whether values of a client may be missing.
     """
@@ -70,18 +88,30 @@ def check_blocks(
     for client, names, block in zip(clients, columns, blocks, strict=True):
         where = scipy.sparse.coo_array(block)
         counts = np.bincount(where.col[np.isnan(where.data)], minlength=len(names))
-        lost |= {f"{name} of {client}": int(count) for name, count in zip(names, counts, strict=True) if count}
+        lost |= {
+            f"{name} of {client}": int(count)
+            for name, count in zip(names, counts, strict=True)
+            if count
+        }
     if sum(lost.values()) > 1:
-        raise DataError(missing_values("", lost, blocks[0].shape[0], 'prepare="auto"; "trees" keeps them, for trees'))
+        raise DataError(
+            missing_values(
+                "", lost, blocks[0].shape[0], 'prepare="auto"; "trees" keeps them, for trees'
+            )
+        )
     for client, names, block in zip(clients, columns, blocks, strict=True):
         check_values(client, names, block)
 
 
-def missing_values(where: str, counts: Mapping[str, int], rows: int, how: str, way_out: str = "") -> str:
-    """A sentence on many missing values: how many, in which columns, and how to have them filled in."""
+def missing_values(
+    where: str, counts: Mapping[str, int], rows: int, how: str, way_out: str = ""
+) -> str:
+    """A sentence on many missing values: how many, in which columns, and how to have them filled
+    in."""
     shown = listing([f"{name} ({count:,})" for name, count in counts.items()])
     return (
-        f"{sum(counts.values()):,} values{where} are missing, in {len(counts):,} column(s) of {rows:,} rows: {shown}. "
+        f"{sum(counts.values()):,} values{where} are missing, in {len(counts):,} column(s) of "
+        f"{rows:,} rows: {shown}. "
         f"Have them filled in ({how}), or remove those rows or columns{way_out}."
     )
 
@@ -91,11 +121,16 @@ def check_weights(weights: NDArray[Any], samples: int) -> None:
     if weights.ndim != 1 or weights.dtype.kind not in "biuf":
         raise DataError("The weights must be one number per sample.")
     if len(weights) != samples:
-        raise DataError(f"There are {len(weights)} weights for {samples} samples: give each sample one.")
+        raise DataError(
+            f"There are {len(weights)} weights for {samples} samples: give each sample one."
+        )
     if not (fine := (weights >= 0) & (weights <= LARGEST)).all():
         row = int(np.flatnonzero(~fine)[0])
         what = "negative" if weights[row] < 0 else _what(weights[row])
-        raise DataError(f"The weight of row {row + 1} is {what}: give numbers of 0 or more (0 leaves a sample out).")
+        raise DataError(
+            f"The weight of row {row + 1} is {what}: give numbers of 0 or more (0 leaves a sample "
+            f"out)."
+        )
     if not weights.any():
         raise DataError("All weights are 0: give some sample more.")
 
@@ -111,7 +146,8 @@ def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool
     bad = np.flatnonzero(~fine)[0]
     row, column = int(where.row[bad]), int(where.col[bad])
     raise DataError(
-        f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row {row + 1}: "
+        f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row "
+        f"{row + 1}: "
         "remove the row, mend the value, or leave the column out."
     )
 
@@ -133,4 +169,10 @@ def is_missing(value: Any) -> bool:
 
 def _what(value: Any) -> str:
     """A short description of an invalid value."""
-    return "missing" if np.isnan(value) else "infinite" if np.isinf(value) else f"too large ({value:g})"
+    return (
+        "missing"
+        if np.isnan(value)
+        else "infinite"
+        if np.isinf(value)
+        else f"too large ({value:g})"
+    )

@@ -1,4 +1,5 @@
-"""Samples for split networks: the features of a client may be a row, a picture, or any array of one shape."""
+"""Samples for split networks: the features of a client may be a row, a picture, or any array of one
+shape."""
 
 from __future__ import annotations
 
@@ -28,12 +29,13 @@ from mtcd.protocol.codec.tensors import plain
 class VerticalDataset:
     """N samples, K clients; ``features`` tells what each client, by name, sees of every sample.
 
-    That is an array or tensor with one row (or picture) per sample, or a data set with a length that gives
-    samples by number. ``labels`` are numbers or class names, known to all parties, and kept as an array.
-    ``transforms`` change the training batches of a client: they are called with a tensor and a
-    ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same clients.
-    ``notes`` are for the user. ``columns`` names the features of each client, where these are columns of a table;
-    ``table`` is the table with the columns as given, where these were prepared.
+    That is an array or tensor with one row (or picture) per sample, or a data set with a length
+    that gives samples by number. ``labels`` are numbers or class names, known to all parties, and
+    kept as an array. ``transforms`` change the training batches of a client: they are called with a
+    tensor and a ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same
+    clients. ``notes`` are for the user. ``columns`` names the features of each client, where these
+    are columns of a table; ``table`` is the table with the columns as given, where these were
+    prepared.
 
     >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
     >>> data.clients, data.samples, data.shapes["b"]
@@ -52,7 +54,9 @@ class VerticalDataset:
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Mapping):
-            raise DataError("The features must be a mapping from the names of the clients to what they hold.")
+            raise DataError(
+                "The features must be a mapping from the names of the clients to what they hold."
+            )
         if not self.features:
             raise DataError("There is no client: give the features of at least one.")
         if unnamed := [client for client in self.features if not isinstance(client, str)]:
@@ -70,7 +74,8 @@ class VerticalDataset:
 
     def __repr__(self) -> str:
         held = [
-            f"{client} ({' x '.join(map(str, values.shape[1:])) if is_array(values) else type(values).__name__})"
+            f"{client} "
+            f"({' x '.join(map(str, values.shape[1:])) if is_array(values) else type(values).__name__})"
             for client, values in self.features.items()
         ]
         test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
@@ -81,11 +86,15 @@ class VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""
         if data.weights is not None:
             raise DataError(
-                "Split networks do not take weights of samples: leave the weights out, or give the SplitModel a loss "
+                "Split networks do not take weights of samples: leave the weights out, or give the "
+                "SplitModel a loss "
                 "with weights of classes, such as nn.CrossEntropyLoss(weight=...)."
             )
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
-            features = {client: in_single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
+            features = {
+                client: in_single(block)
+                for client, block in zip(data.clients, data.blocks, strict=True)
+            }
         columns = dict(zip(data.clients, data.columns, strict=True))
         test = None if data.test is None else HeldOutDataset.from_table(data.test)
         table = None if data.preparations is None else data
@@ -93,7 +102,8 @@ class VerticalDataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of labels and features, as far as these are arrays or tensors: equal data, equal fingerprint."""
+        """A digest of labels and features, as far as these are arrays or tensors: equal data, equal
+        fingerprint."""
         digest = hashlib.blake2b(repr(self.labels.tolist()).encode(), digest_size=16)
         for client, values in self.features.items():
             digest.update(f"{client} {self.shapes[client]}".encode())
@@ -121,15 +131,21 @@ class VerticalDataset:
         check_whole("samples", samples)
         check_whole("seed", seed, least=0)
         if samples > self.samples:
-            raise DataError(f"There are {self.samples} samples, fewer than {samples}: ask for {self.samples} or fewer.")
+            raise DataError(
+                f"There are {self.samples} samples, fewer than {samples}: ask for {self.samples} "
+                f"or fewer."
+            )
         rows = np.sort(stream(seed, "part of samples").choice(self.samples, samples, replace=False))
-        return self._taken(rows, f"A part: {samples} of {self.samples} samples, drawn with seed {seed}.")
+        return self._taken(
+            rows, f"A part: {samples} of {self.samples} samples, drawn with seed {seed}."
+        )
 
     def holdout(self, fraction: float, seed: int = 0) -> VerticalDataset:
-        """The same data with a random part of the samples, drawn from the seed, set aside as the test set.
+        """The same data with a random part of the samples, drawn from the seed, set aside as the
+        test set.
 
-        The draw depends on the number of samples and the seed alone, and is the same for all clients. It is not
-        stratified by class.
+        The draw depends on the number of samples and the seed alone, and is the same for all
+        clients. It is not stratified by class.
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
@@ -141,41 +157,60 @@ class VerticalDataset:
             table = self.table.parted(rows, others, note)
             return replace(self.from_table(table), transforms=self.transforms)
         features = {client: take(values, others) for client, values in self.features.items()}
-        test = HeldOutDataset(features, self.labels[others], notes=(*self.notes, note), columns=self.columns)
+        test = HeldOutDataset(
+            features, self.labels[others], notes=(*self.notes, note), columns=self.columns
+        )
         return replace(self._taken(rows, note), test=test)
 
     def _taken(self, rows: Rows, note: str) -> VerticalDataset:
         labels: NDArray[np.generic] = self.labels[rows]
         if (labels == labels[0]).all():
-            raise DataError(f"All labels of the {len(rows)} samples drawn are {labels[0]}: draw more samples.")
+            raise DataError(
+                f"All labels of the {len(rows)} samples drawn are {labels[0]}: draw more samples."
+            )
         if self.table is not None:
             taken = self.from_table(self.table.take(rows))  # prepared anew
-            return replace(taken, transforms=self.transforms, test=self.test, notes=(*taken.notes, note))
+            return replace(
+                taken, transforms=self.transforms, test=self.test, notes=(*taken.notes, note)
+            )
         features = {client: take(values, rows) for client, values in self.features.items()}
         return replace(self, features=features, labels=labels, notes=(*self.notes, note))
 
     def _check_transforms(self) -> None:
         for client, transform in (self.transforms or {}).items():
             if client not in self.features:
-                raise DataError(f"A transform is given for client {client!r}: {did_you_mean(client, self.features)}")
+                raise DataError(
+                    f"A transform is given for client {client!r}: "
+                    f"{did_you_mean(client, self.features)}"
+                )
             if not callable(transform):
-                raise DataError(f"The transform of client {client!r} cannot be called: give a function.")
+                raise DataError(
+                    f"The transform of client {client!r} cannot be called: give a function."
+                )
 
     def _check_test(self, test: VerticalDataset) -> None:
         if not isinstance(test, VerticalDataset) or test.test is not None:
             raise DataError("The test set must be a VerticalDataset without a test set of its own.")
         if other := sorted(set(self.clients) ^ set(test.clients)):
-            raise DataError(f"The test set must have the same clients, but only one of the two has {listing(other)}.")
+            raise DataError(
+                f"The test set must have the same clients, but only one of the two has "
+                f"{listing(other)}."
+            )
         for client, shape in self.shapes.items():
             if test.shapes[client] != shape:
                 raise DataError(
-                    f"Samples of client {client!r} have the shape {shape}, but {test.shapes[client]} in the test set."
+                    f"Samples of client {client!r} have the shape {shape}, but "
+                    f"{test.shapes[client]} in the test set."
                 )
         texts = {"training": self.labels.dtype.kind == "U", "test": test.labels.dtype.kind == "U"}
         if len(set(texts.values())) > 1:
-            raise DataError("The labels of the training and the test set must both be numbers, or both texts.")
+            raise DataError(
+                "The labels of the training and the test set must both be numbers, or both texts."
+            )
         if texts["test"] and (new := sorted(set(test.labels.tolist()) - set(self.labels.tolist()))):
-            raise DataError(f"No training sample is of a class that the test set has: {listing(new)}.")
+            raise DataError(
+                f"No training sample is of a class that the test set has: {listing(new)}."
+            )
 
 
 class HeldOutDataset(VerticalDataset):

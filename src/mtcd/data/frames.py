@@ -1,4 +1,5 @@
-"""Data frames as columns with names: of pandas or polars, Arrow tables, or a dict of columns. None is imported here."""
+"""Data frames as columns with names: of pandas or polars, Arrow tables, or a dict of columns. None
+is imported here."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A table that gives a column for a label. ``labels`` may be of any type; ``names`` are the same as text."""
+    """A table that gives a column for a label. ``labels`` may be of any type; ``names`` are the
+    same as text."""
 
     table: Any
     labels: tuple[Any, ...]
@@ -36,8 +38,12 @@ class Frame:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the columns; of a label with several parts, as in a MultiIndex of pandas, ``a.b``."""
-        return [".".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.labels]
+        """The names of the columns; of a label with several parts, as in a MultiIndex of pandas,
+        ``a.b``."""
+        return [
+            ".".join(map(str, label)) if isinstance(label, tuple) else str(label)
+            for label in self.labels
+        ]
 
     def series(self, place: int) -> pl.Series:
         """One column, whatever it holds, as a series of polars; a missing value is null.
@@ -55,14 +61,20 @@ class Frame:
 
     def categories(self) -> list[str]:
         """The names of the columns of categories."""
-        return [name for name, label in zip(self.names, self.labels, strict=True) if is_category(self.table[label])]
+        return [
+            name
+            for name, label in zip(self.names, self.labels, strict=True)
+            if is_category(self.table[label])
+        ]
 
     def _series(self, place: int) -> pl.Series:
         import polars as pl
 
         name, column = self.names[place], self.table[self.labels[place]]
         if isinstance(column, pl.Series):
-            return column.fill_nan(None).alias(name) if column.dtype.is_float() else column.alias(name)
+            return (
+                column.fill_nan(None).alias(name) if column.dtype.is_float() else column.alias(name)
+            )
         values = _one_dimensional(name, column)
         if values.dtype.kind in "iubf":
             return pl.Series(name, values, nan_to_null=True)
@@ -71,15 +83,22 @@ class Frame:
         known = [None if is_missing(value) else value for value in values.tolist()]
         try:
             return pl.Series(name, known)
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # of several types
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            # of several types
             return pl.Series(name, known, dtype=pl.Object)
 
     def matrix(self, places: Sequence[int], advice: str = "turn them into numbers") -> Array:
-        """These columns as one matrix, column-major; an error names all that do not hold numbers, with the advice."""
-        columns = {self.names[j]: _one_dimensional(self.names[j], self.table[self.labels[j]]) for j in places}
+        """These columns as one matrix, column-major; an error names all that do not hold numbers,
+        with the advice."""
+        columns = {
+            self.names[j]: _one_dimensional(self.names[j], self.table[self.labels[j]])
+            for j in places
+        }
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
-            raise DataError("The columns of the table are not equally long: give every sample a value in each.")
+            raise DataError(
+                "The columns of the table are not equally long: give every sample a value in each."
+            )
         matrix = np.empty((lengths.pop() if lengths else 0, len(columns)), order="F")
         texts = []
         categories = [self.names[j] for j in places if is_category(self.table[self.labels[j]])]
@@ -105,17 +124,26 @@ def as_frame(X: Any) -> Frame | None:
         return Frame(X, X.dtype.names)
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise DataError("A lazy frame has no values yet: give frame.collect().")
-    if is_sparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+    if (
+        is_sparse(X)
+        or isinstance(X, np.ndarray)
+        or not hasattr(X, "columns")
+        or not hasattr(X, "__getitem__")
+    ):
         return None
-    return Frame(X, tuple(getattr(X, "column_names", X.columns)))  # Arrow tables keep the names apart
+    # Arrow tables keep the names apart
+    return Frame(X, tuple(getattr(X, "column_names", X.columns)))
 
 
 def is_category(column: Any) -> bool:
-    """Whether a column is one of categories by its type, whatever its values are: of pandas, polars or Arrow."""
+    """Whether a column is one of categories by its type, whatever its values are: of pandas, polars
+    or Arrow."""
     kind = getattr(column, "dtype", None)
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):  # of pandas
         return True
-    if type(column).__module__.partition(".")[0] == "polars" and str(kind).startswith(("Categorical", "Enum")):
+    if type(column).__module__.partition(".")[0] == "polars" and str(kind).startswith(
+        ("Categorical", "Enum")
+    ):
         return True
     return hasattr(getattr(column, "type", None), "index_type")  # a dictionary of Arrow
 
@@ -140,14 +168,17 @@ def check_distinct(names: Sequence[str]) -> None:
 
 
 def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
-    """Refuse features and labels of pandas whose rows have the same index in another order: rows go by position."""
+    """Refuse features and labels of pandas whose rows have the same index in another order: rows go
+    by position."""
     rows: Any = getattr(X, "index", None)
     others: Any = getattr(y, "index", None)
-    if not hasattr(rows, "equals") or not hasattr(others, "equals"):  # lists have an index too, which is a method
+    # lists have an index too, which is a method
+    if not hasattr(rows, "equals") or not hasattr(others, "equals"):
         return
     if not rows.equals(others) and Counter(rows) == Counter(others):
         raise DataError(
-            f"The {what} have the index of the features in another order: sort them with y.loc[X.index], or, "
+            f"The {what} have the index of the features in another order: sort them with "
+            f"y.loc[X.index], or, "
             "if the rows match as they are, give y.to_numpy()."
         )
 
@@ -157,10 +188,16 @@ def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
         values = np.atleast_1d(np.asarray(plain(column)))
     except (TypeError, ValueError) as error:
         raise DataError(f"Column {name!r} cannot be read as numbers: {error}.") from None
-    if values.ndim == 2 and values.shape[1] == 1 and (isinstance(column, np.ndarray | list) or is_tensor(column)):
+    if (
+        values.ndim == 2
+        and values.shape[1] == 1
+        and (isinstance(column, np.ndarray | list) or is_tensor(column))
+    ):
         values = values[:, 0]
     if values.ndim != 1:
-        raise DataError(f"Column {name!r} has the shape {values.shape}: give one number per sample.")
+        raise DataError(
+            f"Column {name!r} has the shape {values.shape}: give one number per sample."
+        )
     return values
 
 
@@ -181,7 +218,8 @@ def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
         others = sorted(set(frame.names) - set(wanted))
         hint = f"; {did_you_mean(missing[0], others, 'they also have')}" if others else "."
         raise DataError(
-            f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
+            f"The new samples have no column {listing([repr(name) for name in missing])}, which "
+            f"this model was "
             f"trained on{hint}"
         )
 
@@ -190,4 +228,6 @@ def client_features(frame: Frame, columns: Mapping[str, Sequence[str]]) -> dict[
     """The columns of each client, found by name; other columns are ignored."""
     place = {name: j for j, name in enumerate(frame.names)}
     check_has_columns(frame, [name for names in columns.values() for name in names])
-    return {client: frame.matrix([place[name] for name in names]) for client, names in columns.items()}
+    return {
+        client: frame.matrix([place[name] for name in names]) for client, names in columns.items()
+    }

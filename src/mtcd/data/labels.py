@@ -14,27 +14,39 @@ from mtcd.protocol.codec.tensors import plain
 
 
 def as_labels(y: ArrayLike, what: str = "labels") -> NDArray[np.generic]:
-    """Labels (or ``what``) as an array, of whatever kind they are; also those in a frame of one column."""
+    """Labels (or ``what``) as an array, of whatever kind they are; also those in a frame of one
+    column."""
     if isinstance(y, str):
         raise DataError(
-            f"The {what} are the text {y!r}: give the {what} themselves, frame[{y!r}], and the features without them."
+            f"The {what} are the text {y!r}: give the {what} themselves, frame[{y!r}], and the "
+            f"features without them."
         )
     frame = as_frame(y)
     if frame is not None:
         if len(frame.labels) != 1:
             names = listing([repr(name) for name in frame.names])
-            raise DataError(f"The {what} are a table of {len(frame.labels)} columns ({names}): give one of them.")
+            raise DataError(
+                f"The {what} are a table of {len(frame.labels)} columns ({names}): give one of "
+                f"them."
+            )
         y = frame.table[frame.labels[0]]
     try:
         labels = np.asarray(plain(y))
     except ValueError as error:
         raise DataError(f"The {what} are not one number (or class) per sample: {error}.") from None
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.dtype.kind == "O" and labels.ndim == 1:  # as data frames keep texts, and numbers of which some may lack
+    # as data frames keep texts, and numbers of which some may lack
+    if labels.dtype.kind == "O" and labels.ndim == 1:
         if all(isinstance(label, str) for label in labels):
             return labels.astype(str)
         numbers = as_numbers(labels)
-        return labels if numbers is None else numbers if np.isnan(numbers).any() else np.array(labels.tolist())
+        return (
+            labels
+            if numbers is None
+            else numbers
+            if np.isnan(numbers).any()
+            else np.array(labels.tolist())
+        )
     return labels
 
 

@@ -1,4 +1,5 @@
-"""The error of a data file that is not there, also where an address of the web or of a store was named instead."""
+"""The error of a data file that is not there, also where an address of the web or of a store was
+named instead."""
 
 from __future__ import annotations
 
@@ -7,21 +8,27 @@ from pathlib import Path
 
 from mtcd.core.errors import DataError
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # 's3:', 'https:'; one letter alone is a drive of Windows
+# 's3:', 'https:'; one letter alone is a drive of Windows
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def no_such_file(path: Path) -> DataError:
-    """The error for a file that does not exist: what was looked for, where, and what can be read."""
+    """The error for a file that does not exist: what was looked for, where, and what can be
+    read."""
     address = _address(path)
     if address is None:
-        return DataError(f"There is no file {path}: check the path (it was looked for from {Path.cwd()}).")
+        return DataError(
+            f"There is no file {path}: check the path (it was looked for from {Path.cwd()})."
+        )
 
     if address.startswith("file:"):
         return DataError(f"{address} is an address: name the file by its path, without 'file://'.")
 
     return DataError(
-        f"{address} is an address, and data is read from files of this machine: .csv, .tsv, .parquet, or svmlight. "
-        "Copy it to this machine and name the copy; or read it in Python (polars.read_parquet, pandas.read_csv) "
+        f"{address} is an address, and data is read from files of this machine: .csv, .tsv, "
+        f".parquet, or svmlight. "
+        "Copy it to this machine and name the copy; or read it in Python (polars.read_parquet, "
+        "pandas.read_csv) "
         "and pass the frame to mtcd.split."
     )
 
@@ -33,6 +40,7 @@ def _address(path: Path) -> str | None:
     """
     for i, part in enumerate(path.parts):
         if _SCHEME.fullmatch(part):
-            slashes = "///" if part == "file:" else "//"  # of a file of this machine, the host is left out
+            # of a file of this machine, the host is left out
+            slashes = "///" if part == "file:" else "//"
             return part + slashes + "/".join(path.parts[i + 1 :])
     return None

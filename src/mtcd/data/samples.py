@@ -1,4 +1,5 @@
-"""The features of one client for split networks: an array, a tensor, or a data set with samples by number.
+"""The features of one client for split networks: an array, a tensor, or a data set with samples by
+number.
 
 Nothing here imports torch (see ``protocol/codec/tensors.py``).
 """
@@ -39,8 +40,8 @@ def is_array(values: Any) -> bool:
 
 
 def as_samples(client: str, given: Any) -> Any:
-    """The features of a client as they are stored: tensors (without gradients) and data sets as they are, all else
-    as an array.
+    """The features of a client as they are stored: tensors (without gradients) and data sets as
+    they are, all else as an array.
     """
     if is_sparse(given):
         raise DataError(f"The features of client {client!r} are sparse: give .toarray() of them.")
@@ -49,7 +50,9 @@ def as_samples(client: str, given: Any) -> Any:
     if not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
         return given
     if (frame := as_frame(given)) is not None:
-        values = frame.matrix(range(len(frame.labels)), f"client {client!r} can only train on numbers")
+        values = frame.matrix(
+            range(len(frame.labels)), f"client {client!r} can only train on numbers"
+        )
         check_finite(client, values, frame.names)
         return values
     try:
@@ -57,12 +60,17 @@ def as_samples(client: str, given: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise DataError(f"The features of client {client!r} are no array: {error}.") from None
     if np.ma.isMaskedArray(given) or values.dtype.kind not in "biuf":
-        raise DataError(f"The features of client {client!r} are of type {values.dtype}, not plain real numbers.")
+        raise DataError(
+            f"The features of client {client!r} are of type {values.dtype}, not plain real numbers."
+        )
     return values
 
 
-def check_samples(client: str, values: Any, samples: int, columns: Sequence[str] | None = None) -> None:
-    """One sample per label; in arrays and tensors every value is a number that single precision can hold.
+def check_samples(
+    client: str, values: Any, samples: int, columns: Sequence[str] | None = None
+) -> None:
+    """One sample per label; in arrays and tensors every value is a number that single precision can
+    hold.
 
     ``columns`` names the features, for errors.
     """
@@ -74,17 +82,25 @@ def check_samples(client: str, values: Any, samples: int, columns: Sequence[str]
     if is_array(values) and len(values.shape) == 0:
         raise DataError(f"Client {client!r} brings a single number: give one row per sample.")
     if len(values) != samples:
-        raise DataError(f"Client {client!r} brings {len(values)} samples, but there are {samples} labels.")
+        raise DataError(
+            f"Client {client!r} brings {len(values)} samples, but there are {samples} labels."
+        )
     if is_array(values) and 0 in tuple(values.shape):
-        raise DataError(f"Client {client!r} holds no feature: its array has the shape {tuple(values.shape)}.")
+        raise DataError(
+            f"Client {client!r} holds no feature: its array has the shape {tuple(values.shape)}."
+        )
     if is_array(values):
         check_finite(client, values, columns)
 
 
 def check_finite(
-    client: str, values: Any, columns: Sequence[str] | None = None, rows: Sequence[int] | None = None
+    client: str,
+    values: Any,
+    columns: Sequence[str] | None = None,
+    rows: Sequence[int] | None = None,
 ) -> None:
-    """Refuse values that single precision cannot hold, and missing ones, which a network would turn into NaN.
+    """Refuse values that single precision cannot hold, and missing ones, which a network would turn
+    into NaN.
 
     ``rows`` are the numbers of the samples, where they are not all from the first on.
     """
@@ -95,8 +111,10 @@ def check_finite(
     numbers = bad.tolist() if rows is None else [rows[i] for i in bad.tolist()]
     shown = [number + 1 for number in numbers]
     raise DataError(
-        f"Features of client {client!r} are missing, infinite or too large for single precision in {len(bad):,} "
-        f"row(s): {listing(shown)}{_in_columns(fine, columns)}. Remove these rows, mend the values, or have the "
+        f"Features of client {client!r} are missing, infinite or too large for single precision in "
+        f"{len(bad):,} "
+        f"row(s): {listing(shown)}{_in_columns(fine, columns)}. Remove these rows, mend the "
+        f"values, or have the "
         'columns of a table prepared (prepare="auto").'
     )
 
@@ -105,8 +123,16 @@ def _in_columns(fine: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
     """The columns of a table with such values, and how many each has; nothing of pictures."""
     if fine.ndim != 2:
         return ""
-    names = [f"column {j + 1}" for j in range(fine.shape[1])] if columns is None else [repr(name) for name in columns]
-    lost = [f"{name} ({count:,})" for name, count in zip(names, (~fine).sum(axis=0), strict=True) if count]
+    names = (
+        [f"column {j + 1}" for j in range(fine.shape[1])]
+        if columns is None
+        else [repr(name) for name in columns]
+    )
+    lost = [
+        f"{name} ({count:,})"
+        for name, count in zip(names, (~fine).sum(axis=0), strict=True)
+        if count
+    ]
     return f"; by column: {listing(lost)}"
 
 
@@ -118,7 +144,9 @@ def sample_shape(client: str, values: Any) -> tuple[int, ...]:
         first = values[0]
         return tuple(int(side) for side in (first.shape if is_array(first) else np.shape(first)))
     except Exception as error:  # whatever the code of the data set may raise
-        raise DataError(f"Sample 0 of client {client!r} cannot be read as one array or tensor: {error}.") from error
+        raise DataError(
+            f"Sample 0 of client {client!r} cannot be read as one array or tensor: {error}."
+        ) from error
 
 
 def take(values: Any, rows: Rows) -> Any:

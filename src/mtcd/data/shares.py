@@ -14,7 +14,8 @@ Column = TypeVar("Column")
 
 
 def even_shares(columns: Sequence[Column], clients: int | Sequence[str]) -> dict[str, list[Column]]:
-    """Columns split evenly, in order, over clients: so many, named client_0, client_1, ..., or with these names.
+    """Columns split evenly, in order, over clients: so many, named client_0, client_1, ..., or with
+    these names.
 
     >>> even_shares(["a", "b", "c"], 2)
     {'client_0': ['a', 'b'], 'client_1': ['c']}
@@ -22,7 +23,9 @@ def even_shares(columns: Sequence[Column], clients: int | Sequence[str]) -> dict
     if isinstance(clients, int | np.integer) and not isinstance(clients, bool) and clients >= 1:
         clients = [f"client_{k}" for k in range(clients)]
     elif isinstance(clients, str) or not isinstance(clients, Sequence):
-        raise DataError(f"The number of clients must be a whole number, 1 or more, but is {clients!r}.")
+        raise DataError(
+            f"The number of clients must be a whole number, 1 or more, but is {clients!r}."
+        )
     if not columns:
         raise DataError("There is no feature column: nothing is left for the clients to hold.")
     if len(clients) > len(columns):
@@ -63,7 +66,8 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
 def _client_names(columns: Sequence[str], clients: list[str]) -> list[str]:
     if set(clients) <= set(columns):
         raise DataError(
-            f"clients lists names of columns ({listing(clients, 3)}): give one list of columns per client, "
+            f"clients lists names of columns ({listing(clients, 3)}): give one list of columns per "
+            f"client, "
             "or a mapping from each client to its columns."
         )
     if len(set(clients)) < len(clients):
@@ -92,7 +96,9 @@ def _finder(names: Sequence[str], labels: Sequence[Any]) -> Callable[[str, Any],
             hint = f"; {did_you_mean(column, names)}" if isinstance(column, str) else "."
             if isinstance(column, bool | np.bool_):
                 hint = ": give its name or position (of a mask, numpy.flatnonzero(mask))."
-            raise DataError(f"Client {client!r} asks for column {column!r}, which the data does not have{hint}")
+            raise DataError(
+                f"Client {client!r} asks for column {column!r}, which the data does not have{hint}"
+            )
         return place
 
     return find
@@ -103,7 +109,8 @@ def _sliced(client: str, held: slice, width: int) -> list[int]:
         return list(range(width))[held]
     except (TypeError, ValueError):
         raise DataError(
-            f"Client {client!r} is given {held!r}: a slice goes by position, so its ends must be whole numbers."
+            f"Client {client!r} is given {held!r}: a slice goes by position, so its ends must be "
+            f"whole numbers."
         ) from None
 
 
@@ -118,7 +125,9 @@ def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
         for column in held:
             if column in holder:
                 both = (
-                    f"to both {holder[column]!r} and {client!r}" if holder[column] != client else f"twice to {client!r}"
+                    f"to both {holder[column]!r} and {client!r}"
+                    if holder[column] != client
+                    else f"twice to {client!r}"
                 )
                 raise DataError(f"Column {column!r} is given {both}: it can be held once.")
             holder[column] = client

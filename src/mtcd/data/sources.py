@@ -28,7 +28,8 @@ from mtcd.data.vertical import Block, VerticalData
 
 
 class BlockSource(Protocol):
-    """Where the block of a client comes from. It is small, and is sent to the process that needs the block."""
+    """Where the block of a client comes from. It is small, and is sent to the process that needs
+    the block."""
 
     def read(self) -> Block:
         """The block: a row per sample, dense or a ``csr_array``."""
@@ -45,11 +46,15 @@ class ParquetColumns:
         try:
             frame = pl.read_parquet(self.path, columns=list(self.columns), glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise DataError(f"{self.path} cannot be read here: {_first(error)}. Each node needs the file.") from None
+            raise DataError(
+                f"{self.path} cannot be read here: {_first(error)}. Each node needs the file."
+            ) from None
         try:
             return np.asfortranarray(frame.select(self.columns).to_numpy(), dtype=float)
         except (ValueError, TypeError) as error:
-            raise DataError(f"{self.path}: the columns of a client must be numbers: {_first(error)}.") from None
+            raise DataError(
+                f"{self.path}: the columns of a client must be numbers: {_first(error)}."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class SvmlightShard:
 
 @dataclass(frozen=True)
 class MadeBlock:
-    """The result of a function 'module:name', called with the client's name, its number and the number of samples."""
+    """The result of a function 'module:name', called with the client's name, its number and the
+    number of samples."""
 
     function: str
     client: str
@@ -76,16 +82,22 @@ class MadeBlock:
     def read(self) -> Block:
         make = imported(self.function, "blocks", [self.folder])
         made = make(self.client, self.number, self.samples)
-        return scipy.sparse.csr_array(made, dtype=float) if is_sparse(made) else np.asfortranarray(made, dtype=float)
+        return (
+            scipy.sparse.csr_array(made, dtype=float)
+            if is_sparse(made)
+            else np.asfortranarray(made, dtype=float)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSources:
-    """N samples of K clients, whose blocks are read where they are used, in the order of the labels.
+    """N samples of K clients, whose blocks are read where they are used, in the order of the
+    labels.
 
-    ``columns`` names the columns of each client. Made by :func:`parquet_blocks`, :func:`svmlight_blocks` or
-    :func:`made_blocks`. Trained with an engine that has processes of its own, such as :class:`mtcd.Ray`, the blocks
-    never come to this process; without one, they are read here.
+    ``columns`` names the columns of each client. Made by :func:`parquet_blocks`,
+    :func:`svmlight_blocks` or :func:`made_blocks`. Trained with an engine that has processes of its
+    own, such as :class:`mtcd.Ray`, the blocks never come to this process; without one, they are
+    read here.
     """
 
     clients: tuple[str, ...]
@@ -106,7 +118,8 @@ class BlockSources:
         block, client, columns = self.sources[k].read(), self.clients[k], self.columns[k]
         if block.ndim != 2 or block.shape != (self.samples, len(columns)):
             raise DataError(
-                f"The block of {client!r} has the shape {block.shape}, but there are {self.samples} labels and "
+                f"The block of {client!r} has the shape {block.shape}, but there are "
+                f"{self.samples} labels and "
                 f"{len(columns)} columns."
             )
         check_values(client, columns, block)
@@ -118,10 +131,16 @@ class BlockSources:
 
     def outline(self) -> VerticalData:
         """The same data with zeros in place of all blocks, which take no memory."""
-        return self._data([scipy.sparse.csr_array((self.samples, len(columns))) for columns in self.columns])
+        return self._data(
+            [scipy.sparse.csr_array((self.samples, len(columns))) for columns in self.columns]
+        )
 
     def _data(self, blocks: Sequence[Block]) -> VerticalData:
-        tables = [source.path for source in self.sources if isinstance(source, ParquetColumns | SvmlightShard)]
+        tables = [
+            source.path
+            for source in self.sources
+            if isinstance(source, ParquetColumns | SvmlightShard)
+        ]
         return VerticalData(
             self.clients,
             self.columns,
@@ -141,7 +160,8 @@ def parquet_blocks(
     ignore: Sequence[str] = (),
     weight: str | None = None,
 ) -> BlockSources:
-    """Columns of a Parquet file, split over clients as by :func:`mtcd.read_tables`; only the label is read here."""
+    """Columns of a Parquet file, split over clients as by :func:`mtcd.read_tables`; only the label
+    is read here."""
     path = Path(table).resolve()
     if not os.path.exists(path):  # false, not an error, for a name that is too long
         raise no_such_file(Path(table))
@@ -149,14 +169,21 @@ def parquet_blocks(
         names = list(pl.read_parquet_schema(path))
         for role, name in (("label", label), ("weight", weight)):
             if name is not None and name not in names:
-                raise DataError(f"{path} has no {role} column {name!r}: {did_you_mean(name, names)}")
+                raise DataError(
+                    f"{path} has no {role} column {name!r}: {did_you_mean(name, names)}"
+                )
         wanted = [label] if weight is None else [label, weight]
         here = pl.read_parquet(path, columns=wanted, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} cannot be read: {_first(error)}.") from None
     free = [name for name in names if name not in {label, weight, *ignore}]
     owned = _shared(free, clients)
-    place = {name: i for i, name in enumerate(name for name in free if any(name in own for own in owned.values()))}
+    place = {
+        name: i
+        for i, name in enumerate(
+            name for name in free if any(name in own for own in owned.values())
+        )
+    }
     return BlockSources(
         tuple(owned),
         tuple(owned.values()),
@@ -167,33 +194,58 @@ def parquet_blocks(
     )
 
 
-def svmlight_blocks(shards: Mapping[str, tuple[str | Path, int]], labels: ArrayLike) -> BlockSources:
-    """A file in the svmlight format for each client, with its number of columns; rows in the order of the labels."""
-    sources = tuple(SvmlightShard(Path(path).resolve(), columns) for path, columns in shards.values())
-    names = tuple(tuple(f"{client}.x{j}" for j in range(width)) for client, (_, width) in shards.items())
+def svmlight_blocks(
+    shards: Mapping[str, tuple[str | Path, int]], labels: ArrayLike
+) -> BlockSources:
+    """A file in the svmlight format for each client, with its number of columns; rows in the order
+    of the labels."""
+    sources = tuple(
+        SvmlightShard(Path(path).resolve(), columns) for path, columns in shards.values()
+    )
+    names = tuple(
+        tuple(f"{client}.x{j}" for j in range(width)) for client, (_, width) in shards.items()
+    )
     return BlockSources(tuple(shards), names, sources, as_labels(labels))
 
 
 def made_blocks(
-    function: str, clients: int | Sequence[str], columns: int, labels: ArrayLike, folder: str | Path = "."
+    function: str,
+    clients: int | Sequence[str],
+    columns: int,
+    labels: ArrayLike,
+    folder: str | Path = ".",
 ) -> BlockSources:
-    """Blocks of ``columns`` columns, made by a function 'module:name' of ``folder`` (client, number, samples)."""
-    names = tuple(f"client_{k}" for k in range(clients)) if isinstance(clients, int) else tuple(clients)
+    """Blocks of ``columns`` columns, made by a function 'module:name' of ``folder`` (client,
+    number, samples)."""
+    names = (
+        tuple(f"client_{k}" for k in range(clients)) if isinstance(clients, int) else tuple(clients)
+    )
     known, place = as_labels(labels), Path(folder).resolve()
     sources = tuple(MadeBlock(function, name, k, len(known), place) for k, name in enumerate(names))
-    return BlockSources(names, tuple(tuple(f"{name}.x{j}" for j in range(columns)) for name in names), sources, known)
+    return BlockSources(
+        names,
+        tuple(tuple(f"{name}.x{j}" for j in range(columns)) for name in names),
+        sources,
+        known,
+    )
 
 
-def _shared(free: Sequence[str], clients: int | Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def _shared(
+    free: Sequence[str], clients: int | Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
     """The columns of each client."""
     if isinstance(clients, Mapping):
         for client, columns in clients.items():
             for name in columns:
                 if name not in free:
-                    raise DataError(f"Client {client!r} wants column {name!r}: {did_you_mean(name, free)}")
+                    raise DataError(
+                        f"Client {client!r} wants column {name!r}: {did_you_mean(name, free)}"
+                    )
         taken = [name for columns in clients.values() for name in columns]
         if twice := [name for name in dict.fromkeys(taken) if taken.count(name) > 1]:
-            raise DataError(f"Column {twice[0]!r} is given to several clients: give it to one of them.")
+            raise DataError(
+                f"Column {twice[0]!r} is given to several clients: give it to one of them."
+            )
         return {client: tuple(columns) for client, columns in clients.items()}
     from mtcd.data.shares import even_shares
 

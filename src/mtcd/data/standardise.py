@@ -1,4 +1,5 @@
-"""Features with zero mean and unit variance, and the numbers that bring new samples to the same scale."""
+"""Features with zero mean and unit variance, and the numbers that bring new samples to the same
+scale."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from mtcd.data.vertical import Block, VerticalData
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The means that each client subtracts from its columns, and the deviations by which it divides them.
+    """The means that each client subtracts from its columns, and the deviations by which it divides
+    them.
 
     The means of sparse blocks are 0: subtracting others would make them dense.
     """
@@ -28,19 +30,26 @@ class Scaling:
         return f"Scaling({sum(map(len, self.means)):,} columns of {len(self.means):,} client(s))"
 
     def apply(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """Scaled copies of the blocks, one per client: of the data it was made from, or of new samples."""
+        """Scaled copies of the blocks, one per client: of the data it was made from, or of new
+        samples."""
         if len(blocks) != len(self.means):
-            raise DataError(f"The scaling is for {len(self.means)} clients, but there are {len(blocks)} blocks.")
+            raise DataError(
+                f"The scaling is for {len(self.means)} clients, but there are {len(blocks)} blocks."
+            )
         return tuple(self._scaled(k, block) for k, block in enumerate(blocks))
 
     def _scaled(self, k: int, block: Block) -> Block:
         width = len(self.means[k])
         if block.ndim != 2 or block.shape[1] != width:
-            raise DataError(f"Client number {k} was scaled with {width} columns, but brings shape {block.shape}.")
+            raise DataError(
+                f"Client number {k} was scaled with {width} columns, but brings shape "
+                f"{block.shape}."
+            )
         if is_sparse(block):
             if self.means[k].any():
                 raise DataError(
-                    f"Client number {k} was scaled with means to subtract, which would make sparse features dense: "
+                    f"Client number {k} was scaled with means to subtract, which would make sparse "
+                    f"features dense: "
                     "give .toarray() of them."
                 )
             return block @ scipy.sparse.diags_array(1 / self.scales[k])
@@ -50,10 +59,11 @@ class Scaling:
 
 
 def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
-    """The data with zero mean and unit variance in every column, and the scaling that did it; the test set is scaled
-    in the same way. Samples count by their weights.
+    """The data with zero mean and unit variance in every column, and the scaling that did it; the
+    test set is scaled in the same way. Samples count by their weights.
 
-    Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with them their zeros.
+    Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with
+    them their zeros.
     """
     means, scales, constants, sparse = [], [], [], []
     for client, columns, block in zip(data.clients, data.columns, data.blocks, strict=True):
@@ -72,9 +82,14 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     scaling = Scaling(tuple(means), tuple(scales))
     notes = [f"Columns that are constant became 0: {listing(constants)}."] if constants else []
     if sparse:
-        notes.append(f"Sparse columns are divided by their deviations, but not centred: those of {listing(sparse, 4)}.")
+        notes.append(
+            f"Sparse columns are divided by their deviations, but not centred: those of "
+            f"{listing(sparse, 4)}."
+        )
     test = None if data.test is None else replace(data.test, blocks=scaling.apply(data.test.blocks))
-    return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test), scaling
+    return replace(
+        data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test
+    ), scaling
 
 
 def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
@@ -84,7 +99,9 @@ def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
         return block.mean(axis=0), np.array([column.std() for column in block.T])
     share = weights / weights.sum()
     mean = share @ block
-    return mean, np.sqrt([share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)])
+    return mean, np.sqrt(
+        [share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)]
+    )
 
 
 def _sparse_deviations(block: Block, weights: Array | None) -> Array:

@@ -1,4 +1,5 @@
-"""Files in the svmlight (libsvm) format: a label and ``index:value`` pairs to a line, plain, .gz or .bz2."""
+"""Files in the svmlight (libsvm) format: a label and ``index:value`` pairs to a line, plain, .gz or
+.bz2."""
 
 from __future__ import annotations
 
@@ -50,8 +51,9 @@ def read_svmlight(
 ) -> VerticalData:
     """The samples of a file, with sparse blocks; columns are named after their indices: x1, x2, ...
 
-    ``clients`` as in :func:`mtcd.split`. Indices start at 1, or at 0 where the file has an index 0. ``features`` is the
-    number of columns, where the file does not use the last ones. ``ignore`` names columns that are no features.
+    ``clients`` as in :func:`mtcd.split`. Indices start at 1, or at 0 where the file has an index 0.
+    ``features`` is the number of columns, where the file does not use the last ones. ``ignore``
+    names columns that are no features.
     """
     path = Path(path)
     if features is not None:
@@ -62,7 +64,10 @@ def read_svmlight(
     matrix = _matrix(path, values, indices - first, rows, width)
     names = [f"x{j + first}" for j in range(width)]
     if unknown := sorted(set(ignore) - set(names)):
-        raise DataError(f"Column {unknown[0]!r} is to be ignored, but {path} has columns {names[0]} to {names[-1]}.")
+        raise DataError(
+            f"Column {unknown[0]!r} is to be ignored, but {path} has columns {names[0]} to "
+            f"{names[-1]}."
+        )
     if ignore:
         kept = [j for j, name in enumerate(names) if name not in set(ignore)]
         matrix, names = matrix[:, kept], [names[j] for j in kept]
@@ -75,23 +80,30 @@ def read_svmlight(
 
 
 def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tuple[str, ...]]:
-    """Samples for a model with columns of these names, as a sparse matrix, their labels, and notes for the user.
+    """Samples for a model with columns of these names, as a sparse matrix, their labels, and notes
+    for the user.
 
     Columns that the file does not use are 0; those that the model does not have are ignored.
     """
     if strange := next((name for name in names if not re.fullmatch(r"x\d{1,8}", name)), None):
         raise DataError(
-            f"The columns of an svmlight file are numbered, but this model was trained on {strange!r}: give a CSV or "
+            f"The columns of an svmlight file are numbered, but this model was trained on "
+            f"{strange!r}: give a CSV or "
             "Parquet table with its columns."
         )
     places = [int(name[1:]) for name in names]
     labels, rows, indices, values = _parsed(path)
     if min(places) > 0 and len(indices) and indices.min() == 0:
-        raise DataError(f"{path} has an index 0, but the columns of this model begin at 1: number them as before.")
+        raise DataError(
+            f"{path} has an index 0, but the columns of this model begin at 1: number them as "
+            f"before."
+        )
     notes: tuple[str, ...] = ()
-    if min(places) == 0 and len(indices) and indices.min() > 0:  # a model of a matrix counts from 0, most files from 1
+    # a model of a matrix counts from 0, most files from 1
+    if min(places) == 0 and len(indices) and indices.min() > 0:
         notes = (
-            f"{path.name} has no index 0, but this model has a column x0: the indices are taken as the numbers of its "
+            f"{path.name} has no index 0, but this model has a column x0: the indices are taken as "
+            f"the numbers of its "
             "columns. If the file counts from 1, write it with indices from 0.",
         )
     width = max([*places, int(indices.max()) if len(indices) else 0]) + 1
@@ -109,12 +121,18 @@ def _matrix(path: Path, values: Array, indices: Any, rows: Any, width: int) -> A
 def _width(path: Path, used: int, features: int | None) -> int:
     """The number of columns."""
     if features is not None and features < used:
-        raise DataError(f"{path} has {used:,} columns, more than features: {features}. Give {used} or more.")
+        raise DataError(
+            f"{path} has {used:,} columns, more than features: {features}. Give {used} or more."
+        )
     width = features or used
     if not width:
-        raise DataError(f"{path} has no feature: lines look like '1 3:0.5 8:2', a label and index:value pairs.")
+        raise DataError(
+            f"{path} has no feature: lines look like '1 3:0.5 8:2', a label and index:value pairs."
+        )
     if width > MOST_COLUMNS:
-        raise DataError(f"{path} would have {width:,} columns, more than {MOST_COLUMNS:,}: check its indices.")
+        raise DataError(
+            f"{path} would have {width:,} columns, more than {MOST_COLUMNS:,}: check its indices."
+        )
     return width
 
 
@@ -142,7 +160,10 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
     places = 2 * ends[:-1] + np.arange(len(counts))  # of the labels among the numbers
     pairs = np.delete(numbers, places)
     if len(pairs) and pairs[::2].max() > MOST_COLUMNS:
-        raise DataError(f"{path} has an index of {pairs[::2].max():,.0f}, above {MOST_COLUMNS:,}: check its indices.")
+        raise DataError(
+            f"{path} has an index of {pairs[::2].max():,.0f}, above {MOST_COLUMNS:,}: check its "
+            f"indices."
+        )
     return numbers[places], ends, pairs[::2].astype(np.int32), np.ascontiguousarray(pairs[1::2])
 
 
@@ -158,5 +179,6 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 def _unreadable(path: Path, rest: bytes, line: int) -> DataError:
     shown = rest.split(b"\n", 1)[0][:60].decode("ascii", "replace")
     return DataError(
-        f"Line {line} of {path} is not of the form '1 3:0.5 8:2', a label and index:value pairs of numbers: {shown!r}."
+        f"Line {line} of {path} is not of the form '1 3:0.5 8:2', a label and index:value pairs of "
+        f"numbers: {shown!r}."
     )

@@ -27,11 +27,12 @@ def synthetic(
     classes: int = 3,
     seed: int = 0,
 ) -> VerticalData:
-    """Standard normal features, split evenly over the clients, and labels that depend on all of them.
+    """Standard normal features, split evenly over the clients, and labels that depend on all of
+    them.
 
     ``ridge`` (also ``linear``, ``huber``): a linear function plus normal noise of size ``noise``.
-    ``logistic`` (also ``squared-hinge``): classes 0 and 1, and ``multinomial``: ``classes`` classes, drawn
-    with the probabilities of a linear model; there, the draw is the noise.
+    ``logistic`` (also ``squared-hinge``): classes 0 and 1, and ``multinomial``: ``classes``
+    classes, drawn with the probabilities of a linear model; there, the draw is the noise.
 
     >>> synthetic("ridge", samples=10, features=4, clients=2).blocks[0].shape
     (10, 2)
@@ -51,18 +52,28 @@ def synthetic(
 
 
 def _check_sizes(samples: int, features: int, noise: float, classes: int, seed: int) -> None:
-    least = {"samples": (samples, 2), "features": (features, 1), "classes": (classes, 2), "seed": (seed, 0)}
+    least = {
+        "samples": (samples, 2),
+        "features": (features, 1),
+        "classes": (classes, 2),
+        "seed": (seed, 0),
+    }
     for name, (value, minimum) in least.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-            raise DataError(f"Synthetic data: {name} must be a whole number, {minimum} or more, but is {value!r}.")
+            raise DataError(
+                f"Synthetic data: {name} must be a whole number, {minimum} or more, but is "
+                f"{value!r}."
+            )
     if not 0 <= noise < np.inf:
         raise DataError(f"Synthetic data: noise must be a number, 0 or more, but is {noise!r}.")
 
 
 def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
-    """Classes 0, 1, ... drawn from the softmax of linear scores, by the largest score plus Gumbel noise."""
+    """Classes 0, 1, ... drawn from the softmax of linear scores, by the largest score plus Gumbel
+    noise."""
     samples, features = X.shape
-    # for two classes the difference of the scores alone counts: one coefficient vector, as in logistic models
+    # for two classes the difference of the scores alone counts: one coefficient vector, as in
+    # logistic models
     columns = 1 if classes == 2 else classes
     theta = stream(seed, "synthetic coefficients").standard_normal((features, columns))
     scores = SPREAD * (X @ theta) / np.sqrt(features)
@@ -72,5 +83,8 @@ def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
     drawn: NDArray[np.intp] = scores.argmax(axis=1)
     present = len(np.unique(drawn))
     if present < classes:
-        raise DataError(f"Only {present} of {classes} classes came up in {samples} samples: ask for more samples.")
+        raise DataError(
+            f"Only {present} of {classes} classes came up in {samples} samples: ask for more "
+            f"samples."
+        )
     return drawn

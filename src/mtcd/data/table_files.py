@@ -34,8 +34,8 @@ class Table:
 def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | None = None) -> Table:
     """The table in a file; ``key`` is its id column, if it has one.
 
-    Numbers in a CSV file that may be something else (codes with leading zeros, thousands with points) are numbers, or,
-    where ``codes_but`` is given, texts, in all but these columns.
+    Numbers in a CSV file that may be something else (codes with leading zeros, thousands with
+    points) are numbers, or, where ``codes_but`` is given, texts, in all but these columns.
     """
     if not os.path.exists(path):  # false, not an error, for a name that is too long
         raise no_such_file(path)
@@ -48,7 +48,9 @@ def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | No
         frame = readers[path.suffix.lower()](path, key, codes_but)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, csv.Error) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DataError(f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?") from None
+        raise DataError(
+            f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?"
+        ) from None
     if frame.height == 0 or frame.width == 0:
         raise DataError(f"{path} is empty: it needs a header and rows below it.")
     columns = {column.name: column for column in frame.get_columns()}
@@ -59,7 +61,9 @@ def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | No
     return Table(path, frame.height, columns, _ids(path, columns.pop(key)))
 
 
-def _read_parquet(path: Path, key: str | None, codes_but: Sequence[str | None] | None) -> pl.DataFrame:
+def _read_parquet(
+    path: Path, key: str | None, codes_but: Sequence[str | None] | None
+) -> pl.DataFrame:
     return pl.read_parquet(path, glob=False)
 
 
@@ -70,29 +74,47 @@ def _read_csv(path: Path, key: str | None, codes_but: Sequence[str | None] | Non
     try:
         frame = _parsed_csv(path, separator, overrides)
     except pl.exceptions.ComputeError as error:
-        raise pl.exceptions.ComputeError(_long_row(path, separator, len(header)) or str(error)) from None
+        raise pl.exceptions.ComputeError(
+            _long_row(path, separator, len(header)) or str(error)
+        ) from None
     if codes_but is not None:
         frame = _with_codes(path, separator, frame, [key, *codes_but])
     while frame.height and all(value is None for value in frame.row(-1)):
         frame = frame.head(-1)  # blank lines at the end of the file
     texts = [key]
     if codes_but is not None:
-        texts += [column.name for column in frame.get_columns() if column.name not in codes_but and _is_open(column)]
-    return pl.DataFrame([c if c.name in texts else _number_if_it_is_one(c) for c in frame.get_columns()])
+        texts += [
+            column.name
+            for column in frame.get_columns()
+            if column.name not in codes_but and _is_open(column)
+        ]
+    return pl.DataFrame(
+        [c if c.name in texts else _number_if_it_is_one(c) for c in frame.get_columns()]
+    )
 
 
-def _with_codes(path: Path, separator: str, frame: pl.DataFrame, but: Sequence[str | None]) -> pl.DataFrame:
-    """The table with texts where polars dropped what they say: 01234 is not 1234, and 1.234 may be 1234."""
-    open_ = [column.name for column in frame.get_columns() if column.name not in but and _may_be_open(column)]
+def _with_codes(
+    path: Path, separator: str, frame: pl.DataFrame, but: Sequence[str | None]
+) -> pl.DataFrame:
+    """The table with texts where polars dropped what they say: 01234 is not 1234, and 1.234 may be
+    1234."""
+    open_ = [
+        column.name
+        for column in frame.get_columns()
+        if column.name not in but and _may_be_open(column)
+    ]
     if not open_:
         return frame
     as_texts = dict.fromkeys(open_, pl.String)
-    shown = pl.read_csv(path, separator=separator, columns=open_, schema_overrides=as_texts, glob=False)
+    shown = pl.read_csv(
+        path, separator=separator, columns=open_, schema_overrides=as_texts, glob=False
+    )
     return frame.with_columns([column for column in shown.get_columns() if _is_open(column)])
 
 
 def _may_be_open(column: pl.Series) -> bool:
-    """Whether the texts of a column of numbers may be codes, or have thousands separated by points."""
+    """Whether the texts of a column of numbers may be codes, or have thousands separated by
+    points."""
     if column.dtype.is_integer():
         return True
     if not column.dtype.is_float():
@@ -103,8 +125,8 @@ def _may_be_open(column: pl.Series) -> bool:
 
 
 def _is_open(column: pl.Series) -> bool:
-    """Whether numbers in texts may be something else: codes (01234), telephone numbers (+49301234567), or
-    thousands (1.234 and 999).
+    """Whether numbers in texts may be something else: codes (01234), telephone numbers
+    (+49301234567), or thousands (1.234 and 999).
     """
     if column.dtype != pl.String:
         return False
@@ -115,18 +137,26 @@ def _is_open(column: pl.Series) -> bool:
         return True
     bare = known.str.contains(r"^[+-]?[1-9]\d{0,2}$")
     grouped = known.str.contains(r"^[+-]?[1-9]\d{0,2}\.\d{3}$")
-    return bool(bare.any() and grouped.any() and (bare | grouped | known.str.contains(r"^[+-]?0$")).all())
+    return bool(
+        bare.any() and grouped.any() and (bare | grouped | known.str.contains(r"^[+-]?0$")).all()
+    )
 
 
 def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.DataFrame:
-    """The table with types from its first rows if all rows are of them, and from all rows otherwise.
+    """The table with types from its first rows if all rows are of them, and from all rows
+    otherwise.
 
-    A text in the last row must not go unseen; but looking at all rows first takes four times as long.
+    A text in the last row must not go unseen; but looking at all rows first takes four times as
+    long.
     """
 
     def read(rows: int | None) -> pl.DataFrame:
         return pl.read_csv(
-            path, separator=separator, infer_schema_length=rows, schema_overrides=overrides or None, glob=False
+            path,
+            separator=separator,
+            infer_schema_length=rows,
+            schema_overrides=overrides or None,
+            glob=False,
         )
 
     try:
@@ -134,9 +164,14 @@ def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.Dat
     except pl.exceptions.ComputeError:  # a value that is not of its column's type
         try:
             return read(None)
-        except pl.exceptions.ComputeError:  # digits of other scripts, which polars takes for numbers and cannot read
+        except pl.exceptions.ComputeError:
+            # digits of other scripts, which polars takes for numbers and cannot read
             return read(0)
-    texts = [column for column in frame.get_columns() if column.dtype == pl.String and column.name not in overrides]
+    texts = [
+        column
+        for column in frame.get_columns()
+        if column.dtype == pl.String and column.name not in overrides
+    ]
     if any(column.head(FIRST_ROWS).is_null().all() for column in texts):  # only for want of a value
         return read(None)
     return frame
@@ -155,7 +190,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
     headers = {}
     for delimiter in DELIMITERS:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            headers[delimiter] = next((row for row in csv.reader(file, delimiter=delimiter) if row), [])
+            headers[delimiter] = next(
+                (row for row in csv.reader(file, delimiter=delimiter) if row), []
+            )
     separator = max(DELIMITERS, key=lambda d: len(headers[d]))
     header = headers[separator]
     if not header:
@@ -165,7 +202,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
         raise DataError(f"{path} has {count} columns named {name!r}: rename or remove all but one.")
     if "" in header:
         place = header.index("") + 1
-        raise DataError(f"Column {place} of {path} has no name: name it, or write the table without it.")
+        raise DataError(
+            f"Column {place} of {path} has no name: name it, or write the table without it."
+        )
     return separator, header
 
 
@@ -192,11 +231,14 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
     text = ids.cast(pl.String)
     missing = (text.is_null() | (text == "")).arg_true()
     if len(missing):
-        raise DataError(f"Row {missing[0] + 1} of {path} has no id (column {name!r}): fill it in or remove it.")
+        raise DataError(
+            f"Row {missing[0] + 1} of {path} has no id (column {name!r}): fill it in or remove it."
+        )
     repeated = text.is_duplicated().arg_true()
     if len(repeated):
         rows = [int(row) + 1 for row in (text == text[repeated[0]]).arg_true()]
         raise DataError(
-            f"Id {text[repeated[0]]!r} (column {name!r} of {path}) is in rows {listing(rows)}: keep one row per id."
+            f"Id {text[repeated[0]]!r} (column {name!r} of {path}) is in rows {listing(rows)}: "
+            f"keep one row per id."
         )
     return pl.DataFrame({"id": text, "row": np.arange(len(text))})

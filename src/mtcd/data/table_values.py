@@ -21,15 +21,22 @@ def parsed(text: pl.Series) -> pl.Series:
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
-def check_features(path: Path, columns: Sequence[pl.Series], how: str, way_out: str | None = "") -> None:
-    """Tell all columns of texts at once, and all columns with missing values; a single one is left to ``feature``.
+def check_features(
+    path: Path, columns: Sequence[pl.Series], how: str, way_out: str | None = ""
+) -> None:
+    """Tell all columns of texts at once, and all columns with missing values; a single one is left
+    to ``feature``.
 
     ``how`` says how to have them prepared, ``way_out`` how to leave them out.
     """
     texts = [column for column in columns if not _is_numeric(column)]
     if len(texts) > 1:
         shown = listing(
-            [f"{column.name} (row {row} holds {value!r})" for column in texts for row, value in [_first_text(column)]]
+            [
+                f"{column.name} (row {row} holds {value!r})"
+                for column in texts
+                for row, value in [_first_text(column)]
+            ]
         )
         out = _ignored([column.name for column in texts]) if way_out == "" else way_out
         raise DataError(
@@ -40,7 +47,9 @@ def check_features(path: Path, columns: Sequence[pl.Series], how: str, way_out: 
     counts = {name: count for name, count in counts.items() if count}
     if sum(counts.values()) > 1:
         out = _ignored(list(counts)) if way_out == "" else way_out
-        raise DataError(missing_values(f" of {path}", counts, len(columns[0]), how, f" ({out})" if out else ""))
+        raise DataError(
+            missing_values(f" of {path}", counts, len(columns[0]), how, f" ({out})" if out else "")
+        )
 
 
 def _ignored(names: Sequence[str]) -> str:
@@ -53,7 +62,8 @@ def _missing(column: pl.Series) -> int:
 
 
 def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
-    """A column of numbers; anything else in it is an error that names the row, and how to leave the column out.
+    """A column of numbers; anything else in it is an error that names the row, and how to leave the
+    column out.
 
     ``way_out`` is None where it cannot be left out.
     """
@@ -66,7 +76,9 @@ def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
             f"{where} is not numeric: row {row} holds {value!r}. Turn it into numbers"
             + ("." if way_out is None else f", or leave it out ({way_out}).")
         )
-    return _numbers(where, column, "" if way_out is None else f", or leave the column out ({way_out})")
+    return _numbers(
+        where, column, "" if way_out is None else f", or leave the column out ({way_out})"
+    )
 
 
 def _is_numeric(column: pl.Series) -> bool:
@@ -78,7 +90,9 @@ def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         what = "missing" if np.isnan(values[bad[0]]) else "infinite"
-        raise DataError(f"{where} is {what} in row {bad[0] + 1}: mend the value or remove the row{way_out}.")
+        raise DataError(
+            f"{where} is {what} in row {bad[0] + 1}: mend the value or remove the row{way_out}."
+        )
     return values
 
 
@@ -91,7 +105,9 @@ def _first_text(column: pl.Series) -> tuple[int, object]:
     return row + 1, column[row]
 
 
-def labels_of(path: Path, column: pl.Series, may_be_equal: bool = False) -> tuple[NDArray[np.generic], list[str]]:
+def labels_of(
+    path: Path, column: pl.Series, may_be_equal: bool = False
+) -> tuple[NDArray[np.generic], list[str]]:
     """The labels: numbers, or texts that name classes (with a note where texts and numbers mix)."""
     where = f"The label (column {column.name!r} of {path})"
     labels: NDArray[np.generic]
@@ -114,9 +130,14 @@ def labels_of(path: Path, column: pl.Series, may_be_equal: bool = False) -> tupl
 def _classes(where: str, column: pl.Series) -> tuple[NDArray[np.str_], list[str]]:
     missing = (column.is_null() | (column == "")).arg_true()
     if len(missing):
-        raise DataError(f"{where} is missing in row {missing[0] + 1}: mend the value or remove the row.")
+        raise DataError(
+            f"{where} is missing in row {missing[0] + 1}: mend the value or remove the row."
+        )
     notes = []
     if 0 < parsed(column).null_count() < len(column):
         row, value = _first_text(column)
-        notes = [f"{where} mixes numbers with texts such as {value!r} in row {row}: all count as classes."]
+        notes = [
+            f"{where} mixes numbers with texts such as {value!r} in row {row}: all count as "
+            f"classes."
+        ]
     return np.array(column.to_list(), dtype=np.str_), notes

@@ -1,4 +1,5 @@
-"""Vertical data out of CSV and Parquet files: one table for all clients, or tables joined on an id."""
+"""Vertical data out of CSV and Parquet files: one table for all clients, or tables joined on an
+id."""
 
 from __future__ import annotations
 
@@ -47,23 +48,29 @@ def read_tables(
     prepare: Any = None,
     weight: str | None = None,
 ) -> VerticalData:
-    """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its columns.
+    """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its
+    columns.
 
-    ``clients`` is their number (columns are split evenly, in order) or a mapping from names to columns
-    of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of ``table``; ids
-    that are not in every table are left out, and reported in the notes. ``ignore`` names columns that
-    are no features. ``weight`` names the column of ``table`` with the weights of the samples. ``prepare`` as in
-    :func:`mtcd.split`.
+    ``clients`` is their number (columns are split evenly, in order) or a mapping from names to
+    columns of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of
+    ``table``; ids that are not in every table are left out, and reported in the notes. ``ignore``
+    names columns that are no features. ``weight`` names the column of ``table`` with the weights of
+    the samples. ``prepare`` as in :func:`mtcd.split`.
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
     codes_but = None if prepare is None else (label, weight)
     main = read_table(Path(table), id, codes_but)
     if weight in (label, id) and weight is not None:
-        raise DataError(f"Column {weight!r} cannot be the weight and the label or the id: name different columns.")
+        raise DataError(
+            f"Column {weight!r} cannot be the weight and the label or the id: name different "
+            f"columns."
+        )
     for role, name in (("label", label), ("weight", weight)):
         if name is not None and name not in main.columns:
-            raise DataError(f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}")
+            raise DataError(
+                f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}"
+            )
     weights = None if weight is None else feature(main.path, main.columns[weight], None)
     shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
     others = {s.table.path: s.table for s in shares if s.table is not main}
@@ -91,16 +98,22 @@ def read_tables(
 
 
 def _positions(main: Table, shares: Sequence[_Share]) -> tuple[tuple[int, ...], ...]:
-    """Where each client's columns stand when the tables are laid side by side, the main one first."""
+    """Where each client's columns stand when the tables are laid side by side, the main one
+    first."""
     owned = {(share.table.path, column) for share in shares for column in share.columns}
     tables = {main.path: main} | {share.table.path: share.table for share in shares}
     side_by_side = [(path, column) for path, table in tables.items() for column in table.columns]
     place = {cell: i for i, cell in enumerate(cell for cell in side_by_side if cell in owned)}
-    return tuple(tuple(place[share.table.path, column] for column in share.columns) for share in shares)
+    return tuple(
+        tuple(place[share.table.path, column] for column in share.columns) for share in shares
+    )
 
 
-def _matching_rows(main: Table, others: list[Table]) -> tuple[dict[Path, NDArray[np.intp]], list[str]]:
-    """For each table the rows of the samples that all tables have, in the order of the main table."""
+def _matching_rows(
+    main: Table, others: list[Table]
+) -> tuple[dict[Path, NDArray[np.intp]], list[str]]:
+    """For each table the rows of the samples that all tables have, in the order of the main
+    table."""
     if not others:
         return {main.path: np.arange(main.rows)}, []
     notes: list[str] = []
@@ -113,7 +126,8 @@ def _matching_rows(main: Table, others: list[Table]) -> tuple[dict[Path, NDArray
             if len(lost) == one.ids.height:
                 raise DataError(
                     f"No id of {one.path} is in {two.path}: compare {first} with "
-                    f"{listing([repr(i) for i in two.ids['id'][:5]])}. The id must mean the same in both."
+                    f"{listing([repr(i) for i in two.ids['id'][:5]])}. The id must mean the same "
+                    f"in both."
                 )
             if len(lost):
                 more = ", ..." if len(lost) > 5 else ""
@@ -122,7 +136,9 @@ def _matching_rows(main: Table, others: list[Table]) -> tuple[dict[Path, NDArray
                     f"and are left out: {first}{more}"
                 )
     if joined.height == 0:
-        raise DataError(f"No id is in all of {listing([t.path for t in (main, *others)])}: nothing to join.")
+        raise DataError(
+            f"No id is in all of {listing([t.path for t in (main, *others)])}: nothing to join."
+        )
     joined = joined.sort("0")
     rows = {t.path: joined[str(n)].to_numpy() for n, t in enumerate((main, *others))}
     return rows, notes
@@ -153,10 +169,17 @@ def _shares(
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
         table = _own_table(client, share, tables, key, codes_but)
-        columns = free(table) if share.columns is None else listed_columns(client, table, share.columns, barred, key)
+        columns = (
+            free(table)
+            if share.columns is None
+            else listed_columns(client, table, share.columns, barred, key)
+        )
         shares.append(_Share(client, table, columns))
         if share.columns is None and table is not main and label in table.columns:
-            notes.append(f"Column {label!r} of {table.path} is named like the label: {client!r} leaves it out.")
+            notes.append(
+                f"Column {label!r} of {table.path} is named like the label: {client!r} leaves it "
+                f"out."
+            )
     for table in tables.values():
         check_owned_once({s.client: s.columns for s in shares if s.table is table})
     _check_ignored(ignore, list(tables.values()), key)
@@ -178,7 +201,9 @@ def _own_table(
     place = Path(share.table).resolve()
     if place not in tables:
         if key is None:
-            raise DataError(f"Client {client!r} has its own table {share.table}: name the id to join it on.")
+            raise DataError(
+                f"Client {client!r} has its own table {share.table}: name the id to join it on."
+            )
         tables[place] = read_table(Path(share.table), key, codes_but)
     return tables[place]
 
@@ -188,27 +213,37 @@ def _check_ignored(ignore: Sequence[str], tables: list[Table], key: str | None) 
     for column in ignore:
         if column not in known:
             names = sorted(name for name in known if name is not None)
-            raise DataError(f"Column {column!r} is to be ignored, but no table has it: {did_you_mean(column, names)}")
+            raise DataError(
+                f"Column {column!r} is to be ignored, but no table has it: "
+                f"{did_you_mean(column, names)}"
+            )
 
 
 def listed_columns(
     client: str, table: Table, columns: Sequence[str], barred: Mapping[str, str], key: str | None
 ) -> list[str]:
-    """The columns that a client lists, if its table has them and they are neither the id nor ``barred``."""
+    """The columns that a client lists, if its table has them and they are neither the id nor
+    ``barred``."""
     for column in columns:
         role = "the id" if column == key else barred.get(column)
         if role is not None:
-            raise DataError(f"Client {client!r} lists column {column!r}, which is {role}: take it off the list.")
+            raise DataError(
+                f"Client {client!r} lists column {column!r}, which is {role}: take it off the list."
+            )
         if column not in table.columns:
             hint = did_you_mean(column, table.columns)
-            raise DataError(f"Client {client!r} lists column {column!r}, which {table.path} lacks: {hint}")
+            raise DataError(
+                f"Client {client!r} lists column {column!r}, which {table.path} lacks: {hint}"
+            )
     return list(columns)
 
 
 def _frames(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]]) -> list[pl.DataFrame]:
     """The columns of each client as they are in the tables."""
     return [
-        pl.DataFrame([share.table.columns.pop(column)[rows[share.table.path]] for column in share.columns])
+        pl.DataFrame(
+            [share.table.columns.pop(column)[rows[share.table.path]] for column in share.columns]
+        )
         for share in shares
     ]
 

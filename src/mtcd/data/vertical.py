@@ -31,10 +31,11 @@ class VerticalData:
     Blocks are dense (column-major views of one matrix where possible) or ``csr_array``; labels are
     known to all parties. ``notes`` are for the user, such as ids that did not match.
     ``positions`` tells where each column stood originally; without it, clients are in that order.
-    ``weights`` holds a number of 0 or more per sample, by which its loss counts; without it, all count the same.
-    ``test`` holds further samples of the same clients and columns, which no party trains on: see ``holdout``.
-    Where columns were prepared, ``raw`` has them as given, and ``preparations`` what was fitted on these samples.
-    ``tables`` has the file of each client's columns, if they are from files.
+    ``weights`` holds a number of 0 or more per sample, by which its loss counts; without it, all
+    count the same. ``test`` holds further samples of the same clients and columns, which no party
+    trains on: see ``holdout``. Where columns were prepared, ``raw`` has them as given, and
+    ``preparations`` what was fitted on these samples. ``tables`` has the file of each client's
+    columns, if they are from files.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
     """
 
@@ -65,7 +66,10 @@ class VerticalData:
             self._check_test(self.test)
 
     def __repr__(self) -> str:
-        held = [f"{name} ({len(columns):,})" for name, columns in zip(self.clients, self.columns, strict=True)]
+        held = [
+            f"{name} ({len(columns):,})"
+            for name, columns in zip(self.clients, self.columns, strict=True)
+        ]
         test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
         return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {listing(held, 4)}{test})"
 
@@ -81,7 +85,8 @@ class VerticalData:
 
     @property
     def keeps_missing(self) -> tuple[bool, ...]:
-        """Client by client, whether values may be missing, which trees can take: ``prepare="trees"``."""
+        """Client by client, whether values may be missing, which trees can take:
+        ``prepare="trees"``."""
         if self.preparations is None:
             return (False,) * len(self.clients)
         return tuple(part.keeps_missing for part in self.preparations.parts)
@@ -94,11 +99,13 @@ class VerticalData:
         return tuple(part.categorical for part in self.preparations.parts)
 
     def check_complete(self, model: str, clients: Iterable[str] | None = None) -> None:
-        """Refuse missing values and categories at these clients (all, unless given), for a model that takes none."""
+        """Refuse missing values and categories at these clients (all, unless given), for a model
+        that takes none."""
         for client, kept in zip(self.clients, self.keeps_missing, strict=True):
             if kept and (clients is None or client in clients):
                 raise DataError(
-                    f"The columns of {client!r} are prepared for trees, with missing values and categories, which "
+                    f"The columns of {client!r} are prepared for trees, with missing values and "
+                    f"categories, which "
                     f"{model} does not take: prepare them with 'auto'."
                 )
 
@@ -108,20 +115,28 @@ class VerticalData:
         digest = hashlib.blake2b(digest_size=16)
         block: Any  # dense or sparse
         for block in self.blocks:
-            parts = (block.data, block.indices, block.indptr) if is_sparse(block) else (_row_hashes(block),)
+            parts = (
+                (block.data, block.indices, block.indptr)
+                if is_sparse(block)
+                else (_row_hashes(block),)
+            )
             for part in (np.array(block.shape), *parts):
                 digest.update(np.ascontiguousarray(part).data)
         labels = np.ascontiguousarray(self.labels)
-        digest.update(repr(labels.tolist()).encode() if labels.dtype.kind not in "biuf" else labels.tobytes())
+        digest.update(
+            repr(labels.tolist()).encode() if labels.dtype.kind not in "biuf" else labels.tobytes()
+        )
         if self.weights is not None:
             digest.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
         return digest.hexdigest()
 
     def holdout(self, fraction: float, seed: int = 0) -> VerticalData:
-        """The same data with a random part of the samples, drawn from the seed, set aside as the test set.
+        """The same data with a random part of the samples, drawn from the seed, set aside as the
+        test set.
 
-        The draw depends on the number of samples and the seed alone, and is the same for all clients. It is not
-        stratified by class. Columns that are prepared are prepared anew, fitted on the samples that stay.
+        The draw depends on the number of samples and the seed alone, and is the same for all
+        clients. It is not stratified by class. Columns that are prepared are prepared anew, fitted
+        on the samples that stay.
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
@@ -139,7 +154,8 @@ class VerticalData:
         return replace(training, notes=tuple(notes), test=test)
 
     def take(self, rows: Rows, like: VerticalData | None = None) -> VerticalData:
-        """These samples, in this order. Columns are prepared anew: fitted on these rows, or as ``like`` was.
+        """These samples, in this order. Columns are prepared anew: fitted on these rows, or as
+        ``like`` was.
 
         With ``like`` they are samples to test on, which have no weights.
         """
@@ -160,7 +176,9 @@ class VerticalData:
         if not isinstance(test, VerticalData) or test.test is not None:
             raise DataError("The test set must be VerticalData without a test set of its own.")
         if test.clients != self.clients or test.columns != self.columns:
-            raise DataError("The test set must have the same clients with the same columns, in the same order.")
+            raise DataError(
+                "The test set must have the same clients with the same columns, in the same order."
+            )
 
 
 class HeldOut(VerticalData):
@@ -177,7 +195,8 @@ def prepared(
     weights: Array | None = None,
     tables: tuple[Path, ...] = (),
 ) -> VerticalData:
-    """Vertical data of columns that are prepared: fitted on these rows, or, to test on, ``fitted`` on others."""
+    """Vertical data of columns that are prepared: fitted on these rows, or, to test on, ``fitted``
+    on others."""
     check_labels(labels, may_be_equal=fitted is not None)
     check_clients(raw.clients, [frame.columns for frame in raw.frames], raw.frames, len(labels))
     preparations, blocks = raw.fit(labels) if fitted is None else (fitted, fitted.apply(raw.frames))
@@ -203,9 +222,12 @@ def told(data: VerticalData) -> VerticalData:
 
 
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
-    """A hash of each row: a sum of the bits of its numbers, weighted by random words; 30 times as quick as a digest."""
+    """A hash of each row: a sum of the bits of its numbers, weighted by random words; 30 times as
+    quick as a digest."""
     words = hashlib.shake_128(b"columns").digest(8 * block.shape[1])
-    hashes: NDArray[np.uint64] = np.einsum("ij,j->i", block.view(f"u{block.itemsize}"), np.frombuffer(words, np.uint64))
+    hashes: NDArray[np.uint64] = np.einsum(
+        "ij,j->i", block.view(f"u{block.itemsize}"), np.frombuffer(words, np.uint64)
+    )
     return hashes
 
 

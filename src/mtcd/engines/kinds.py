@@ -1,4 +1,5 @@
-"""Kinds of engines by name: what ``engine`` in a config, or ``engine=`` of ``mtcd.train``, may be."""
+"""Kinds of engines by name: what ``engine`` in a config, or ``engine=`` of ``mtcd.train``, may
+be."""
 
 from __future__ import annotations
 
@@ -18,18 +19,21 @@ MakeEngine = Callable[[Parties, Ledger], Engine]
 
 
 class EngineSettings(ABC):
-    """The settings of a kind of engine. Subclasses are frozen dataclasses, whose fields are keys in a config."""
+    """The settings of a kind of engine. Subclasses are frozen dataclasses, whose fields are keys in
+    a config."""
 
     @abstractmethod
     def maker(self, recipe: Recipe) -> MakeEngine:
-        """A function that makes the engine of one training, whose parties are made by the recipe."""
+        """A function that makes the engine of one training, whose parties are made by the
+        recipe."""
 
     def connected(self) -> AbstractContextManager[object]:
         """The context in which the processes of the engine can be used several times."""
         return nullcontext()
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """The results of a function, computed by the processes of the engine where it has some, while connected."""
+        """The results of a function, computed by the processes of the engine where it has some,
+        while connected."""
         return [function(item) for item in items]
 
 

@@ -1,4 +1,5 @@
-"""The in-process engine: all parties in one process, messages delivered in the order in which they were sent."""
+"""The in-process engine: all parties in one process, messages delivered in the order in which they
+were sent."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class LocalEngine(InProcessEngine):
         self.monitor = Monitor(len(parties.clients))
         self._ahead: dict[int, list[Message]] = {}
         self._observed: Sequence[Any] | None = None
-        """The parameters of the latest observation, where clients reported them and may be ahead of it."""
+        """The parameters of the latest observation, where clients reported them and may be ahead of
+        it."""
         self._waiting: Sequence[Message] = ()
         self._outgoing: Sequence[Message] = ()
         self._report: Message | None = None
@@ -41,7 +43,8 @@ class LocalEngine(InProcessEngine):
         self._waiting = waiting
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
-        transport = next((client.transport for client in self.parties.clients), None)  # all have the same kind
+        # all have the same kind
+        transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
         see = None if self.tracer is None else self.tracer.see
         self._record_ahead(self._reached)
@@ -58,14 +61,20 @@ class LocalEngine(InProcessEngine):
                     if see is not None:
                         see(message)
                     waiting.append(message)
-                elif isinstance(message.payload, Part):  # of a method in which no party has the whole model
+                elif isinstance(message.payload, Part):
+                    # of a method in which no party has the whole model
                     progress = self.monitor.collect(message)
                     if progress is not None:
-                        self._observed, self._report, self._reached = progress.parameters, message, progress.hop
+                        self._observed, self._report, self._reached = (
+                            progress.parameters,
+                            message,
+                            progress.hop,
+                        )
                         yield progress
                         self._record_ahead(progress.hop)
                 else:
-                    progress = cast(Progress, message.payload)  # a lone token reports the same as progress
+                    # a lone token reports the same as progress
+                    progress = cast(Progress, message.payload)
                     self._report = message
                     yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
             if not waiting:
@@ -114,14 +123,19 @@ class LocalEngine(InProcessEngine):
             party.restore(own)
         self.monitor.restore(state["monitor"])
         self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead, self._observed, self._reached = state["ahead"], state["observed"], state["reached"]
+        self._ahead, self._observed, self._reached = (
+            state["ahead"],
+            state["observed"],
+            state["reached"],
+        )
 
     def _parties(self) -> list[Party]:
         server = self.parties.server
         return [*self.parties.clients, *([] if server is None else [server])]
 
     def _record(self, message: Message) -> None:
-        """Record a message; one of a client that is ahead of others is recorded after the pending observation."""
+        """Record a message; one of a client that is ahead of others is recorded after the pending
+        observation."""
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

@@ -1,7 +1,7 @@
 """The in-process engine of synchronous methods: it runs a whole round at once.
 
-The parties are the same objects as in other engines, but one product with a matrix replaces the messages of a round:
-1,560 of them on a complete network of 40 clients.
+The parties are the same objects as in other engines, but one product with a matrix replaces the
+messages of a round: 1,560 of them on a complete network of 40 clients.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class LockstepEngine(InProcessEngine):
     """The rounds that are finished."""
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
-        """Yield an observation before the first round and after each round; ``pausing`` has no effect."""
+        """Yield an observation before the first round and after each round; ``pausing`` has no
+        effect."""
         assert self.parties.rounds is not None
         clients, weights, messages, floats = self.parties.rounds
         mix = weights.toarray() if weights.nnz > DENSE * weights.shape[0] ** 2 else weights
@@ -41,7 +42,9 @@ class LockstepEngine(InProcessEngine):
                 self.tracer.rounds = self.done
 
     def snapshot(self) -> Snapshot:
-        return take({"clients": [client.state() for client in self.parties.clients], "done": self.done})
+        return take(
+            {"clients": [client.state() for client in self.parties.clients], "done": self.done}
+        )
 
     def resume(self, snapshot: Snapshot) -> None:
         state = restored(snapshot)

@@ -1,4 +1,5 @@
-"""What all estimators share: settings of the method as parameters, the split of the columns, and the training."""
+"""What all estimators share: settings of the method as parameters, the split of the columns, and
+the training."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
         """The scores of samples: one number each, or one per class."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; with ``deep``, also the settings of the method, as ``method__local_updates``."""
+        """The parameters; with ``deep``, also the settings of the method, as
+        ``method__local_updates``."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep and dataclasses.is_dataclass(self.method):
             settings = [field.name for field in dataclasses.fields(self.method) if field.init]
@@ -63,13 +65,19 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``method__local_updates=5`` changes one setting of the method."""
-        nested = {name.removeprefix(NESTED): params[name] for name in params if name.startswith(NESTED)}
-        super().set_params(**{name: value for name, value in params.items() if not name.startswith(NESTED)})
+        nested = {
+            name.removeprefix(NESTED): params[name] for name in params if name.startswith(NESTED)
+        }
+        super().set_params(
+            **{name: value for name, value in params.items() if not name.startswith(NESTED)}
+        )
         if nested:
             method = self._method()
             known = {field.name for field in dataclasses.fields(method) if field.init}  # type: ignore[arg-type]
             if unknown := sorted(set(nested) - known):
-                raise ValueError(f"Invalid parameter {NESTED + unknown[0]!r}: the method has {sorted(known)}.")
+                raise ValueError(
+                    f"Invalid parameter {NESTED + unknown[0]!r}: the method has {sorted(known)}."
+                )
             self.method = dataclasses.replace(method, **nested)  # type: ignore[type-var]
         return self
 
@@ -81,10 +89,14 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
     def _loss(self) -> str:
         loss = self.losses[0] if self.loss is None else self.loss
         if loss not in self.losses:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, self.losses))}, but is {loss!r}.")
+            raise ValueError(
+                f"loss must be one of {', '.join(map(repr, self.losses))}, but is {loss!r}."
+            )
         return loss
 
-    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: Any = None) -> VerticalData:
+    def _split(
+        self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: Any = None
+    ) -> VerticalData:
         clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
         columns = getattr(self, "feature_names_in_", None)
         return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
@@ -111,7 +123,9 @@ def checked_weights(sample_weight: Any, X: Any) -> Array | None:
     """The weights of samples as an array; None if there are none."""
     if sample_weight is None:
         return None
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    return np.asarray(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    )
 
 
 def refuse_categories(X: Any) -> None:
@@ -119,7 +133,8 @@ def refuse_categories(X: Any) -> None:
     names = frame_categories(X)
     if names:
         raise ValueError(
-            f"Columns of categories are no numbers: {listing(names)}. Encode them first, for example with "
+            f"Columns of categories are no numbers: {listing(names)}. Encode them first, for "
+            f"example with "
             "OneHotEncoder, or train with mtcd.split(..., prepare='auto')."
         )
 

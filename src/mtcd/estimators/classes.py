@@ -31,9 +31,13 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
         loss, count = self._loss(), len(self.classes_)
         if count < 2:
             name = type(self).__name__
-            raise ValueError(f"{name} needs samples of at least 2 classes, but all that count are of one class.")
+            raise ValueError(
+                f"{name} needs samples of at least 2 classes, but all that count are of one class."
+            )
         if count > 2 and loss != "logistic":
-            raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
+            raise ValueError(
+                f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'."
+            )
         return loss if count == 2 else "multinomial"
 
     def decision_function(self, X: Any) -> Array:
@@ -43,7 +47,9 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The predicted classes."""
         scores = self._decision(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+        return np.asarray(
+            self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        )
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:

@@ -19,9 +19,10 @@ from mtcd.methods.method import Method
 class MTCDClassifier(SplitClassifier, LinearEstimator):
     """Linear classification of two or more classes on vertically split columns.
 
-    ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The other parameters and
-    attributes are those of :class:`MTCDRegressor`, and ``class_weight``: 'balanced' or a weight for each class, 1 where
-    none is given. ``classes_`` are the classes, ``coef_`` has a row for each of them, or one row for two.
+    ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The
+    other parameters and attributes are those of :class:`MTCDRegressor`, and ``class_weight``:
+    'balanced' or a weight for each class, 1 where none is given. ``classes_`` are the classes,
+    ``coef_`` has a row for each of them, or one row for two.
 
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
@@ -61,18 +62,25 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless given."""
+        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless
+        given."""
         refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         weights = checked_weights(sample_weight, X)
         if weights is not None and len(np.unique(numbers[weights > 0])) < 2:
-            raise ValueError("MTCDClassifier needs samples of at least 2 classes, but all that count are of one class.")
+            raise ValueError(
+                "MTCDClassifier needs samples of at least 2 classes, but all that count are of one "
+                "class."
+            )
         kind = self._kind()
-        coefficients, intercept = self._fit_coefficients(X, numbers.astype(float), kind, weights, self._class_weight())
+        coefficients, intercept = self._fit_coefficients(
+            X, numbers.astype(float), kind, weights, self._class_weight()
+        )
         assert self.run_ is not None
-        named = replace(cast(Any, self.run_.trained()), classes=tuple(self.classes_.tolist()))  # trained as numbers
+        # trained as numbers
+        named = replace(cast(Any, self.run_.trained()), classes=tuple(self.classes_.tolist()))
         self.run_ = replace(self.run_, model=named)
         self.coef_ = coefficients[None, :] if len(self.classes_) == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)
@@ -84,5 +92,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
             return self.class_weight
         numbers = {label: float(number) for number, label in enumerate(self.classes_)}
         if unknown := [label for label in self.class_weight if label not in numbers]:
-            raise ValueError(f"class_weight names the class {unknown[0]!r}, but there are {list(numbers)}.")
+            raise ValueError(
+                f"class_weight names the class {unknown[0]!r}, but there are {list(numbers)}."
+            )
         return {numbers[label]: weight for label, weight in self.class_weight.items()}

@@ -15,18 +15,22 @@ from mtcd.training.plateau import PLATEAU
 from mtcd.training.run import Run
 
 SLOWEST = 100.0
-"""A window that improves f by ``tol`` is followed by others: with this many like it to come, f is not settled."""
+"""A window that improves f by ``tol`` is followed by others: with this many like it to come, f is
+not settled."""
 LEAST = 1e-8
 """A gap that is small on a plateau, whatever ``tol`` is."""
 ROUNDING = 1e-12
 """A gap that no iteration could close: also at ``max_iter``, f is at its optimum."""
 
 
-def warn_unless_converged(estimator: str, run: Run, model: Glm, data: VerticalData, tol: float) -> None:
-    """Emit a ``ConvergenceWarning`` if the training ended at ``max_iter``, or on a plateau above the optimum.
+def warn_unless_converged(
+    estimator: str, run: Run, model: Glm, data: VerticalData, tol: float
+) -> None:
+    """Emit a ``ConvergenceWarning`` if the training ended at ``max_iter``, or on a plateau above
+    the optimum.
 
-    Parameters: the name of the estimator; the run, its model and data; ``tol``, the improvement by which the plateau
-    is defined: a gap of more than 100 times as much is not small.
+    Parameters: the name of the estimator; the run, its model and data; ``tol``, the improvement by
+    which the plateau is defined: a gap of more than 100 times as much is not small.
     """
     small = max(SLOWEST * tol, LEAST)
     gap = gap_of(run, model, data, small)
@@ -38,7 +42,8 @@ def warn_unless_converged(estimator: str, run: Run, model: Glm, data: VerticalDa
     cure = "Scale the columns to similar sizes, for example with StandardScaler"
     if run.status == PLATEAU:
         text = (
-            f"{estimator} stopped on a plateau {after}, but {above}, so the coefficients may be far off. "
+            f"{estimator} stopped on a plateau {after}, but {above}, so the coefficients may be "
+            f"far off. "
             f"{cure}, or set a smaller tol and a larger max_iter."
         )
     else:
@@ -47,8 +52,11 @@ def warn_unless_converged(estimator: str, run: Run, model: Glm, data: VerticalDa
 
 
 def gap_of(run: Run, model: Glm, data: VerticalData, small: float) -> float:
-    """An estimate of (f - f*) / |f*| of the trained model; gaps up to ``small`` need not be known any better."""
+    """An estimate of (f - f*) / |f*| of the trained model; gaps up to ``small`` need not be known
+    any better."""
     problem = starting_at(start_of(run), model, data, model.problem(data), None)
     assert problem.start is not None
     with np.errstate(all="ignore"):  # far from the optimum, trial steps may overflow
-        return remaining_gap(problem.blocks, problem.labels, problem.loss, problem.penalties, problem.start, small)
+        return remaining_gap(
+            problem.blocks, problem.labels, problem.loss, problem.penalties, problem.start, small
+        )

@@ -21,7 +21,8 @@ from mtcd.training.stop import Stop
 
 
 class LinearEstimator(SplitEstimator):
-    """A linear model of vertically split columns. See :class:`MTCDClassifier` and :class:`MTCDRegressor`."""
+    """A linear model of vertically split columns. See :class:`MTCDClassifier` and
+    :class:`MTCDRegressor`."""
 
     run_: Run | None
     coef_: Array
@@ -45,7 +46,12 @@ class LinearEstimator(SplitEstimator):
     ) -> None:
         self.blocks, self.network, self.method, self.loss = blocks, network, method, loss
         self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
-        self.tol, self.max_iter, self.random_state, self.verbose = tol, max_iter, random_state, verbose
+        self.tol, self.max_iter, self.random_state, self.verbose = (
+            tol,
+            max_iter,
+            random_state,
+            verbose,
+        )
 
     def _decision(self, X: Any) -> Array:
         """X @ coef + intercept: one number per sample, or one per class."""
@@ -56,20 +62,35 @@ class LinearEstimator(SplitEstimator):
         return np.asarray(scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores)
 
     def _stop(self, clients: int) -> Stop:
-        """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by ``tol`` or less."""
+        """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by
+        ``tol`` or less."""
         patience = 4 if getattr(self._method(), "has_server", True) else 4 * clients
-        return Stop(iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol))
+        return Stop(
+            iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol)
+        )
 
     def _fit_coefficients(
-        self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any = None
+        self,
+        X: Any,
+        labels: NDArray[Any],
+        kind: str,
+        weights: Array | None,
+        class_weight: Any = None,
     ) -> tuple[Array, float | Array]:
         """Train on validated X, and set ``run_`` and ``n_iter_``.
 
-        Returns the coefficients of all columns of X (0 for columns that no client holds) and the intercept.
+        Returns the coefficients of all columns of X (0 for columns that no client holds) and the
+        intercept.
         """
         with value_errors():
             data = self._split(X, labels, weights)
-            model = Glm(kind, l1=self.l1, l2=self.l2, intercept=self.fit_intercept, class_weight=class_weight)
+            model = Glm(
+                kind,
+                l1=self.l1,
+                l2=self.l2,
+                intercept=self.fit_intercept,
+                class_weight=class_weight,
+            )
             run = self._train(data, model, self._stop(len(data.clients)))
             warn_unless_converged(type(self).__name__, run, model, data, self.tol)
         if self.verbose:

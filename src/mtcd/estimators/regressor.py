@@ -14,17 +14,20 @@ from mtcd.estimators.linear import LinearEstimator
 
 
 class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
-    """Linear regression on vertically split columns: min_theta sum_n loss(x_n . theta + b, y_n) + l1 |theta|_1
-    + l2/2 |theta|^2.
+    """Linear regression on vertically split columns: min_theta sum_n loss(x_n . theta + b, y_n) +
+    l1 |theta|_1 + l2/2 |theta|^2.
 
-    ``loss``: 'squared' (half the square) or 'huber'. ``blocks``: the number of clients, over which the columns are
-    split evenly (default: 4, or fewer if there are fewer columns), or a mapping from clients to their columns, by name
-    or position. ``network``, ``method``: as in :func:`mtcd.train`; by default a token on an accelerated tour, which
-    chooses its own step size. Settings of a method are parameters too: ``method__local_updates``. Training stops when
-    f improves by less than ``tol``, relatively, or after ``max_iter`` iterations. If it ended at ``max_iter``, or on a
-    plateau where f is still more than 100 ``tol`` above the optimum by an estimate, a ``ConvergenceWarning`` says so.
+    ``loss``: 'squared' (half the square) or 'huber'. ``blocks``: the number of clients, over which
+    the columns are split evenly (default: 4, or fewer if there are fewer columns), or a mapping
+    from clients to their columns, by name or position. ``network``, ``method``: as in
+    :func:`mtcd.train`; by default a token on an accelerated tour, which chooses its own step size.
+    Settings of a method are parameters too: ``method__local_updates``. Training stops when f
+    improves by less than ``tol``, relatively, or after ``max_iter`` iterations. If it ended at
+    ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above the optimum by an
+    estimate, a ``ConvergenceWarning`` says so.
 
-    After ``fit``: ``coef_``, ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run` with history and ledger.
+    After ``fit``: ``coef_``, ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run` with
+    history and ledger.
 
     >>> import numpy as np
     >>> X = np.arange(20.0).reshape(10, 2)
@@ -35,15 +38,23 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     losses = ("squared", "huber")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless given."""
+        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless
+        given."""
         refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=float)
         kind = {"squared": "linear", "huber": "huber"}[self._loss()]
         if (y == y[0]).all() and self.fit_intercept:  # nothing to learn, which mtcd.train refuses
-            self.run_, self.coef_, self.intercept_, self.n_iter_ = None, np.zeros(X.shape[1]), float(y[0]), 1
+            self.run_, self.coef_, self.intercept_, self.n_iter_ = (
+                None,
+                np.zeros(X.shape[1]),
+                float(y[0]),
+                1,
+            )
             return self
-        self.coef_, self.intercept_ = self._fit_coefficients(X, y, kind, checked_weights(sample_weight, X))
+        self.coef_, self.intercept_ = self._fit_coefficients(
+            X, y, kind, checked_weights(sample_weight, X)
+        )
         return self
 
     def predict(self, X: Any) -> Array:

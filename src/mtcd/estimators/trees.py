@@ -29,14 +29,16 @@ from mtcd.training.stop import Stop
 
 
 class TreesEstimator(SplitEstimator):
-    """Trees of vertically split columns. See :class:`TreesClassifier` and :class:`TreesRegressor`."""
+    """Trees of vertically split columns. See :class:`TreesClassifier` and
+    :class:`TreesRegressor`."""
 
     run_: Run | None
     n_iter_: int
     constant_: Array
     places_: tuple[NDArray[np.intp], ...]
     categories_: dict[str, tuple[str, ...]]
-    """The columns of categories in the data frame that was trained on, and the categories of each."""
+    """The columns of categories in the data frame that was trained on, and the categories of
+    each."""
 
     def __init__(
         self,
@@ -61,7 +63,12 @@ class TreesEstimator(SplitEstimator):
         self.blocks, self.network, self.method, self.max_iter = blocks, network, method, max_iter
         self.loss, self.delta, self.quantile = loss, delta, quantile
         self.learning_rate, self.depth, self.leaves, self.l2 = learning_rate, depth, leaves, l2
-        self.min_samples, self.columns, self.rows, self.random_state = min_samples, columns, rows, random_state
+        self.min_samples, self.columns, self.rows, self.random_state = (
+            min_samples,
+            columns,
+            rows,
+            random_state,
+        )
         self.adaptive = adaptive
 
     def __sklearn_tags__(self) -> Any:
@@ -74,22 +81,38 @@ class TreesEstimator(SplitEstimator):
         checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if reset:
             self.categories_ = categories_of(X)
-        return validate_data(self, with_numbers(X, self.categories_), y, reset=reset, **checks, **more)
+        return validate_data(
+            self, with_numbers(X, self.categories_), y, reset=reset, **checks, **more
+        )
 
     def _recipe(self, X: Any) -> Any:
-        """How the columns are prepared: as they are, with the numbers of categories and of missing values as such."""
+        """How the columns are prepared: as they are, with the numbers of categories and of missing
+        values as such."""
         gaps = not is_sparse(X) and bool(np.isnan(X).any())
         if not gaps and not self.categories_:
             return None
-        orders = {name: [str(i) for i in range(len(known))] for name, known in self.categories_.items()}
+        orders = {
+            name: [str(i) for i in range(len(known))] for name, known in self.categories_.items()
+        }
         columns = {name: {"categories": {"order": order}} for name, order in orders.items()}
         return {"missing": "keep", "columns": columns, "default": "keep"}
 
     def _model(self, loss: str) -> Trees:
         """The model with these settings; raises ValueErrors."""
-        shape = ("learning_rate", "depth", "leaves", "l2", "min_samples", "columns", "rows", "adaptive")
+        shape = (
+            "learning_rate",
+            "depth",
+            "leaves",
+            "l2",
+            "min_samples",
+            "columns",
+            "rows",
+            "adaptive",
+        )
         with value_errors():
-            return Trees(loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)})
+            return Trees(
+                loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)}
+            )
 
     def _default_method(self) -> Method:
         return default_method(ADDITIVE)
@@ -128,15 +151,20 @@ def categories_of(X: Any) -> dict[str, tuple[str, ...]]:
 
 
 def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
-    """A data frame with the numbers of categories instead of these; NaN for one that was not trained on."""
+    """A data frame with the numbers of categories instead of these; NaN for one that was not
+    trained on."""
     others = [name for name in frame_categories(X) if name not in categories]
     if others:
-        raise ValueError(f"Columns {listing(others)} are of categories, but were numbers when the model was trained.")
+        raise ValueError(
+            f"Columns {listing(others)} are of categories, but were numbers when the model was "
+            f"trained."
+        )
     if not categories:
         return X
     if not hasattr(X, "columns"):
         raise ValueError(
-            f"The model was trained on columns of categories ({listing(list(categories))}): give a data frame "
+            f"The model was trained on columns of categories ({listing(list(categories))}): give a "
+            f"data frame "
             "with them."
         )
     found, odd = {}, []
@@ -144,12 +172,16 @@ def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
         if name not in [str(label) for label in X.columns]:
             continue  # scikit-learn tells which columns are missing
         values = _texts(X, name)
-        numbers = values.replace_strict(list(known), list(range(len(known))), default=None, return_dtype=pl.Float64)
+        numbers = values.replace_strict(
+            list(known), list(range(len(known))), default=None, return_dtype=pl.Float64
+        )
         new = values.filter(values.is_not_null() & numbers.is_null())
         odd += [f"{name} ({len(new):,}, such as {new[0]!r})"] if len(new) else []
         found[name] = numbers.to_numpy()
     if odd:
-        warn_of_data(f"Categories that are in no training row count as missing: {listing(odd, len(odd))}.")
+        warn_of_data(
+            f"Categories that are in no training row count as missing: {listing(odd, len(odd))}."
+        )
     if isinstance(X, pl.DataFrame):
         return X.with_columns(**found)
     labels = {str(label): label for label in X.columns}
@@ -170,11 +202,12 @@ def _texts(X: Any, name: str) -> pl.Series:
 class TreesClassifier(SplitClassifier, TreesEstimator):
     """Boosted trees for two or more classes on vertically split columns; NaN is a missing value.
 
-    Columns of categories (Categorical, Enum) of a data frame are categories, whatever their values are.
+    Columns of categories (Categorical, Enum) of a data frame are categories, whatever their values
+    are.
 
-    ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a tour), the settings of
-    trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit grows ``method.local_updates`` trees,
-    or as many as pay off (``adaptive``).
+    ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a
+    tour), the settings of trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit
+    grows ``method.local_updates`` trees, or as many as pay off (``adaptive``).
 
     >>> import numpy as np
     >>> X = np.arange(60.0)[:, None] % 30
@@ -183,7 +216,8 @@ class TreesClassifier(SplitClassifier, TreesEstimator):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless given."""
+        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless
+        given."""
         X, y = self._validated(X, y)
         check_classification_targets(y)
         X, y, weights = counted(X, y, checked_weights(sample_weight, X))
@@ -198,14 +232,15 @@ class TreesClassifier(SplitClassifier, TreesEstimator):
 class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
     """Boosted trees for numbers on vertically split columns; NaN is a missing value.
 
-    ``loss``: 'squared', 'huber' (with ``delta``), 'quantile' (with ``quantile``) or 'poisson'. The other parameters are
-    those of :class:`TreesClassifier`.
+    ``loss``: 'squared', 'huber' (with ``delta``), 'quantile' (with ``quantile``) or 'poisson'. The
+    other parameters are those of :class:`TreesClassifier`.
     """
 
     losses = ("squared", "huber", "quantile", "poisson")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless given."""
+        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless
+        given."""
         X, y = self._validated(X, y, y_numeric=True)
         X, y, weights = counted(X, np.asarray(y, dtype=float), checked_weights(sample_weight, X))
         loss = self._loss()
@@ -222,7 +257,9 @@ class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
         return self._model(self._loss()).plain_loss.predict(scores)
 
 
-def counted(X: Any, y: NDArray[Any], weights: Array | None) -> tuple[Any, NDArray[Any], Array | None]:
+def counted(
+    X: Any, y: NDArray[Any], weights: Array | None
+) -> tuple[Any, NDArray[Any], Array | None]:
     """Without the samples of weight 0, which would count in ``min_samples``."""
     if weights is None or weights.all():
         return X, y, weights

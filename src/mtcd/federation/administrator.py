@@ -1,4 +1,5 @@
-"""The administrator's commands: create all kits (credentials bundles), renew, revoke or move one, list them."""
+"""The administrator's commands: create all kits (credentials bundles), renew, revoke or move one,
+list them."""
 
 from __future__ import annotations
 
@@ -54,13 +55,16 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
     out, writing = out.absolute(), None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # readable by its owner only
+        # readable by its owner only
+        writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))
         (writing / AUTHORITY).mkdir(mode=0o700)
         authority.save(writing, creation=True)
         _write_kits(authority, writing, made)
         os.replace(writing, out)  # replaces an empty folder only
     except OSError as error:
-        raise MtcdError(f"The kits could not be written to {out}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"The kits could not be written to {out}: {error.strerror or error}."
+        ) from None
     finally:
         if writing is not None:
             shutil.rmtree(writing, ignore_errors=True)
@@ -68,7 +72,8 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
 
 
 def renew(kits: Path, name: str, days: int) -> Standing:
-    """Issue a new key and certificate for a party. A party that was revoked gets a new certificate name."""
+    """Issue a new key and certificate for a party. A party that was revoked gets a new certificate
+    name."""
     authority = Authority.load(kits)
     last = authority.last(name)
     made = authority.sign(name, last.generation + (last.revoked is not None), days)
@@ -78,7 +83,8 @@ def renew(kits: Path, name: str, days: int) -> Standing:
 
 
 def revoke(kits: Path, name: str) -> bool:
-    """Revoke the certificates of a party, and update all kits; returns False if they were revoked before."""
+    """Revoke the certificates of a party, and update all kits; returns False if they were revoked
+    before."""
     authority = Authority.load(kits)
     new = authority.revoke(name)
     authority.save(kits)
@@ -91,18 +97,23 @@ def move(
 ) -> tuple[PartySection | PlaceSection, bool]:
     """Change the address of a party; returns its place, and whether it got a new key.
 
-    A certificate is bound to a host, so another host needs a new one. A revoked party gets it when it is renewed.
+    A certificate is bound to a host, so another host needs a new one. A revoked party gets it when
+    it is renewed.
     """
     authority = Authority.load(kits)
     last = authority.last(name)
     if name == OPERATOR:
-        raise ConfigError("The operator accepts no connections and has no address: its kit can be used on any host.")
+        raise ConfigError(
+            "The operator accepts no connections and has no address: its kit can be used on any "
+            "host."
+        )
     before = authority.federation.places[name]
     authority.federation = _moved(authority.federation, name, address, listen)
     after = authority.federation.places[name]
     if after == before:
         raise ConfigError(
-            f"{name!r} is at {before.address} already. If a kit is out of date, write all kits again: mtcd federation "
+            f"{name!r} is at {before.address} already. If a kit is out of date, write all kits "
+            f"again: mtcd federation "
             f"renew {kits} {name}"
         )
     made = {}
@@ -127,7 +138,8 @@ def standing(authority: Authority, name: str) -> Standing:
 
 
 def _moved(federation: Federation, name: str, address: str, listen: str | None) -> Federation:
-    """The federation with another address of a party; its listening address stays, unless one is given."""
+    """The federation with another address of a party; its listening address stays, unless one is
+    given."""
     content = yaml.safe_load(as_yaml(federation))
     place = content["parties"][name] if name in federation.parties else content[name]
     place |= {"address": address} | ({} if listen is None else {"listen": listen})
@@ -144,17 +156,25 @@ def _check_empty(out: Path) -> None:
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise ConfigError(
-                f"{out} exists and is not an empty folder: choose another. New kits would not work with those that "
+                f"{out} exists and is not an empty folder: choose another. New kits would not work "
+                f"with those that "
                 "the parties have; to replace one kit, use: mtcd federation renew"
             )
     except OSError as error:
-        raise ConfigError(f"{out} cannot be used ({error.strerror}): choose another folder.") from None
+        raise ConfigError(
+            f"{out} cannot be used ({error.strerror}): choose another folder."
+        ) from None
 
 
 def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> None:
-    """Update all kits; those in ``made`` get a new key. Of kits that were deleted here, the public part is written."""
+    """Update all kits; those in ``made`` get a new key. Of kits that were deleted here, the public
+    part is written."""
     federation = authority.federation
-    network, certificates, revoked = network_of(federation), authority.certificates(), authority.revocations
+    network, certificates, revoked = (
+        network_of(federation),
+        authority.certificates(),
+        authority.revocations,
+    )
     for name in federation.members:
         config = kit_config(federation, name, network, certificates)
         files = {

@@ -1,21 +1,23 @@
 """Sample alignment: finds the ids that all parties have, with limited disclosure.
 
-The label holder (the asker) exchanges one request and one response with every other party (an answerer). It then knows
-the ids that it shares with each, intersects them, and announces the common ids; every party sorts its rows by them.
+The label holder (the asker) exchanges one request and one response with every other party (an
+answerer). It then knows the ids that it shares with each, intersects them, and announces the common
+ids; every party sorts its rows by them.
 
 What each party learns, if all follow the protocol:
 
-- the asker: the number of samples of each other party, and which of the asker's ids each of them has. That is more
-  than the common ids: it also learns which of its ids each party lacks. It never learns an id that is not its own;
-- an answerer, with psi: the number of samples of the asker, and the common ids of all parties, which are all its own.
-  With hashed matching: also which of its ids the asker has;
-- a relay, with psi: the numbers of samples. With hashed matching, any party that has the secret can test whether a
-  guessed id is in a table: it is for parties that trust each other;
-- the announcement contains the common ids in clear. All parties have these ids; the server does not, and must not
-  relay it.
+- the asker: the number of samples of each other party, and which of the asker's ids each of them
+  has. That is more than the common ids: it also learns which of its ids each party lacks. It never
+  learns an id that is not its own;
+- an answerer, with psi: the number of samples of the asker, and the common ids of all parties,
+  which are all its own. With hashed matching: also which of its ids the asker has;
+- a relay, with psi: the numbers of samples. With hashed matching, any party that has the secret can
+  test whether a guessed id is in a table: it is for parties that trust each other;
+- the announcement contains the common ids in clear. All parties have these ids; the server does
+  not, and must not relay it.
 
-Neither protocol prevents a party from lying about its ids: a party that adds guessed ids to its table learns which of
-them others have. Agreements between the parties must rule that out.
+Neither protocol prevents a party from lying about its ids: a party that adds guessed ids to its
+table learns which of them others have. Agreements between the parties must rule that out.
 """
 
 from __future__ import annotations
@@ -56,7 +58,11 @@ class Answerer(ABC):
 def asker(kind: str, ids: Sequence[str], secret: bytes | None = None) -> Asker:
     """The label holder's side of ``alignment: psi`` or ``hashed``, with one other party."""
     check_ids(ids)
-    made: Asker = find("mtcd.federation.psi").PsiAsker(ids) if kind == "psi" else HashedAsker(ids, _checked(secret))
+    made: Asker = (
+        find("mtcd.federation.psi").PsiAsker(ids)
+        if kind == "psi"
+        else HashedAsker(ids, _checked(secret))
+    )
     return made
 
 
@@ -73,7 +79,10 @@ def announce(shared: Iterable[set[str]]) -> bytes:
     """The ids that the label holder shares with all others, for all of them."""
     common = set.intersection(*shared)
     if not common:
-        raise DataError("The parties have no sample in common: check that their id columns hold the same kind of ids.")
+        raise DataError(
+            "The parties have no sample in common: check that their id columns hold the same kind "
+            "of ids."
+        )
     return json.dumps(sorted(common)).encode()
 
 
@@ -83,14 +92,20 @@ def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
         common = json.loads(announcement)
     except (ValueError, RecursionError):
         raise DataError("The announcement of common ids is not readable.") from None
-    if not isinstance(common, list) or not common or not all(isinstance(one, str) for one in common):
+    if (
+        not isinstance(common, list)
+        or not common
+        or not all(isinstance(one, str) for one in common)
+    ):
         raise DataError("The announcement of common ids is not a list of ids.")
     if any(a >= b for a, b in pairwise(common)):
         raise DataError("The announcement of common ids is not sorted, or names one twice.")
     place = {one: row for row, one in enumerate(ids)}
     unknown = sum(one not in place for one in common)
     if unknown:
-        raise DataError(f"The announcement of common ids names {unknown} that this party does not have.")
+        raise DataError(
+            f"The announcement of common ids names {unknown} that this party does not have."
+        )
     return [place[one] for one in common]
 
 
@@ -99,9 +114,14 @@ def check_ids(ids: Sequence[str]) -> None:
     seen: dict[str, int] = {}
     for row, one in enumerate(ids, start=1):
         if not isinstance(one, str) or not one:
-            raise DataError(f"Row {row} has no id: every sample needs one. Remove the row, or fill in its id.")
+            raise DataError(
+                f"Row {row} has no id: every sample needs one. Remove the row, or fill in its id."
+            )
         if (first := seen.setdefault(one, row)) != row:
-            raise DataError(f"Rows {first} and {row} have the same id: ids must be unique. Remove one of the rows.")
+            raise DataError(
+                f"Rows {first} and {row} have the same id: ids must be unique. Remove one of the "
+                f"rows."
+            )
         try:
             one.encode()
         except UnicodeEncodeError:
@@ -122,7 +142,9 @@ class HashedAsker(Asker):
     def shared(self, response: bytes) -> set[str]:
         digests = _split(response)
         if not self.by_digest.keys() >= digests:
-            raise DataError("The response of hashed alignment holds hashes that were not asked for.")
+            raise DataError(
+                "The response of hashed alignment holds hashes that were not asked for."
+            )
         return {self.by_digest[digest] for digest in digests}
 
 
@@ -138,7 +160,10 @@ class HashedAnswerer(Answerer):
 
 def _digests(ids: Sequence[str], secret: bytes) -> dict[bytes, str]:
     return {
-        blake2b(one.encode(), key=secret, digest_size=DIGEST_BYTES, person=b"mtcd ids").digest(): one for one in ids
+        blake2b(
+            one.encode(), key=secret, digest_size=DIGEST_BYTES, person=b"mtcd ids"
+        ).digest(): one
+        for one in ids
     }
 
 

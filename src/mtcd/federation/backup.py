@@ -1,7 +1,7 @@
 """Backup of a stopped party: its kit (credentials bundle) and its run folder in one file, and back.
 
-A party must be stopped: the journal of a running one is out of date as soon as it is copied, and a party that returns
-with an older journal is refused by the others (``node/rejoining.py``).
+A party must be stopped: the journal of a running one is out of date as soon as it is copied, and a
+party that returns with an older journal is refused by the others (``node/rejoining.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ PARTY_FILE = "party.yaml"
 
 
 def back_up(kit: Path, file: Path, run: Path | None = None) -> bool:
-    """Write the kit, and the run folder if there is one, to a new file; returns whether there was one."""
+    """Write the kit, and the run folder if there is one, to a new file; returns whether there was
+    one."""
     run = run or kit / RUN
     if not (kit / PARTY_FILE).is_file():
         raise ConfigError(f"{kit} is not a kit: there is no {PARTY_FILE} in it.")
@@ -52,14 +53,18 @@ def back_up(kit: Path, file: Path, run: Path | None = None) -> bool:
 
 
 def restore(file: Path, kit: Path) -> bool:
-    """Make the kit of a backup again, in a new or empty folder, atomically; returns whether it has a run folder."""
+    """Make the kit of a backup again, in a new or empty folder, atomically; returns whether it has
+    a run folder."""
     if kit.is_symlink() or (kit.exists() and (not kit.is_dir() or any(kit.iterdir()))):
-        raise ConfigError(f"{kit} exists and is not an empty folder: choose another, or move it away.")
+        raise ConfigError(
+            f"{kit} exists and is not an empty folder: choose another, or move it away."
+        )
     kit = kit.absolute()
     aside = None
     try:
         kit.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=kit.parent, prefix=".mtcd-"))  # readable by its owner only
+        # readable by its owner only
+        aside = Path(tempfile.mkdtemp(dir=kit.parent, prefix=".mtcd-"))
         with tarfile.open(file, "r:") as tar:
             for member in tar:
                 _extract(tar, member, aside, file)
@@ -74,7 +79,9 @@ def restore(file: Path, kit: Path) -> bool:
     except (tarfile.TarError, OverflowError, ValueError) as error:
         raise ConfigError(f"{file} is not a backup of a party: {error}.") from None
     except OSError as error:
-        raise MtcdError(f"{file} could not be restored to {kit}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"{file} could not be restored to {kit}: {error.strerror or error}."
+        ) from None
     finally:
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
@@ -104,10 +111,14 @@ def _locked(run: Path) -> RunFolder:
 
 
 def _files(folder: Path, run: Path) -> Iterator[Path]:
-    """The files of a folder, in order, without the run folder in it, locks and what was left behind by a crash."""
+    """The files of a folder, in order, without the run folder in it, locks and what was left behind
+    by a crash."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink():
-            raise ConfigError(f"{path} is a symbolic link, which no kit and no run folder contains: remove it first.")
+            raise ConfigError(
+                f"{path} is a symbolic link, which no kit and no run folder contains: remove it "
+                f"first."
+            )
         if path.absolute() == run.absolute() or path.name == LOCK or path.name.startswith(".mtcd-"):
             continue
         if path.is_dir():
@@ -117,9 +128,15 @@ def _files(folder: Path, run: Path) -> Iterator[Path]:
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path, file: Path) -> None:
-    """One plain file, for its owner only, with its time: the limit ``stop.seconds`` counts from that of a file."""
+    """One plain file, for its owner only, with its time: the limit ``stop.seconds`` counts from
+    that of a file."""
     place, content = PurePosixPath(member.name), tar.extractfile(member) if member.isreg() else None
-    if content is None or place.is_absolute() or ".." in place.parts or place.parts[:1] not in ((KIT,), (RUN,)):
+    if (
+        content is None
+        or place.is_absolute()
+        or ".." in place.parts
+        or place.parts[:1] not in ((KIT,), (RUN,))
+    ):
         raise ConfigError(f"{file} is not a backup of a party: it contains {member.name!r}.")
     path = to / place
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

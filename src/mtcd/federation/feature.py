@@ -3,7 +3,9 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
-    parts={"mtcd.cli.predict": {"party.yaml": "mtcd.federation.commands.predict:predict_with_others"}},
+    parts={
+        "mtcd.cli.predict": {"party.yaml": "mtcd.federation.commands.predict:predict_with_others"}
+    },
     commands={
         "": "mtcd.federation.commands.party_commands:parties",
         "federation": "mtcd.federation.commands.administration:federation",

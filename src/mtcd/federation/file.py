@@ -9,7 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import AdditiveSection, Config, GlmSection, PrivacySection, StopSection, SyntheticData
+from mtcd.config.schema import (
+    AdditiveSection,
+    Config,
+    GlmSection,
+    PrivacySection,
+    StopSection,
+    SyntheticData,
+)
 from mtcd.config.settings import FEW_HOPS, build_settings
 from mtcd.config.yaml_file import read_yaml
 from mtcd.core.errors import ConfigError, NetworkError, did_you_mean
@@ -44,7 +51,8 @@ def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
 
 
 def check_keys(content: dict[str, Any], where: str) -> Federation:
-    """A Federation from plain values; the error lists every wrong key. Empty sections count as left out."""
+    """A Federation from plain values; the error lists every wrong key. Empty sections count as left
+    out."""
     given = {key: value for key, value in content.items() if value is not None}
     try:
         federation = Federation.model_validate(given)
@@ -69,28 +77,35 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
 def _code_notes(federation: Federation) -> tuple[str, ...]:
     """Notes on the network code that parties need besides the kit (credentials bundle)."""
     return tuple(
-        f"model.{key}: {name} is custom code. {'Every party' if key == 'client' else 'Every party and the server'} "
+        f"model.{key}: {name} is custom code. "
+        f"{'Every party' if key == 'client' else 'Every party and the server'} "
         f"must name its file when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
         for key, name in own_names(federation.model).items()
     )
 
 
 def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
-    """The method, with notes about it; model, method, stop and costs are checked as those of a config are."""
+    """The method, with notes about it; model, method, stop and costs are checked as those of a
+    config are."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
-    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
-    given = {part: getattr(federation, part) for part in parts} | {"model": built_in_only(federation.model)}
+    # the data are with the parties
+    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)
+    given = {part: getattr(federation, part) for part in parts} | {
+        "model": built_in_only(federation.model)
+    }
     given |= {"privacy": federation.privacy or PrivacySection()}
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
     if federation.stop.gap is not None:
         raise ConfigError(
-            "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop by iterations, "
+            "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop "
+            "by iterations, "
             "epochs, seconds or cost."
         )
     if federation.stop.cost is not None and costs.account == "sent":
         raise ConfigError(
-            "stop.cost: no party of a federation knows what all have sent. Use costs.account: charged, or stop "
+            "stop.cost: no party of a federation knows what all have sent. Use costs.account: "
+            "charged, or stop "
             "by iterations, epochs or seconds."
         )
     return method, notes
@@ -101,7 +116,14 @@ def network_of(federation: Federation) -> Network:
     section, names = federation.network, list(federation.parties)
     if section.links is None:
         seed = federation.seed if section.seed is None else section.seed
-        return make_network(str(section.kind), names, p=section.p, rows=section.rows, radius=section.radius, seed=seed)
+        return make_network(
+            str(section.kind),
+            names,
+            p=section.p,
+            rows=section.rows,
+            radius=section.radius,
+            seed=seed,
+        )
     for i, pair in enumerate(section.links):
         for name in pair:
             if name not in federation.parties:
@@ -110,12 +132,15 @@ def network_of(federation: Federation) -> Network:
                     hint = "every party has a link to the server: leave the server out of the links"
                 raise NetworkError(f"network.links.{i}: no party is called {name!r}; {hint}")
         if pair[0] == pair[1]:
-            raise NetworkError(f"network.links.{i}: {pair[0]!r} is linked to itself: leave this link out.")
+            raise NetworkError(
+                f"network.links.{i}: {pair[0]!r} is linked to itself: leave this link out."
+            )
     return network_from_edges([(a, b) for a, b in section.links], names)
 
 
 def _rehearse(federation: Federation, method: Method, network: Network) -> None:
-    """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train`` refuses."""
+    """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train``
+    refuses."""
     method.check_network(network)
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
     settled: Any = method.with_stepsize(1.0).accepting(ANY_COLUMNS)
@@ -124,24 +149,31 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if isinstance(federation.model, GlmSection):
         given = Glm(**federation.model.model_dump(), positive=federation.labels.positive)
         # synthetic labels are of other classes
-        model = replace(given, positive=None, class_weight=None if given.class_weight is None else "balanced")
+        model = replace(
+            given, positive=None, class_weight=None if given.class_weight is None else "balanced"
+        )
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
         settled.parties(model.problem(data), network, federation.seed)
         return
     if isinstance(federation.model, AdditiveSection):
         _rehearse_additive(federation.model, method, network, federation)
         return
-    linear_only = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
+    linear_only = isinstance(method, MTCD) and (
+        method.acceleration or RULES[method.combine_rule].server_chooses
+    )
     if method.kind == "dcpa" or linear_only:
         raise ConfigError(
-            "method: dcpa, acceleration and combine: optimal are for linear models. Split networks train by mtcd, stcd "
+            "method: dcpa, acceleration and combine: optimal are for linear models. Split networks "
+            "train by mtcd, stcd "
             "or svfl without them."
         )
     if isinstance(method, MTCD):  # plan() raises on invalid settings
         settled.plan(SAMPLES, 1, network, federation.seed)
 
 
-def _rehearse_additive(section: AdditiveSection, method: Method, network: Network, federation: Federation) -> None:
+def _rehearse_additive(
+    section: AdditiveSection, method: Method, network: Network, federation: Federation
+) -> None:
     model = section.model()
     families = model.families(network.clients)
     check_additive(method, families, Stop(**federation.stop.model_dump()))

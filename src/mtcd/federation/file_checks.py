@@ -27,19 +27,25 @@ def _check_server(federation: Federation, method: Method) -> None:
     kind = federation.method.kind
     if kind == "tree-cg":
         raise ConfigError(
-            "method.kind: tree-cg trains in one process only, with mtcd train. In a federation without a server use "
+            "method.kind: tree-cg trains in one process only, with mtcd train. In a federation "
+            "without a server use "
             "stcd (walk: tour, acceleration: conjugate), which needs about as few messages."
         )
     if federation.server is not None and not method.has_server:
         raise ConfigError(
-            f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which syncs there."
+            f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which "
+            f"syncs there."
         )
     if federation.server is None and method.has_server:
-        raise ConfigError(f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs none.")
+        raise ConfigError(
+            f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs "
+            f"none."
+        )
 
 
 def _check_labels(federation: Federation, method: Method) -> None:
-    """Check the label holder's consent: in the relaxed protocol, clients compute the loss themselves."""
+    """Check the label holder's consent: in the relaxed protocol, clients compute the loss
+    themselves."""
     labels = federation.labels
     if labels.held_by not in federation.parties:
         hint = did_you_mean(labels.held_by, federation.parties)
@@ -48,31 +54,46 @@ def _check_labels(federation: Federation, method: Method) -> None:
     for role, name in (("label", labels.column), ("weight", labels.weights)):
         if name in (data.columns or []):
             raise ConfigError(
-                f"parties.{labels.held_by}.data.columns: {name!r} is the {role}, not a feature: leave it out."
+                f"parties.{labels.held_by}.data.columns: {name!r} is the {role}, not a feature: "
+                f"leave it out."
             )
     if labels.weights is not None and labels.weights in (labels.column, data.id):
-        raise ConfigError(f"labels.weights: {labels.weights!r} is the label or the id: name another column.")
+        raise ConfigError(
+            f"labels.weights: {labels.weights!r} is the label or the id: name another column."
+        )
     if labels.weights is not None and isinstance(federation.model, SplitSection):
         raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
     if isinstance(method, SealedTours):
         _check_sealed(federation)
-        method.in_federation(list(federation.parties).index(labels.held_by))  # refuses what is for one process only
+        # refuses what is for one process only
+        method.in_federation(list(federation.parties).index(labels.held_by))
         return
     if "server" in labels.shared_with and federation.server is None:
-        raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
+        raise ConfigError(
+            "labels.shared_with: there is no server to share labels with. Leave 'server' out."
+        )
     if "parties" not in labels.shared_with:
         raise ConfigError(
-            f"labels.shared_with: with {method.kind}, every party computes the loss, which takes the labels. If "
-            f"{labels.held_by!r} may share them with all parties, write 'shared_with: parties'; if not, this "
+            f"labels.shared_with: with {method.kind}, every party computes the loss, which takes "
+            f"the labels. If "
+            f"{labels.held_by!r} may share them with all parties, write 'shared_with: parties'; if "
+            f"not, this "
             "federation cannot train."
         )
-    looks_at_loss = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
+    looks_at_loss = isinstance(method, MTCD) and (
+        method.acceleration or RULES[method.combine_rule].server_chooses
+    )
     at_server = isinstance(federation.model, SplitSection) or looks_at_loss
     if federation.server is not None and at_server and "server" not in labels.shared_with:
-        linear = "acceleration" if federation.method.acceleration else f"combine: {federation.method.combine}"
+        linear = (
+            "acceleration"
+            if federation.method.acceleration
+            else f"combine: {federation.method.combine}"
+        )
         what = "the fusion module" if isinstance(federation.model, SplitSection) else linear
         raise ConfigError(
-            f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
+            f"labels.shared_with: {what} takes the labels at the server too. If the server may "
+            f"know them, write "
             "'shared_with: [parties, server]'."
         )
 
@@ -81,47 +102,58 @@ def _check_sealed(federation: Federation) -> None:
     """Refuse what would tell labels or scores of a sealed training to others."""
     labels = federation.labels
     if labels.shared_with:
-        raise ConfigError("labels.shared_with: in a sealed training labels stay with their holder: leave it out.")
+        raise ConfigError(
+            "labels.shared_with: in a sealed training labels stay with their holder: leave it out."
+        )
     if labels.weights is not None:
-        raise ConfigError("labels.weights: privacy.mode: sealed takes no weights of samples: leave them out.")
+        raise ConfigError(
+            "labels.weights: privacy.mode: sealed takes no weights of samples: leave them out."
+        )
     if federation.holdout is not None:
         raise ConfigError(
-            f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, which a sealed "
+            f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, "
+            f"which a sealed "
             "training does not tell it. Leave holdout out, and predict new samples after training."
         )
 
 
 def _check_plateau(federation: Federation, method: Method) -> None:
-    """Refuse a plateau rule that no party can apply: the party that reports progress must know the objective."""
+    """Refuse a plateau rule that no party can apply: the party that reports progress must know the
+    objective."""
     plateau = federation.stop.plateau
     if plateau is None:
         return
     instead = "Stop by iterations, epochs, seconds or cost."
     if isinstance(plateau, PlateauSection) and plateau.on != "objective":
         raise ConfigError(
-            f"stop.plateau.on: in a federation only the objective is known while training, not {plateau.on!r}. Leave "
+            f"stop.plateau.on: in a federation only the objective is known while training, not "
+            f"{plateau.on!r}. Leave "
             f"'on' out, or: {instead}"
         )
     if isinstance(federation.model, SplitSection):
         raise ConfigError(
-            f"stop.plateau: no party of a federation knows the objective of a split network on all samples. {instead}"
+            f"stop.plateau: no party of a federation knows the objective of a split network on all "
+            f"samples. {instead}"
         )
     if isinstance(method, SealedTours):  # the key holder knows the objective after each tour
         if federation.privacy is not None and federation.privacy.dp is not None:
             raise ConfigError(
-                "stop.plateau: when the objective stops falling depends on the data, which the budget of privacy.dp "
+                "stop.plateau: when the objective stops falling depends on the data, which the "
+                "budget of privacy.dp "
                 f"does not count. {instead}"
             )
         return
     if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(
-            f"stop.plateau: with {why} no party of a federation knows the aggregate of all samples. Train with stcd, "
+            f"stop.plateau: with {why} no party of a federation knows the aggregate of all "
+            f"samples. Train with stcd, "
             f"mtcd or svfl on the full batch, or: {instead}"
         )
     if method.has_server and "server" not in federation.labels.shared_with:
         raise ConfigError(
-            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If the server may know "
+            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If "
+            "the server may know "
             f"them, write 'labels.shared_with: [parties, server]'; if not, use stcd, or: {instead}"
         )
 
@@ -130,16 +162,21 @@ def _check_predictions(federation: Federation) -> None:
     seen_by = federation.predictions.seen_by
     if seen_by is not None and seen_by not in federation.places:
         hint = "there is none" if seen_by == SERVER else did_you_mean(seen_by, federation.places)
-        raise ConfigError(f"predictions.seen_by: {seen_by!r} is neither a party nor the server; {hint}")
+        raise ConfigError(
+            f"predictions.seen_by: {seen_by!r} is neither a party nor the server; {hint}"
+        )
 
 
 def _check_holdout(federation: Federation) -> None:
-    """Refuse a hold-out whose scores the label holder must not see: it evaluates them at the end."""
+    """Refuse a hold-out whose scores the label holder must not see: it evaluates them at the
+    end."""
     holder, seen_by = federation.labels.held_by, federation.predictions.seen_by
     if federation.holdout is not None and seen_by not in (None, holder):
         raise ConfigError(
-            f"holdout: {holder!r} holds the labels and would see the scores of the held-out samples, but predictions "
-            f"are for {seen_by!r} alone (predictions.seen_by). Leave holdout out, or let {holder!r} see predictions."
+            f"holdout: {holder!r} holds the labels and would see the scores of the held-out "
+            f"samples, but predictions "
+            f"are for {seen_by!r} alone (predictions.seen_by). Leave holdout out, or let "
+            f"{holder!r} see predictions."
         )
 
 
@@ -147,18 +184,25 @@ def _check_given_order(federation: Federation) -> None:
     for name, party in federation.parties.items():
         if federation.alignment == "given order" and party.data.id is not None:
             raise ConfigError(
-                f"parties.{name}.data.id: 'alignment: given order' does not use ids. Leave the id out, or use "
+                f"parties.{name}.data.id: 'alignment: given order' does not use ids. Leave the id "
+                f"out, or use "
                 "alignment: psi or hashed."
             )
 
 
 def check_dial_out(federation: Federation, network: Network) -> None:
-    """Refuse a link that neither end can accept: tokens go from neighbour to neighbour, and are never relayed."""
+    """Refuse a link that neither end can accept: tokens go from neighbour to neighbour, and are
+    never relayed."""
     names = list(federation.parties)
     for k, j in sorted(network.graph.edges):
-        if federation.parties[names[k]].dial_out_only and federation.parties[names[j]].dial_out_only:
+        if (
+            federation.parties[names[k]].dial_out_only
+            and federation.parties[names[j]].dial_out_only
+        ):
             raise ConfigError(
-                f"network: {names[k]!r} and {names[j]!r} are neighbours, but both dial out only, so neither can accept "
-                "the connection. Let one of them listen (address), or list the links without this pair "
+                f"network: {names[k]!r} and {names[j]!r} are neighbours, but both dial out only, "
+                f"so neither can accept "
+                "the connection. Let one of them listen (address), or list the links without this "
+                "pair "
                 "(network.links); they then communicate through their other neighbours."
             )

@@ -1,7 +1,8 @@
-"""The Zenoh key space: every key names its receiver and its sender, on which access rules are based.
+"""The Zenoh key space: every key names its receiver and its sender, on which access rules are
+based.
 
-mtcd/FEDERATION/to/RECEIVER/from/SENDER/...    messages, as queries or puts; the rest names their kind
-mtcd/FEDERATION/to/RECEIVER/from/operator/control/...    requests of the operator, as queries
+mtcd/FEDERATION/to/RECEIVER/from/SENDER/...    messages, as queries or puts; the rest names their
+kind mtcd/FEDERATION/to/RECEIVER/from/operator/control/...    requests of the operator, as queries
 mtcd/FEDERATION/alive/NAME                     the liveliness token of a party
 """
 
@@ -22,7 +23,8 @@ def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
 
 
 def channel(federation: str, receiver: str, sender: str) -> str:
-    """The expression for all keys from one party to another: subscribed by the receiver, allowed by a rule."""
+    """The expression for all keys from one party to another: subscribed by the receiver, allowed by
+    a rule."""
     return message_key(federation, receiver, sender, "**")
 
 
@@ -36,7 +38,8 @@ def control_key(federation: str, receiver: str, kind: str) -> str:
 
 
 def control_channel(federation: str, receiver: str) -> str:
-    """The expression for all requests of the operator to a party: declared by the party, allowed by a rule."""
+    """The expression for all requests of the operator to a party: declared by the party, allowed by
+    a rule."""
     return control_key(federation, receiver, "**")
 
 

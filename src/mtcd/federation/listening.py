@@ -17,9 +17,12 @@ CONNECTION_SECONDS = 2.0
 
 
 def why_not_listening(place: Address) -> str | None:
-    """Why a host cannot listen at an address; None if it can, at one of the numbers that the name stands for."""
+    """Why a host cannot listen at an address; None if it can, at one of the numbers that the name
+    stands for."""
     try:
-        found = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     except OSError as error:
         return error.strerror or str(error)
 
@@ -41,7 +44,8 @@ def runs_already(kit: Credentials) -> bool:
         return False
     place = _to_call(parse_address(where, listening=True))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # a certificate is bound to the public address, not to the one to listen at
+    # a certificate is bound to the public address, not to the one to listen at
+    context.check_hostname = False
     try:
         context.load_verify_locations(kit.folder / CA_FILE)
         context.load_cert_chain(kit.folder / CERTIFICATE_FILE, kit.folder / KEY_FILE)
@@ -52,7 +56,10 @@ def runs_already(kit: Credentials) -> bool:
             found = secured.getpeercert(binary_form=True)
     except OSError:  # nobody listens, or a program that is no party of this federation
         return False
-    return found is not None and common_name(x509.load_der_x509_certificate(found)) == kit.config.certificate
+    return (
+        found is not None
+        and common_name(x509.load_der_x509_certificate(found)) == kit.config.certificate
+    )
 
 
 def _to_call(place: Address) -> Address:

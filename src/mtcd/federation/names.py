@@ -1,4 +1,5 @@
-"""Names and addresses of parties. Names are valid as folders, certificate names and parts of Zenoh keys."""
+"""Names and addresses of parties. Names are valid as folders, certificate names and parts of Zenoh
+keys."""
 
 from __future__ import annotations
 
@@ -10,21 +11,24 @@ SERVER = "server"
 OPERATOR = "operator"
 AUTHORITY = "authority"
 LONGEST_CHARACTERS = 40  # of a name; a certificate's common name has room for 64
-RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})  # the administrator's folder; no folders on some systems
+# the administrator's folder; no folders on some systems
+RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", re.ASCII)
 
 
 def usable_name(name: str) -> str:
-    """Check that a name is valid as a folder, as a certificate name and as a part of a key; returns it.
+    """Check that a name is valid as a folder, as a certificate name and as a part of a key; returns
+    it.
 
     >>> usable_name("hospital_a")
     'hospital_a'
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_CHARACTERS:
         raise ValueError(
-            f"{name!r} cannot be a name: use letters a to z, digits, '_' and '-', a letter or digit first, "
+            f"{name!r} cannot be a name: use letters a to z, digits, '_' and '-', a letter or "
+            f"digit first, "
             f"{LONGEST_CHARACTERS} at most"
         )
     if name.lower() in RESERVED:
@@ -58,7 +62,10 @@ def parse_address(text: str, listening: bool = False) -> Address:
     ('[::1]:7447', 'clinic.example.org')
     """
     if "/" in text:
-        raise ValueError(f"{text!r}: write host:port, such as clinic.example.org:7447, without https:// or a path")
+        raise ValueError(
+            f"{text!r}: write host:port, such as clinic.example.org:7447, without https:// or a "
+            f"path"
+        )
     host, colon, port = text.rpartition(":")
     if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise ValueError(f"{text!r} is not of the form host:port, such as clinic.example.org:7447")
@@ -72,11 +79,17 @@ def parse_address(text: str, listening: bool = False) -> Address:
     if ip is None and not _host_name(address.host):
         raise ValueError(f"{text!r}: {host!r} is neither an IP address nor the name of a host")
     if ip is not None and (ip.is_multicast or (ip.is_unspecified and not listening)):
-        raise ValueError(f"{text!r} cannot be reached by others: give the address at which they find this host")
+        raise ValueError(
+            f"{text!r} cannot be reached by others: give the address at which they find this host"
+        )
     return Address(str(ip), address.port) if ip is not None else address
 
 
 def _host_name(host: str) -> bool:
     labels = host.split(".")
     number = labels[-1].isdigit()  # 10.0.0.300 is a mistaken IP address, not a name
-    return len(host) <= 253 and not number and all(len(x) <= 63 and _LABEL.fullmatch(x) for x in labels)
+    return (
+        len(host) <= 253
+        and not number
+        and all(len(x) <= 63 and _LABEL.fullmatch(x) for x in labels)
+    )

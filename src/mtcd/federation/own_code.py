@@ -1,9 +1,9 @@
 """Network code in a federation: a party runs only files that its user has named or agreed to.
 
-A federation file, which comes from the administrator, names networks as 'module:function'. Such a name is never
-imported by Python's own import system: it is looked up among the given sources, and must be a function or class that
-this file defines. The code is compiled from the bytes whose sha256 was shown; bytecode caches and other files are not
-used.
+A federation file, which comes from the administrator, names networks as 'module:function'. Such a
+name is never imported by Python's own import system: it is looked up among the given sources, and
+must be a function or class that this file defines. The code is compiled from the bytes whose sha256
+was shown; bytecode caches and other files are not used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from mtcd.core.errors import ConfigError
 
 _OWN_NAME = re.compile(r"([A-Za-z]\w*(?:\.[A-Za-z]\w*)*):([A-Za-z]\w*)", re.ASCII)
 FOLDER = "code"
-"""The folder of a kit (credentials bundle) with network code, which runs after the party has agreed to it."""
+"""The folder of a kit (credentials bundle) with network code, which runs after the party has agreed
+to it."""
 
 
 def split_name(name: str, where: str) -> tuple[str, str]:
@@ -37,19 +38,23 @@ def split_name(name: str, where: str) -> tuple[str, str]:
     found = _OWN_NAME.fullmatch(name)
     if found is None:
         raise ConfigError(
-            f"{where}: {name!r} is not of the form module:function, such as mynets:make_client, with plain names."
+            f"{where}: {name!r} is not of the form module:function, such as mynets:make_client, "
+            f"with plain names."
         )
     return found[1], found[2]
 
 
 def is_installed(module: str) -> bool:
-    """Whether the name belongs to Python itself or to an installed package, without importing it."""
+    """Whether the name belongs to Python itself or to an installed package, without importing
+    it."""
     return module.partition(".")[0] in _installed()
 
 
 @cache
 def _installed() -> frozenset[str]:
-    return frozenset({"mtcd", *sys.stdlib_module_names, *importlib.metadata.packages_distributions()})
+    return frozenset(
+        {"mtcd", *sys.stdlib_module_names, *importlib.metadata.packages_distributions()}
+    )
 
 
 def refuse_installed(name: str, where: str) -> None:
@@ -57,8 +62,10 @@ def refuse_installed(name: str, where: str) -> None:
     module, _ = split_name(name, where)
     if is_installed(module):
         raise ConfigError(
-            f"{where}: {name!r} is in Python or an installed package, which a federation never runs by name. Use a "
-            "built-in network, or a function in a file that every party has, such as mynets:make_client, which "
+            f"{where}: {name!r} is in Python or an installed package, which a federation never "
+            f"runs by name. Use a "
+            "built-in network, or a function in a file that every party has, such as "
+            "mynets:make_client, which "
             "may call installed packages: mtcd party KIT --code mynets.py"
         )
 
@@ -79,7 +86,8 @@ class Source:
 
 
 class OwnCode(MetaPathFinder, InspectLoader):
-    """The sources that may run here. ``withheld`` are those in the kit to which the party has not agreed."""
+    """The sources that may run here. ``withheld`` are those in the kit to which the party has not
+    agreed."""
 
     def __init__(self, sources: Iterable[Source] = (), withheld: Sequence[Source] = ()) -> None:
         self.sources: Mapping[str, Source] = {source.module: source for source in sources}
@@ -87,7 +95,9 @@ class OwnCode(MetaPathFinder, InspectLoader):
         for source in self.sources.values():
             if is_installed(source.module):
                 top = source.module.partition(".")[0]
-                raise ConfigError(f"{source.path}: {top!r} is the name of an installed package: rename your file.")
+                raise ConfigError(
+                    f"{source.path}: {top!r} is the name of an installed package: rename your file."
+                )
 
     def load(self, name: str, where: str) -> Callable[..., Any]:
         """Load the function or class of a name; ``where`` is the prefix of errors."""
@@ -97,7 +107,11 @@ class OwnCode(MetaPathFinder, InspectLoader):
             with self._found_first():
                 loaded = importlib.import_module(module)
         except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
-            hint = f" {self._how_to_agree()}" if isinstance(error, ImportError) and self.withheld else ""
+            hint = (
+                f" {self._how_to_agree()}"
+                if isinstance(error, ImportError) and self.withheld
+                else ""
+            )
             raise ConfigError(
                 f"{where}: {source.path} cannot be loaded ({type(error).__name__}: {error}).{hint}"
             ) from None
@@ -110,12 +124,14 @@ class OwnCode(MetaPathFinder, InspectLoader):
             return self.sources[module]
         if any(source.module == module for source in self.withheld):
             raise ConfigError(
-                f"{where}: {name!r} is code in the kit, which runs only if you agree. {self._how_to_agree()}"
+                f"{where}: {name!r} is code in the kit, which runs only if you agree. "
+                f"{self._how_to_agree()}"
             )
         refuse_installed(name, where)
         file = f"{module.replace('.', '/')}.py"
         raise ConfigError(
-            f"{where}: there is no code for {name!r} here. Get {file} from a source that you trust, read it, and name "
+            f"{where}: there is no code for {name!r} here. Get {file} from a source that you "
+            f"trust, read it, and name "
             f"it when you start: --code {file}"
         )
 
@@ -125,14 +141,16 @@ class OwnCode(MetaPathFinder, InspectLoader):
 
     @contextmanager
     def _found_first(self) -> Iterator[None]:
-        """Put this finder first, so that these modules are found here also when they import each other. Afterwards it
-        is the last one: a function may import when it is called.
+        """Put this finder first, so that these modules are found here also when they import each
+        other. Afterwards it is the last one: a function may import when it is called.
         """
         others = [finder for finder in sys.meta_path if not isinstance(finder, OwnCode)]
         tops = {module.partition(".")[0] for module in self.sources}
         for name, module in list(sys.modules.items()):
             loader = getattr(getattr(module, "__spec__", None), "loader", None)
-            if loader is not self and (isinstance(loader, OwnCode) or name.partition(".")[0] in tops):
+            if loader is not self and (
+                isinstance(loader, OwnCode) or name.partition(".")[0] in tops
+            ):
                 del sys.modules[name]
         sys.meta_path[:] = [self, *others]
         try:
@@ -175,7 +193,8 @@ def _defined_in(module: ModuleType, function: str, what: str, source: Source) ->
         raise ConfigError(f"{what}: it is not a function or class that makes a module.")
     if found.__module__ != module.__name__:
         raise ConfigError(
-            f"{what} is only imported there, from {found.__module__}: in a federation, {source.path.name} itself must "
+            f"{what} is only imported there, from {found.__module__}: in a federation, "
+            f"{source.path.name} itself must "
             "define the function or class that makes a network."
         )
     made: Callable[..., Any] = found

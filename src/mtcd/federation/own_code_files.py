@@ -1,4 +1,5 @@
-"""The network code that a party runs: files named on its command line, and files of its kit to which it agrees."""
+"""The network code that a party runs: files named on its command line, and files of its kit to
+which it agrees."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def own_names(model: ModelSection) -> dict[str, str]:
 
 
 def built_in_only(model: ModelSection) -> ModelSection:
-    """The model with custom networks replaced by built-in ones, to check all else without running their code."""
+    """The model with custom networks replaced by built-in ones, to check all else without running
+    their code."""
     return model.model_copy(update={key: BUILT_IN[key] for key in own_names(model)})
 
 
@@ -31,18 +33,23 @@ def check_own_names(model: ModelSection) -> None:
         refuse_installed(name, f"model.{key}")
     if isinstance(model, SplitSection) and model.code is not None:
         raise ConfigError(
-            "model.code: a federation file cannot name a party's code. Leave it out: each party names its own file "
+            "model.code: a federation file cannot name a party's code. Leave it out: each party "
+            "names its own file "
             "when it starts, mtcd party KIT --code mynets.py"
         )
 
 
-def read_code(config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: Sequence[str] = ()) -> OwnCode:
-    """The code that the party may run: its own files or packages, ``given``, and those in the kit, by hash."""
+def read_code(
+    config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: Sequence[str] = ()
+) -> OwnCode:
+    """The code that the party may run: its own files or packages, ``given``, and those in the kit,
+    by hash."""
     check_own_names(config.model)
     if not own_names(config.model):
         if given or agreed:
             raise ConfigError(
-                "This federation uses built-in networks only, so no code is run: leave --code and --agree-code out."
+                "This federation uses built-in networks only, so no code is run: leave --code and "
+                "--agree-code out."
             )
         return NO_CODE
     own = [source for path in given for source in _given(path)]
@@ -50,12 +57,18 @@ def read_code(config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: 
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"--code: {twice!r} is given twice.")
     tops = {name.partition(".")[0] for name in names}
-    inside = [source for source in _below(kit / FOLDER, "") if source.module.partition(".")[0] not in tops]
+    inside = [
+        source for source in _below(kit / FOLDER, "") if source.module.partition(".")[0] not in tops
+    ]
     accepted = {_sha256(text) for text in agreed}
     if strange := accepted - {source.sha256 for source in inside}:
-        there = "; ".join(f"{source.path} {source.sha256}" for source in inside) or f"no code in {kit / FOLDER}"
+        there = (
+            "; ".join(f"{source.path} {source.sha256}" for source in inside)
+            or f"no code in {kit / FOLDER}"
+        )
         raise ConfigError(
-            f"--agree-code {min(strange)}: no code in the kit has this sha256, so it is not what you agreed to. The "
+            f"--agree-code {min(strange)}: no code in the kit has this sha256, so it is not what "
+            f"you agreed to. The "
             f"kit has: {there}."
         )
     withheld = [source for source in inside if source.sha256 not in accepted]
@@ -68,19 +81,26 @@ def _given(path: Path) -> list[Source]:
     if path.is_dir() and (path / INIT).is_file() and path.name.isidentifier():
         return _below(path, f"{path.name}.")
     if path.suffix != ".py" or not path.stem.isidentifier():
-        raise ConfigError(f"--code {path}: name a Python file such as mynets.py, or the folder of a package.")
+        raise ConfigError(
+            f"--code {path}: name a Python file such as mynets.py, or the folder of a package."
+        )
     return [_source(path.stem, path)]
 
 
 def _below(folder: Path, prefix: str) -> list[Source]:
-    """All modules in a folder, but for files that cannot be imported (invalid names, missing packages)."""
+    """All modules in a folder, but for files that cannot be imported (invalid names, missing
+    packages)."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         inside = path.relative_to(folder)
         packages = [folder / parent for parent in inside.parents if parent.name]
         parts = [*inside.parts[:-1], *([] if path.name == INIT else [path.stem])]
         module = f"{prefix}{'.'.join(parts)}".removesuffix(".")
-        if module and all(map(str.isidentifier, parts)) and all((one / INIT).is_file() for one in packages):
+        if (
+            module
+            and all(map(str.isidentifier, parts))
+            and all((one / INIT).is_file() for one in packages)
+        ):
             found.append(_source(module, path))
     return found
 
@@ -95,5 +115,7 @@ def _source(module: str, path: Path) -> Source:
 def _sha256(text: str) -> str:
     digest = text.strip().lower()
     if len(digest) != SHA256 or not set(digest) <= set("0123456789abcdef"):
-        raise ConfigError(f"--agree-code {text}: give the whole sha256 of the file, {SHA256} digits.")
+        raise ConfigError(
+            f"--agree-code {text}: give the whole sha256 of the file, {SHA256} digits."
+        )
     return digest

@@ -1,9 +1,11 @@
-"""What a run needs of one party, checked before anything is trained: packages, files, table, addresses, clock.
+"""What a run needs of one party, checked before anything is trained: packages, files, table,
+addresses, clock.
 
-``preflight`` checks everything, and returns what it found as values: a command shows them, and a program that runs for
-long may call it again before every run. It prints nothing, writes nothing, and sends nothing to other parties.
-``examine`` is the part of it that a party does when it starts: what it has read is not read again. What takes two to
-check (clocks, versions at other parties) is compared at the opening of the run: ``node/checking.py``.
+``preflight`` checks everything, and returns what it found as values: a command shows them, and a
+program that runs for long may call it again before every run. It prints nothing, writes nothing,
+and sends nothing to other parties. ``examine`` is the part of it that a party does when it starts:
+what it has read is not read again. What takes two to check (clocks, versions at other parties) is
+compared at the opening of the run: ``node/checking.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ MET, NOTE, FAILED = "met", "note", "failed"
 CONNECTION_SECONDS = 2.0
 NO_CODE = "The network code that it was started with cannot be used."
 ELSEWHERE = "The details are on its own screen."
-"""Errors about tables name columns, and may show values: others are told the kind of the problem only."""
+"""Errors about tables name columns, and may show values: others are told the kind of the problem
+only."""
 APART = frozenset({"private_set_intersection"})
 """Packages that a process of its own imports: here it is enough that they are installed."""
 DISTRIBUTIONS = {
@@ -46,7 +49,8 @@ DISTRIBUTIONS = {
     "google": "protobuf",
     "sklearn": "scikit-learn",
 }
-"""The names under which packages are installed, where they are not those under which they are imported."""
+"""The names under which packages are installed, where they are not those under which they are
+imported."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Finding:
     """What was found about one requirement of a run."""
 
     requirement: str
-    """``packages``, ``certificates``, ``settings``, ``table``, ``columns``, ``labels``, ``addresses`` or ``clock``."""
+    """``packages``, ``certificates``, ``settings``, ``table``, ``columns``, ``labels``,
+    ``addresses`` or ``clock``."""
     level: str
     """``met``; ``note``: worth knowing, but no obstacle; ``failed``: the party cannot take part."""
     sentence: str
@@ -67,7 +72,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examined:
-    """The findings on one party and, if nothing failed, its participant, ready to train, and the kit with its code."""
+    """The findings on one party and, if nothing failed, its participant, ready to train, and the
+    kit with its code."""
 
     findings: tuple[Finding, ...]
     participant: Any = None
@@ -89,10 +95,10 @@ def preflight(
 ) -> list[Finding]:
     """Check everything that a run needs of the party whose kit (credentials bundle) is in a folder.
 
-    ``given`` overrides the ``data`` section of the kit, as the options of ``mtcd party`` do (data, key, columns, label,
-    prepare, weights); ``code`` and ``agreed`` are those of ``read_kit``; ``extra_packages`` are needed besides those of
-    the run; ``seconds`` is how long a peer may take to accept a connection. Nothing is raised for bad input: every
-    problem is a finding.
+    ``given`` overrides the ``data`` section of the kit, as the options of ``mtcd party`` do (data,
+    key, columns, label, prepare, weights); ``code`` and ``agreed`` are those of ``read_kit``;
+    ``extra_packages`` are needed besides those of the run; ``seconds`` is how long a peer may take
+    to accept a connection. Nothing is raised for bad input: every problem is a finding.
     """
     try:
         kit = read_kit_without_code(folder)
@@ -110,7 +116,8 @@ def examine(
     agreed: Sequence[str] = (),
     extra_packages: Iterable[str] = (),
 ) -> Examined:
-    """Check the own address, packages, code, table, columns, labels and settings: what needs nobody else.
+    """Check the own address, packages, code, table, columns, labels and settings: what needs nobody
+    else.
 
     The arguments are those of ``preflight``; the kit may be without its code.
     """
@@ -120,7 +127,9 @@ def examine(
     try:
         kit = with_code(kit, code, agreed)
     except MtcdError as error:
-        return Examined((*found, Finding(SETTINGS, FAILED, str(error), f"{NO_CODE} {ELSEWHERE}", error)))
+        return Examined(
+            (*found, Finding(SETTINGS, FAILED, str(error), f"{NO_CODE} {ELSEWHERE}", error))
+        )
     table: PartyTable | None = None
     if not config.is_server:
         try:
@@ -128,7 +137,8 @@ def examine(
         except MtcdError as error:
             return Examined((*found, table_failure(error)))
         found += _table_findings(table)
-    if any(one.level == FAILED for one in found):  # the participant would fail on the same package, and name only one
+    # the participant would fail on the same package, and name only one
+    if any(one.level == FAILED for one in found):
         return Examined(tuple(found))
     try:
         participant = find("mtcd.models.glm.party.participant").participant_of(kit, table)
@@ -142,7 +152,8 @@ def examine(
 
 
 def needed_packages(config: KitConfig, more: Iterable[str] = ()) -> tuple[str, ...]:
-    """The packages, by the names under which they are imported, that a run needs at the owner of a kit."""
+    """The packages, by the names under which they are imported, that a run needs at the owner of a
+    kit."""
     needed = ["zenoh", "cryptography", "msgpack"]
     if config.alignment == "psi" and not config.is_server:
         needed.append("private_set_intersection")
@@ -158,7 +169,8 @@ def needed_packages(config: KitConfig, more: Iterable[str] = ()) -> tuple[str, .
 
 
 def package_findings(needed: Iterable[str]) -> list[Finding]:
-    """Whether each package is installed, can be loaded, and has a version that this mtcd works with."""
+    """Whether each package is installed, can be loaded, and has a version that this mtcd works
+    with."""
     found: list[Finding] = []
     known = [f"mtcd {VERSION}"]
     for name in needed:
@@ -171,7 +183,8 @@ def package_findings(needed: Iterable[str]) -> list[Finding]:
 
 
 def package_version(name: str) -> str | None:
-    """The installed version of a package, by the name under which it is imported; None if that is not known."""
+    """The installed version of a package, by the name under which it is imported; None if that is
+    not known."""
     try:
         return version(DISTRIBUTIONS.get(name, name))
     except PackageNotFoundError:
@@ -184,7 +197,9 @@ def _package_problem(name: str) -> NotInstalledError | None:
     try:
         if name in APART:
             if find_spec(name) is None:
-                return NotInstalledError(f"{USERS[extra]} need {name}, which is not installed. {todo}")
+                return NotInstalledError(
+                    f"{USERS[extra]} need {name}, which is not installed. {todo}"
+                )
         else:
             find(name)
     except NotInstalledError as error:
@@ -195,11 +210,14 @@ def _package_problem(name: str) -> NotInstalledError | None:
     there, allowed = package_version(name), _allowed_versions(name, extra)
     if there is None or fits_version(there, allowed):
         return None
-    return NotInstalledError(f"{name} {there} is installed, but this mtcd works with {allowed}. {todo}")
+    return NotInstalledError(
+        f"{name} {there} is installed, but this mtcd works with {allowed}. {todo}"
+    )
 
 
 def _allowed_versions(name: str, extra: str) -> str:
-    """The versions of a package that an extra of this mtcd allows, such as ``>=0.3.18,<0.4``; "" if any."""
+    """The versions of a package that an extra of this mtcd allows, such as ``>=0.3.18,<0.4``; "" if
+    any."""
     distribution = DISTRIBUTIONS.get(name, name).replace("_", "-")
     try:
         listed = requires("mtcd") or []
@@ -228,7 +246,13 @@ def fits_version(there: str, allowed: str) -> bool:
         bound = _numbers(parts[2])
         size = max(len(own), len(bound))
         left, right = own + (0,) * (size - len(own)), bound + (0,) * (size - len(bound))
-        fits = {">=": left >= right, "<=": left <= right, "<": left < right, ">": left > right, "==": left == right}
+        fits = {
+            ">=": left >= right,
+            "<=": left <= right,
+            "<": left < right,
+            ">": left > right,
+            "==": left == right,
+        }
         if not fits[parts[1]]:
             return False
     return True
@@ -247,18 +271,31 @@ def table_failure(error: MtcdError) -> Finding:
     if isinstance(error, NotInstalledError):
         return Finding(PACKAGES, FAILED, str(error), str(error), error)
     if isinstance(error, LabelsError):
-        return Finding(LABELS, FAILED, str(error), f"Its labels or weights cannot be used. {ELSEWHERE}", error)
+        return Finding(
+            LABELS, FAILED, str(error), f"Its labels or weights cannot be used. {ELSEWHERE}", error
+        )
     if isinstance(error, ColumnsError):
-        return Finding(COLUMNS, FAILED, str(error), f"The columns of its table cannot be used. {ELSEWHERE}", error)
+        return Finding(
+            COLUMNS,
+            FAILED,
+            str(error),
+            f"The columns of its table cannot be used. {ELSEWHERE}",
+            error,
+        )
     if isinstance(error, ConfigError):
-        return Finding(SETTINGS, FAILED, str(error), f"Its settings cannot be used. {ELSEWHERE}", error)
+        return Finding(
+            SETTINGS, FAILED, str(error), f"Its settings cannot be used. {ELSEWHERE}", error
+        )
     return Finding(TABLE, FAILED, str(error), f"Its table cannot be read. {ELSEWHERE}", error)
 
 
 def _participant_failure(error: MtcdError) -> Finding:
-    """A finding on a party whose table was read: labels do not fit the model, or settings and code cannot be used."""
+    """A finding on a party whose table was read: labels do not fit the model, or settings and code
+    cannot be used."""
     if isinstance(error, DataError):
-        return Finding(LABELS, FAILED, str(error), f"Its labels do not fit the model. {ELSEWHERE}", error)
+        return Finding(
+            LABELS, FAILED, str(error), f"Its labels do not fit the model. {ELSEWHERE}", error
+        )
     return table_failure(error)
 
 
@@ -285,14 +322,24 @@ def _kind(config: KitConfig) -> str:
 
 
 def certificate_finding(kit: Kit) -> Finding:
-    """That the certificate of a kit, which was checked when it was read, is valid, and until when."""
-    return Finding(CERTIFICATES, MET, f"The certificate of {kit.config.name!r} is valid until {kit.until:%Y-%m-%d}.")
+    """That the certificate of a kit, which was checked when it was read, is valid, and until
+    when."""
+    return Finding(
+        CERTIFICATES,
+        MET,
+        f"The certificate of {kit.config.name!r} is valid until {kit.until:%Y-%m-%d}.",
+    )
 
 
 def clock_finding(kit: Kit) -> Finding:
-    """The clock of this host, as far as it can be checked alone: with other clocks it is compared at the opening."""
+    """The clock of this host, as far as it can be checked alone: with other clocks it is compared
+    at the opening."""
     now = datetime.now(UTC)
-    return Finding(CLOCK, MET, f"{now:%Y-%m-%d %H:%M:%S} UTC; it is compared with the clocks of others at the opening.")
+    return Finding(
+        CLOCK,
+        MET,
+        f"{now:%Y-%m-%d %H:%M:%S} UTC; it is compared with the clocks of others at the opening.",
+    )
 
 
 # Addresses
@@ -310,10 +357,13 @@ def listening_findings(kit: Kit) -> list[Finding]:
 
     told = f"It cannot listen at its address ({why})."
     if runs_already(kit):
-        sentence = f"Another process of this party is running and listens on {place}: stop it first."
+        sentence = (
+            f"Another process of this party is running and listens on {place}: stop it first."
+        )
     else:
         sentence = (
-            f"Cannot listen on {place} ({why}): stop the other program that uses the port, or check that the address "
+            f"Cannot listen on {place} ({why}): stop the other program that uses the port, or "
+            f"check that the address "
             "is one of this host."
         )
     return [Finding(ADDRESSES, FAILED, sentence, told, MtcdError(sentence))]
@@ -333,10 +383,20 @@ def _peer_finding(name: str, place: Address, seconds: float) -> Finding:
     try:
         socket.create_connection((place.host, place.port), timeout=seconds).close()
     except socket.gaierror as error:
-        sentence = f"The name of the host of {name}, {place.host}, cannot be resolved ({error.strerror})."
-        return Finding(ADDRESSES, FAILED, sentence, f"It cannot resolve the address of {name}.", MtcdError(sentence))
+        sentence = (
+            f"The name of the host of {name}, {place.host}, cannot be resolved ({error.strerror})."
+        )
+        return Finding(
+            ADDRESSES,
+            FAILED,
+            sentence,
+            f"It cannot resolve the address of {name}.",
+            MtcdError(sentence),
+        )
     except OSError as error:
         why = error.strerror or "no answer"
-        sentence = f"{name} does not accept a connection at {place} ({why}): it may not be running yet."
+        sentence = (
+            f"{name} does not accept a connection at {place} ({why}): it may not be running yet."
+        )
         return Finding(ADDRESSES, NOTE, sentence)
     return Finding(ADDRESSES, MET, f"{name} accepts connections at {place}.")

@@ -21,7 +21,8 @@ TERMINATION_SECONDS = 5.0  # between SIGTERM and SIGKILL
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Ports that are free now, and are not given to outgoing connections while a party restarts."""
-    drawn = random.SystemRandom().sample(PORTS, len(PORTS))  # tests seed `random`, in several processes alike
+    # tests seed `random`, in several processes alike
+    drawn = random.SystemRandom().sample(PORTS, len(PORTS))
     return list(islice((port for port in drawn if _is_free(host, port)), count))
 
 
@@ -34,7 +35,8 @@ def _is_free(host: str, port: int) -> bool:
 
 
 class Processes:
-    """Starts and ends the parties whose kits (credentials bundles) are in a folder. ``show`` gets their output."""
+    """Starts and ends the parties whose kits (credentials bundles) are in a folder. ``show`` gets
+    their output."""
 
     def __init__(
         self,

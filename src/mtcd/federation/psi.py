@@ -1,8 +1,9 @@
-"""Private set intersection with openmined-psi: elliptic-curve Diffie-Hellman on hashed ids, one message each way.
+"""Private set intersection with openmined-psi: elliptic-curve Diffie-Hellman on hashed ids, one
+message each way.
 
-The response is the answerer's own set, blinded by its key, and the asker's ids blinded by both keys. Sets are sent
-raw, not as filters, which have false positives. Ids are computed in chunks, so that progress can be reported: a chunk
-at a time gives the same messages as all at once.
+The response is the answerer's own set, blinded by its key, and the asker's ids blinded by both
+keys. Sets are sent raw, not as filters, which have false positives. Ids are computed in chunks, so
+that progress can be reported: a chunk at a time gives the same messages as all at once.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ def _silent(done: int, of: int) -> None:
 class PsiAsker(Asker):
     """Sends its ids blinded by an ephemeral key."""
 
-    def __init__(self, ids: Sequence[str], key: bytes | None = None, report: Report = _silent) -> None:
+    def __init__(
+        self, ids: Sequence[str], key: bytes | None = None, report: Report = _silent
+    ) -> None:
         self.ids, self.report = list(ids), report
         client = library.client
-        self.client = client.CreateWithNewKey(True) if key is None else client.CreateFromKey(key, True)
+        self.client = (
+            client.CreateWithNewKey(True) if key is None else client.CreateFromKey(key, True)
+        )
 
     @property
     def key(self) -> bytes:
@@ -58,10 +63,14 @@ class PsiAsker(Asker):
             if len(answer.encrypted_elements) != len(self.ids):
                 raise DataError("The response of private set intersection is to another request.")
             if not setup.HasField("raw"):
-                raise DataError("The response of private set intersection holds a filter, not a set.")
+                raise DataError(
+                    "The response of private set intersection holds a filter, not a set."
+                )
             return set(self._matches(setup, answer.encrypted_elements))
         except (DecodeError, RuntimeError, ValueError, IndexError) as error:
-            raise DataError(f"A message of private set intersection is not readable: {_first_line(error)}.") from None
+            raise DataError(
+                f"A message of private set intersection is not readable: {_first_line(error)}."
+            ) from None
 
     def _matches(self, setup: Any, elements: Sequence[bytes]) -> Iterator[str]:
         start = 0
@@ -93,13 +102,16 @@ class PsiAnswerer(Answerer):
                 part.encrypted_elements.extend(some)
                 answer.encrypted_elements.extend(server.ProcessRequest(part).encrypted_elements)
         except (DecodeError, RuntimeError, ValueError) as error:
-            raise DataError(f"A message of private set intersection is not readable: {_first_line(error)}.") from None
+            raise DataError(
+                f"A message of private set intersection is not readable: {_first_line(error)}."
+            ) from None
         blinded: list[bytes] = []
         for ids in _chunks(self.ids, lambda done, _: self.report(asked + done, of)):
             setup = server.CreateSetupMessage(NO_FILTER, asked, ids, library.DataStructure.RAW)
             blinded.extend(setup.raw.encrypted_elements)
         known = library.ServerSetup()
-        known.raw.encrypted_elements.extend(sorted(blinded))  # their order must not tell that of the table
+        # their order must not tell that of the table
+        known.raw.encrypted_elements.extend(sorted(blinded))
         content = known.SerializeToString()
         return bytes(LENGTH.pack(len(content)) + content + answer.SerializeToString())
 

@@ -1,7 +1,9 @@
-"""Private set intersection in a process of its own: the library keeps the interpreter to itself for minutes.
+"""Private set intersection in a process of its own: the library keeps the interpreter to itself for
+minutes.
 
-The party writes a job to the standard input of the process, and reads lines of progress and the result from its
-standard output. If the party ends in any way, the process finds its output closed at the next line, and ends too.
+The party writes a job to the standard input of the process, and reads lines of progress and the
+result from its standard output. If the party ends in any way, the process finds its output closed
+at the next line, and ends too.
 """
 
 from __future__ import annotations
@@ -42,7 +44,11 @@ class Progress:
         """Step, share and seconds, for the operator; None if nothing is computed."""
         if not self.step:
             return None
-        return {"step": self.step, "share": round(self.share, 3), "seconds": round(monotonic() - self._began, 1)}
+        return {
+            "step": self.step,
+            "share": round(self.share, 3),
+            "seconds": round(monotonic() - self._began, 1),
+        }
 
 
 def asker_apart(kind: str, ids: Sequence[str], secret: bytes | None, progress: Progress) -> Asker:
@@ -51,14 +57,17 @@ def asker_apart(kind: str, ids: Sequence[str], secret: bytes | None, progress: P
     return ApartAsker(ids, progress) if kind == "psi" else made
 
 
-def answerer_apart(kind: str, ids: Sequence[str], secret: bytes | None, progress: Progress) -> Answerer:
+def answerer_apart(
+    kind: str, ids: Sequence[str], secret: bytes | None, progress: Progress
+) -> Answerer:
     """The side of any other party; of private set intersection, in processes of its own."""
     made = answerer(kind, ids, secret)
     return ApartAnswerer(ids, progress) if kind == "psi" else made
 
 
 class ApartAsker(Asker):
-    """An asker whose computations run in a process each. It keeps the ephemeral key between them."""
+    """An asker whose computations run in a process each. It keeps the ephemeral key between
+    them."""
 
     def __init__(self, ids: Sequence[str], progress: Progress) -> None:
         self.ids, self.progress = list(ids), progress
@@ -85,7 +94,8 @@ class ApartAnswerer(Answerer):
 def compute(job: str, progress: Progress, ids: Sequence[str], *parts: bytes) -> bytes:
     """The result of a job, computed in a process of its own."""
     progress.begin(STEPS[job])
-    command = [sys.executable, "-P", "-m", "mtcd.federation.psi_process"]  # -P: nothing from the working directory
+    # -P: nothing from the working directory
+    command = [sys.executable, "-P", "-m", "mtcd.federation.psi_process"]
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             _write(process.stdin, wrap({"job": job}, json.dumps(list(ids)).encode(), *parts))
@@ -104,7 +114,8 @@ def _write(stream: Any, content: bytes) -> None:
 
 
 def _read(stream: Any, progress: Progress) -> bytes | None:
-    """The result, after lines of progress; None if the process ended before. Raises the error of the job."""
+    """The result, after lines of progress; None if the process ended before. Raises the error of
+    the job."""
     for line in stream:
         try:
             told = json.loads(line)
@@ -122,7 +133,8 @@ def _read(stream: Any, progress: Progress) -> bytes | None:
 def _ended_early(code: int) -> str:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return (
-        f"The private set intersection failed: its process {how}, perhaps as the memory of this host ran out. Free "
+        f"The private set intersection failed: its process {how}, perhaps as the memory of this "
+        f"host ran out. Free "
         "memory; the label holder tries again, and must be restarted if it has ended itself."
     )
 
@@ -132,7 +144,8 @@ def _ended_early(code: int) -> str:
 
 def main() -> None:
     """Compute one job, from standard input to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the party, with whose end this process ends
+    # Ctrl-C is for the party, with whose end this process ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     output = sys.stdout.buffer
 
     def say(line: dict[str, Any], content: bytes = b"") -> None:
@@ -144,7 +157,8 @@ def main() -> None:
         say({"size": len(result)}, result)
     except DataError as error:
         say({"error": str(error)})
-    except (BrokenPipeError, WireError):  # the party has ended, and nobody reads or the job was cut off
+    except (BrokenPipeError, WireError):
+        # the party has ended, and nobody reads or the job was cut off
         os._exit(1)
 
 

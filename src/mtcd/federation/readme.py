@@ -11,10 +11,13 @@ from mtcd.federation.transport import connects_to
 
 def readme(kit: KitConfig, has_server: bool) -> bytes:
     """The text of the README."""
-    host = "your own host" if kit.address is None else f"the host that others reach at {kit.address}"
+    host = (
+        "your own host" if kit.address is None else f"the host that others reach at {kit.address}"
+    )
     paragraphs = [
         f"Kit (credentials bundle) of {kit.name!r} in the federation {kit.federation!r}",
-        f"Put this folder on {host}, and keep it private: key.pem proves who you are. Delete other copies. Never send "
+        f"Put this folder on {host}, and keep it private: key.pem proves who you are. Delete other "
+        f"copies. Never send "
         "key.pem or parties.key to anyone.",
         f"Install mtcd with the federation extra, {INSTALL_WHERE}:\n\n    {install('federation')}",
         _start(kit),
@@ -25,8 +28,10 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
     if not kit.is_operator:
         paragraphs += _code(kit)
     paragraphs.append(
-        "If the administrator sends you new files (party.yaml, revoked.pem, or a whole kit after a renewal), replace "
-        "the old ones and restart. If anyone else may have seen key.pem, notify the administrator at once."
+        "If the administrator sends you new files (party.yaml, revoked.pem, or a whole kit after a "
+        "renewal), replace "
+        "the old ones and restart. If anyone else may have seen key.pem, notify the administrator "
+        "at once."
     )
     return ("\n\n".join(paragraphs) + "\n").encode()
 
@@ -39,18 +44,23 @@ def _code(kit: KitConfig) -> list[str]:
     if not names:
         return []
     listed = ", ".join(f"{name} (model.{key})" for key, name in names.items())
-    files = sorted({f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()})
+    files = sorted(
+        {f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()}
+    )
     same = (
         " The file with the fusion module must be the same for all: its sha256 is compared."
         if "fusion" in names
         else ""
     )
     return [
-        f"The model has networks that are not built into mtcd: {listed}. Their code runs on your host with your "
-        "permissions, so use your own code, or code that you have read. Name the file when you start, to train and to "
+        f"The model has networks that are not built into mtcd: {listed}. Their code runs on your "
+        f"host with your "
+        "permissions, so use your own code, or code that you have read. Name the file when you "
+        "start, to train and to "
         "predict:\n\n"
         f"    {' '.join(files)}\n\n"
-        f"Files in the folder {FOLDER!r} of this kit run only if you agree to each by its sha256: --agree-code SHA256. "
+        f"Files in the folder {FOLDER!r} of this kit run only if you agree to each by its sha256: "
+        f"--agree-code SHA256. "
         f"Read them first.{same}"
     ]
 
@@ -69,7 +79,11 @@ def _start(kit: KitConfig) -> str:
 
 def _talks(kit: KitConfig) -> str:
     """For the administrator of a firewall: which connections go out, and which come in."""
-    out = [f"    {name} at {peer.address}" for name, peer in kit.peers.items() if connects_to(kit, name)]
+    out = [
+        f"    {name} at {peer.address}"
+        for name, peer in kit.peers.items()
+        if connects_to(kit, name)
+    ]
     near = [f"    {name}" for name in kit.peers if not connects_to(kit, name)]
     near += [] if kit.is_operator or kit.address is None else ["    operator"]
     listed = "It opens TCP connections (TLS) to:\n\n" + ("\n".join(out) or "    (none)")
@@ -83,7 +97,11 @@ def _labels(kit: KitConfig, has_server: bool) -> str:
     receivers = ["all parties"] if "parties" in kit.labels.shared_with else []
     receivers += ["the server"] if has_server and "server" in kit.labels.shared_with else []
     holder = "You hold" if kit.name == kit.labels.held_by else f"{kit.labels.held_by!r} holds"
-    weights = f" So are the weights in column {kit.labels.weights!r}." if kit.labels.weights is not None else ""
+    weights = (
+        f" So are the weights in column {kit.labels.weights!r}."
+        if kit.labels.weights is not None
+        else ""
+    )
     return f"{holder} the labels. They are shared with: {' and '.join(receivers) or 'no other party'}.{weights}"
 
 
@@ -95,5 +113,6 @@ def _alignment(kit: KitConfig) -> str:
     return {
         "psi": "Samples are matched by their ids with private set intersection: no party learns ids that it lacks.",
         "hashed": "Samples are matched by keyed hashes of their ids: anyone who has parties.key can test guessed ids.",
-        "given order": "Samples are not matched: the rows of all parties must be the same samples in the same order.",
+        "given "
+        "order": "Samples are not matched: the rows of all parties must be the same samples in the same order.",
     }[kit.alignment]

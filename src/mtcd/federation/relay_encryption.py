@@ -1,12 +1,13 @@
-"""Sealed messages, which are relayed: only parties can read them, and no relay can change or forge one.
+"""Sealed messages, which are relayed: only parties can read them, and no relay can change or forge
+one.
 
-A sealed message is encrypted under a key that all parties share, so that a server that relays it learns only its size.
-The content is signed by its sender and carries the sender's certificate: another party that relays it could read it,
-but cannot forge one. The receiver and the kind are signed too, so that a message is not valid for another receiver or
-as another kind.
+A sealed message is encrypted under a key that all parties share, so that a server that relays it
+learns only its size. The content is signed by its sender and carries the sender's certificate:
+another party that relays it could read it, but cannot forge one. The receiver and the kind are
+signed too, so that a message is not valid for another receiver or as another kind.
 
-A relay can replay a message to the same receiver. Receivers must tolerate that: a request is answered again, and
-messages that must count once carry a sequence number.
+A relay can replay a message to the same receiver. Receivers must tolerate that: a request is
+answered again, and messages that must count once carry a sequence number.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE, MEGABYTE
 
 MARK = b"mtcd sealed 1"
 NONCE_BYTES = 12  # random: a key is good for 2^32 messages
-SIZES = struct.Struct(">HBB")  # of the certificate, the kind and the signature; the body is the rest
+# of the certificate, the kind and the signature; the body is the rest
+SIZES = struct.Struct(">HBB")
 SIGNED = struct.Struct(">HHHH")
 LONGEST_KIND_BYTES = 80
 SIGNATURE = ec.ECDSA(hashes.SHA256())
@@ -48,21 +50,26 @@ class Sealed:
 
 
 class Seal:
-    """The seal of a party. The server and the operator have none: their kits (credentials bundles) lack the key."""
+    """The seal of a party. The server and the operator have none: their kits (credentials bundles)
+    lack the key."""
 
     def __init__(self, kit: Kit) -> None:
         self.config = kit.config
         self._cipher = AESGCM(kit.secret("sealed"))
         self._key = load_key(read_file(kit.folder / KEY_FILE, WHAT), str(kit.folder / KEY_FILE))
         mine = kit.folder / CERTIFICATE_FILE
-        self._certificate = load_certificate(read_file(mine, WHAT), str(mine)).public_bytes(Encoding.DER)
+        self._certificate = load_certificate(read_file(mine, WHAT), str(mine)).public_bytes(
+            Encoding.DER
+        )
         self._members = Members(kit)
         self._most = kit.config.limits.message_mb * MEGABYTE
 
     def seal(self, to: str, kind: str, body: bytes) -> bytes:
         """Encrypt and sign a message for a party."""
         if to not in self.config.parties:
-            raise ConfigError(f"A message can be sealed for a party only, and {to!r} is not a party.")
+            raise ConfigError(
+                f"A message can be sealed for a party only, and {to!r} is not a party."
+            )
         if not _usable(encoded := kind.encode()):
             raise ConfigError(f"A message cannot be of the kind {kind!r}.")
         signature = self._key.sign(self._signed(to, self._certificate, encoded, body), SIGNATURE)
@@ -72,7 +79,8 @@ class Seal:
         data = nonce + self._cipher.encrypt(nonce, content, self._bound(to))
         if len(data) > self._most:
             raise ConfigError(
-                f"A message to {to!r} ({kind}) has {len(data)} bytes, more than limits.message_mb of the federation "
+                f"A message to {to!r} ({kind}) has {len(data)} bytes, more than limits.message_mb "
+                f"of the federation "
                 "allows: ask the administrator for a larger limit."
             )
         return data
@@ -84,13 +92,19 @@ class Seal:
         certificate, kind, signature, body = self._parts(data)
         origin, public = self._origin(certificate)
         try:
-            public.verify(signature, self._signed(self.config.name, certificate, kind, body), SIGNATURE)
+            public.verify(
+                signature, self._signed(self.config.name, certificate, kind, body), SIGNATURE
+            )
         except InvalidSignature:
-            raise WireError(f"the signature of {origin!r}", "does not fit a sealed message") from None
+            raise WireError(
+                f"the signature of {origin!r}", "does not fit a sealed message"
+            ) from None
         if not _usable(kind):
             raise WireError(f"the kind of a sealed message of {origin!r}", "is not readable")
         if expect_from is not None and origin != expect_from:
-            raise WireError(f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}")
+            raise WireError(
+                f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}"
+            )
         return Sealed(origin, kind.decode(), body)
 
     # Encryption for a single party
@@ -101,22 +115,28 @@ class Seal:
         return self._certificate
 
     def lock(self, to: str, certificate: bytes, body: bytes) -> bytes:
-        """Encrypt a body for ``to`` alone, whose certificate this is: the other parties cannot read it."""
+        """Encrypt a body for ``to`` alone, whose certificate this is: the other parties cannot read
+        it."""
         public = self.key_of(to, certificate)
         once = ec.generate_private_key(public.curve)
         shown = once.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
         cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
-        return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE_BYTES), body, self._bound(to))
+        return (
+            bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE_BYTES), body, self._bound(to))
+        )
 
     # Statements to all parties
 
     def sign(self, kind: str, body: bytes) -> bytes:
         """This party's certificate and its signature of a body that others forward."""
-        signature = self._key.sign(self._signed("", self._certificate, kind.encode(), body), SIGNATURE)
+        signature = self._key.sign(
+            self._signed("", self._certificate, kind.encode(), body), SIGNATURE
+        )
         return len(self._certificate).to_bytes(2, "big") + self._certificate + signature
 
     def verify(self, name: str, kind: str, body: bytes, statement: bytes) -> None:
-        """Raise a WireError unless ``name`` has made this statement of the body, with a certificate that is valid."""
+        """Raise a WireError unless ``name`` has made this statement of the body, with a certificate
+        that is valid."""
         size = int.from_bytes(statement[:2], "big")
         certificate, signature = statement[2 : 2 + size], statement[2 + size :]
         public = self.key_of(name, certificate)
@@ -129,7 +149,9 @@ class Seal:
         """The public key of a party; raises a WireError if the certificate is not its own."""
         owner, public = self._origin(certificate)
         if owner != name:
-            raise WireError(f"the certificate of {owner!r}", f"came in the place of that of {name!r}")
+            raise WireError(
+                f"the certificate of {owner!r}", f"came in the place of that of {name!r}"
+            )
         return public
 
     def unlock(self, data: bytes) -> bytes:
@@ -145,12 +167,15 @@ class Seal:
             raise WireError("a locked message", "is damaged, or for another party") from None
 
     def _parts(self, data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-        """Decrypt certificate, kind, signature and body; a truncated content fails the signature check."""
+        """Decrypt certificate, kind, signature and body; a truncated content fails the signature
+        check."""
         nonce = data[:NONCE_BYTES]
         try:
             content = self._cipher.decrypt(nonce, data[NONCE_BYTES:], self._bound(self.config.name))
         except (InvalidTag, ValueError):
-            raise WireError("a sealed message", "is damaged, or for another party or federation") from None
+            raise WireError(
+                "a sealed message", "is damaged, or for another party or federation"
+            ) from None
         if len(content) < SIZES.size:
             raise WireError("a sealed message", "is too short")
         parts, start = [], SIZES.size

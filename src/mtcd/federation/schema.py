@@ -39,9 +39,13 @@ def _as_list(value: Any) -> Any:
 
 
 def _inside(path: Path) -> Path:
-    """Refuse a path outside the kit: a kit comes from the administrator, and must not name other files of the host."""
+    """Refuse a path outside the kit: a kit comes from the administrator, and must not name other
+    files of the host."""
     if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"'{path}' is not a path inside the kit: leave it out, the party names its table with --data")
+        raise ValueError(
+            f"'{path}' is not a path inside the kit: leave it out, the party names its table with "
+            f"--data"
+        )
     return path
 
 
@@ -66,7 +70,8 @@ class PlaceSection(Section):
 
 
 class PartySection(Section):
-    """A party: its address and its table. One that dials out only accepts no connections, and has no address."""
+    """A party: its address and its table. One that dials out only accepts no connections, and has
+    no address."""
 
     address: AddressText | None = None
     listen: ListenText | None = None
@@ -76,9 +81,13 @@ class PartySection(Section):
     @model_validator(mode="after")
     def _reached_or_not(self) -> PartySection:
         if self.dial_out_only and (self.address is not None or self.listen is not None):
-            raise ValueError("a party that dials out only accepts no connections: leave address and listen out")
+            raise ValueError(
+                "a party that dials out only accepts no connections: leave address and listen out"
+            )
         if not self.dial_out_only and self.address is None:
-            raise ValueError("its address is missing; if it cannot accept connections, write dial_out_only: true")
+            raise ValueError(
+                "its address is missing; if it cannot accept connections, write dial_out_only: true"
+            )
         return self
 
 
@@ -96,7 +105,8 @@ class LabelsSection(Section):
 
 
 class PredictionsSection(Section):
-    """The party, or the server, that learns the predictions of new samples; by default the label holder."""
+    """The party, or the server, that learns the predictions of new samples; by default the label
+    holder."""
 
     seen_by: Name | None = None
 
@@ -114,12 +124,19 @@ class LinksSection(Section):
     @model_validator(mode="after")
     def _one_of_both(self) -> LinksSection:
         if (self.kind is None) == (self.links is None):
-            raise ValueError("give either a kind (path, cycle, complete, ...) or links, a list of pairs of parties")
-        if self.links is not None and any(value is not None for value in (self.p, self.rows, self.radius)):
+            raise ValueError(
+                "give either a kind (path, cycle, complete, ...) or links, a list of pairs of "
+                "parties"
+            )
+        if self.links is not None and any(
+            value is not None for value in (self.p, self.rows, self.radius)
+        ):
             raise ValueError("p, rows and radius belong to a kind of network, not to links")
         if self.seed is not None and self.kind not in DRAWN:
             kinds = " and ".join(f"'{kind}'" for kind in DRAWN)
-            raise ValueError(f"seed is for the kinds {kinds} only, as no other kind is random: leave it out")
+            raise ValueError(
+                f"seed is for the kinds {kinds} only, as no other kind is random: leave it out"
+            )
         return self
 
 
@@ -148,7 +165,11 @@ class Federation(Section):
     @classmethod
     def _without_server(cls, given: Any) -> Any:
         """Set the kind of a method that has none, in a federation without a server: stcd."""
-        if isinstance(given, dict) and given.get("server") is None and isinstance(given.get("method"), dict):
+        if (
+            isinstance(given, dict)
+            and given.get("server") is None
+            and isinstance(given.get("method"), dict)
+        ):
             return {**given, "method": {"kind": "stcd", **given["method"]}}
         return given
 
@@ -157,7 +178,9 @@ class Federation(Section):
         """Take the default method of a federation, where none is given."""
         if "method" not in self.model_fields_set:
             privacy = None if self.privacy is None else self.privacy.settled()
-            self.__dict__["method"] = default_section(self.model, privacy, server=self.server is not None)
+            self.__dict__["method"] = default_section(
+                self.model, privacy, server=self.server is not None
+            )
         return self
 
     @model_validator(mode="after")
@@ -170,12 +193,17 @@ class Federation(Section):
                 raise ValueError(f"parties: {name!r} is a reserved name: choose another")
         for i, name in enumerate(self.parties):
             if folded[i] in folded[:i]:
-                raise ValueError(f"parties: {name!r} differs from another name in capitals only: choose another")
+                raise ValueError(
+                    f"parties: {name!r} differs from another name in capitals only: choose another"
+                )
         taken: dict[str, str] = {}
         for name, place in self.places.items():
             other = name if place.address is None else taken.setdefault(place.address, name)
             if other != name:
-                raise ValueError(f"{other!r} and {name!r} have the same address {place.address}: give each its own")
+                raise ValueError(
+                    f"{other!r} and {name!r} have the same address {place.address}: give each its "
+                    f"own"
+                )
         return self
 
     @property

@@ -1,6 +1,8 @@
-"""The Zenoh configuration of a kit (credentials bundle): endpoints, TLS certificates and access rules.
+"""The Zenoh configuration of a kit (credentials bundle): endpoints, TLS certificates and access
+rules.
 
-Each party enforces the rules on its own links. Zenoh silently drops messages that they do not allow.
+Each party enforces the rules on its own links. Zenoh silently drops messages that they do not
+allow.
 """
 
 from __future__ import annotations
@@ -24,14 +26,21 @@ WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
 
 
 def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
-    """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the kit."""
+    """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the
+    kit."""
     key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
     retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
     return {
         "mode": "peer",
         "listen": {"endpoints": listens(kit), "timeout_ms": 0, "exit_on_failure": True},
-        "connect": {"endpoints": calls(kit), "timeout_ms": -1, "exit_on_failure": False, "retry": retry},
-        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # do not wait for peers
+        "connect": {
+            "endpoints": calls(kit),
+            "timeout_ms": -1,
+            "exit_on_failure": False,
+            "retry": retry,
+        },
+        # do not wait for peers
+        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "adminspace": {"enabled": False},
         "transport": {
@@ -58,12 +67,14 @@ def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
 
 
 def listens(kit: Membership) -> list[str]:
-    """The endpoints at which this party listens; the operator and a party that dials out only accept no connections."""
+    """The endpoints at which this party listens; the operator and a party that dials out only
+    accept no connections."""
     return [] if kit.address is None else [f"tls/{kit.listen or kit.address}"]
 
 
 def calls(kit: Membership) -> list[str]:
-    """The endpoints to which this party connects: one of two peers connects, so that there is one connection."""
+    """The endpoints to which this party connects: one of two peers connects, so that there is one
+    connection."""
     return [
         f"tls/{peer.address}"
         for name, peer in kit.peers.items()
@@ -72,7 +83,8 @@ def calls(kit: Membership) -> list[str]:
 
 
 def connects_to(kit: Membership, peer: str) -> bool:
-    """Whether this party opens the connection to a peer: the one without an address, else the one of higher rank."""
+    """Whether this party opens the connection to a peer: the one without an address, else the one
+    of higher rank."""
     if kit.peers[peer].address is None:
         return False
     return kit.address is None or kit.rank[peer] < kit.rank[kit.name]
@@ -134,6 +146,12 @@ def _control_rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
 
 def _allowed(allowed: dict[str, tuple[str, list[str], str]]) -> list[dict[str, Any]]:
     return [
-        {"id": name, "permission": "allow", "flows": [flow], "messages": messages, "key_exprs": [key]}
+        {
+            "id": name,
+            "permission": "allow",
+            "flows": [flow],
+            "messages": messages,
+            "key_exprs": [key],
+        }
         for name, (flow, messages, key) in allowed.items()
     ]

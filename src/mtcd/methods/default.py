@@ -13,7 +13,8 @@ from mtcd.models.trees.model import Additive
 from mtcd.privacy.settings import PLAIN, Privacy
 
 ModelKind = Literal["smooth", "l1", "additive", "split"]
-"""What a default depends on: a linear model without or with an l1 penalty, trees and mixed families, networks."""
+"""What a default depends on: a linear model without or with an l1 penalty, trees and mixed
+families, networks."""
 
 SMOOTH: ModelKind = "smooth"
 WITH_L1: ModelKind = "l1"
@@ -22,7 +23,8 @@ SPLIT: ModelKind = "split"
 
 
 def kind_of(model: object) -> ModelKind:
-    """The kind of a model: a :class:`Glm` (None stands for ridge), trees, mixed families or a split network."""
+    """The kind of a model: a :class:`Glm` (None stands for ridge), trees, mixed families or a split
+    network."""
     if model is None:
         return SMOOTH
     if isinstance(model, Glm):
@@ -36,14 +38,17 @@ def linear_kind(l1: float) -> ModelKind:
 
 
 def default_method(
-    model: ModelKind, connected: bool = True, privacy: Privacy | None = None, server: bool | None = None
+    model: ModelKind,
+    connected: bool = True,
+    privacy: Privacy | None = None,
+    server: bool | None = None,
 ) -> Method:
     """The method for a kind of model, where none is given.
 
-    ``connected``: whether every client can reach every other; if not, a server must join the pieces of the network.
-    ``server``: of a federation, whether it has one; None: all parties are in one process. What ``privacy`` needs comes
-    first: sealed tokens need a tour, masked sums need uploads to a server. The method is the one before
-    :func:`mtcd.methods.method.with_privacy`.
+    ``connected``: whether every client can reach every other; if not, a server must join the pieces
+    of the network. ``server``: of a federation, whether it has one; None: all parties are in one
+    process. What ``privacy`` needs comes first: sealed tokens need a tour, masked sums need uploads
+    to a server. The method is the one before :func:`mtcd.methods.method.with_privacy`.
 
     >>> default_method("l1").describe()
     'STCD, Q=10, tour, momentum'
@@ -57,9 +62,11 @@ def default_method(
         return MTCD(walk="tour") if server or privacy.dp is not None else STCD(walk="tour")
 
     if server is not None:
-        # a plain token goes round parties that are down; for those of an accelerated tour all would wait
+        # a plain token goes round parties that are down; for those of an accelerated tour all would
+        # wait
         return MTCD() if server else STCD()
-    if model == SPLIT or not connected:  # the step size of a network cannot be guessed: mtcd asks for one
+    # the step size of a network cannot be guessed: mtcd asks for one
+    if model == SPLIT or not connected:
         return MTCD()
 
     if model == ADDITIVE:

@@ -1,4 +1,5 @@
-"""The base class of methods. A method holds settings and makes the parties, which hold the state."""
+"""The base class of methods. A method holds settings and makes the parties, which hold the
+state."""
 
 from __future__ import annotations
 
@@ -87,8 +88,11 @@ class Method(ABC):
         return None
 
     def epoch(self, samples: int) -> int:
-        """Iterations per epoch, a pass over all samples; with the full batch, iterations per sync."""
-        batches = Batches(samples, self.batch, 0)  # no mutants: the seed decides on their order alone
+        """Iterations per epoch, a pass over all samples; with the full batch, iterations per
+        sync."""
+        batches = Batches(
+            samples, self.batch, 0
+        )  # no mutants: the seed decides on their order alone
         return batches.per_epoch * self.hops_per_sync
 
     @abstractmethod
@@ -97,12 +101,21 @@ class Method(ABC):
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """The parties of this method for a split network."""
-        raise ConfigError(f"{self.kind} trains linear models only: use mtcd, stcd or svfl for split networks.")
+        raise ConfigError(
+            f"{self.kind} trains linear models only: use mtcd, stcd or svfl for split networks."
+        )
 
     def bounds(
-        self, run: str, network: Network, seed: int, samples: int, outputs: int, split: SplitShapes | None = None
+        self,
+        run: str,
+        network: Network,
+        seed: int,
+        samples: int,
+        outputs: int,
+        split: SplitShapes | None = None,
     ) -> Bounds:
-        """The bounds of the messages of a run, which every party computes from the agreed settings."""
+        """The bounds of the messages of a run, which every party computes from the agreed
+        settings."""
         length = Batches(samples, self.batch, seed).length
         shape = (length,) if outputs == 1 and split is None else (length, outputs)
         numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
@@ -124,7 +137,8 @@ class Method(ABC):
         """Reject settings that are for linear models."""
         if self.aggregation == DOUBLE_MASKED:
             raise ConfigError(
-                "privacy.aggregation: double-masked is for linear models: the parties of a split network wait for one "
+                "privacy.aggregation: double-masked is for linear models: the parties of a split "
+                "network wait for one "
                 "that is down. Use masked."
             )
         if self.transport != DEFAULT:
@@ -141,11 +155,14 @@ class Method(ABC):
         holders: Callable[[int], Sequence[int]] | None = None,
         upload_batches: UploadBatches | None = None,
     ) -> Parties:
-        """The same parties, each with its own transport, and with masks, for which the others are: see ``Masking``."""
+        """The same parties, each with its own transport, and with masks, for which the others are:
+        see ``Masking``."""
         if self.aggregation != PLAIN:
             server: Any = parties.server
             syncs = upload_batches if self.aggregation == DOUBLE_MASKED else None
-            parties = masked(parties, Masking(len(parties.clients), WIDE, server.aggregate, holders, syncs))
+            parties = masked(
+                parties, Masking(len(parties.clients), WIDE, server.aggregate, holders, syncs)
+            )
         if self.transport == DEFAULT:
             return parties
 
@@ -158,41 +175,54 @@ class Method(ABC):
         return replace(parties, clients=clients, server=server)
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        """The general bounds of a run, with the payloads that this method sends and the limits of their fields."""
-        raise ConfigError(f"{self.kind} does not declare its messages: it trains in one process only.")
+        """The general bounds of a run, with the payloads that this method sends and the limits of
+        their fields."""
+        raise ConfigError(
+            f"{self.kind} does not declare its messages: it trains in one process only."
+        )
 
     def check_network(self, network: Network) -> None:
         """Reject a network on which the method cannot run."""
         if network.changes and self.batch is not None:
             raise ConfigError(
-                f"network.changes: with method.batch {self.kind} needs every client in every iteration, for its "
+                f"network.changes: with method.batch {self.kind} needs every client in every "
+                f"iteration, for its "
                 "representation on the next batch. Leave batch out, or the changes."
             )
         if self.aggregation != PLAIN and network.changes:
-            raise ConfigError("privacy.aggregation: masks cancel if all clients take part: leave network.changes out.")
+            raise ConfigError(
+                "privacy.aggregation: masks cancel if all clients take part: leave network.changes "
+                "out."
+            )
         least = FEWEST_MASKED + (self.aggregation == DOUBLE_MASKED)
         if self.aggregation != PLAIN and not least <= network.size <= MOST_PLACES:
             without = "" if self.aggregation == MASKED else "also without one client, "
             raise ConfigError(
-                f"privacy.aggregation: {self.aggregation} needs at least {least} clients and at most {MOST_PLACES}, "
-                f"but there are {network.size}: {without}in a sum of two, each client would find the other's part."
+                f"privacy.aggregation: {self.aggregation} needs at least {least} clients and at "
+                f"most {MOST_PLACES}, "
+                f"but there are {network.size}: {without}in a sum of two, each client would find "
+                f"the other's part."
             )
 
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
         """Reject a problem that the method cannot solve."""
 
     def most_iterations(self, problem: Problem) -> int | None:
-        """The iterations after which a training must end, whatever the stop rule; None: it need not."""
+        """The iterations after which a training must end, whatever the stop rule; None: it need
+        not."""
         return None
 
     def with_sizes(self, problem: Any) -> Method:
-        """The same method for processes that have some blocks of this problem, and must know the sizes of all."""
+        """The same method for processes that have some blocks of this problem, and must know the
+        sizes of all."""
         return self
 
     def sealed(self, dp: DP | None = None) -> Method:
-        """The same training with encrypted tokens, and with differential privacy if ``dp`` is given."""
+        """The same training with encrypted tokens, and with differential privacy if ``dp`` is
+        given."""
         raise ConfigError(
-            f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server keeps the key) or stcd "
+            f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server "
+            f"keeps the key) or stcd "
             "(the label holder does) with walk: tour."
         )
 
@@ -203,13 +233,15 @@ class Method(ABC):
     def masked(self, aggregation: str = MASKED) -> Method:
         """The same training with masked uploads, of which the server learns the sum."""
         raise ConfigError(
-            f"privacy.aggregation: {self.kind} has no sums at a server that could be masked. Use mtcd or svfl."
+            f"privacy.aggregation: {self.kind} has no sums at a server that could be masked. Use "
+            f"mtcd or svfl."
         )
 
     def _check_masked(self) -> None:
         if self.aggregation != PLAIN and self.transport != DEFAULT:
             raise ConfigError(
-                f"privacy.aggregation: {self.aggregation} sends integers: leave method.transport: {self.transport} out."
+                f"privacy.aggregation: {self.aggregation} sends integers: leave method.transport: "
+                f"{self.transport} out."
             )
 
     def notes(self, network: Network) -> tuple[str, ...]:
@@ -217,8 +249,10 @@ class Method(ABC):
         if self.aggregation == PLAIN:
             return ()
         return (
-            f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps of 2^-32 (split "
-            f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as divergence.",
+            f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps "
+            f"of 2^-32 (split "
+            f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as "
+            f"divergence.",
         )
 
     def end_notes(
@@ -251,8 +285,11 @@ class Method(ABC):
         return self.stepsize_limit(smoothness)
 
     @abstractmethod
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        """The cost of one iteration (a sync, a round, an exchange; a hop of stcd), as the paper charges it.
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
+        """The cost of one iteration (a sync, a round, an exchange; a hop of stcd), as the paper
+        charges it.
 
         ``sizes`` are those of its messages, for costs per float.
         """
@@ -265,12 +302,15 @@ class Method(ABC):
         return K * (costs.with_server(2 * K) + costs.with_server(self._opened_words(network)))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """The sizes of the messages of a linear model, without the few numbers that acceleration adds."""
+        """The sizes of the messages of a linear model, without the few numbers that acceleration
+        adds."""
         return Sizes.same(Batches(samples, self.batch, seed).length * outputs)
 
     def _check_local_settings(self) -> None:
         if isinstance(self.stepsize, str) and self.stepsize != "auto":
-            raise ConfigError(f"method.stepsize must be a number or 'auto', but is {self.stepsize!r}.")
+            raise ConfigError(
+                f"method.stepsize must be a number or 'auto', but is {self.stepsize!r}."
+            )
         if self.stepsize != "auto":
             check_number("method.stepsize", self.stepsize, above=0)
         check_whole("method.local_updates", self.local_updates)
@@ -289,26 +329,36 @@ class Method(ABC):
         if self.stepsize is None:
             raise ConfigError(f"{self.kind} has no step size.")
         if isinstance(self.stepsize, str):
-            raise ConfigError("stepsize 'auto' is resolved by mtcd.train: give a number to use the method by itself.")
+            raise ConfigError(
+                "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by "
+                "itself."
+            )
         return self.stepsize
 
 
 METHODS: Registry[Callable[..., Method]] = Registry(
     Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';", functions=True
 )
-"""The class of each method, or a function that returns an instance. Its parameters are the keys of ``method`` in a
-config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
+"""The class of each method, or a function that returns an instance. Its parameters are the keys of
+``method`` in a config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
 NOT_IN_CONFIG = {"config": False}
 
 
 def with_privacy(method: Method, privacy: Privacy, split: bool) -> Method:
     """The method that trains with this privacy; ``split``: a split network."""
     if privacy.sealed and split:
-        asked = "privacy.mode: sealed" if privacy.dp is None else "privacy.dp, which needs privacy.mode: sealed,"
+        asked = (
+            "privacy.mode: sealed"
+            if privacy.dp is None
+            else "privacy.dp, which needs privacy.mode: sealed,"
+        )
         raise ConfigError(
-            f"{asked} is for ridge and logistic models, whose gradients are linear in the token: a split network "
-            "cannot be trained under this encryption. Use model.kind: logistic, or leave privacy out; with svfl, or "
-            "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from the server."
+            f"{asked} is for ridge and logistic models, whose gradients are linear in the token: a "
+            f"split network "
+            "cannot be trained under this encryption. Use model.kind: logistic, or leave privacy "
+            "out; with svfl, or "
+            "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from "
+            "the server."
         )
     if privacy.sealed:
         method = method.sealed(privacy.dp).accepting(privacy)
@@ -320,7 +370,8 @@ def check_connected(network: Network, kind: str) -> None:
     if not network.connected:
         apart = network.components[1][0]
         raise NetworkError(
-            f"{kind} needs a connected network, but this one is in {len(network.components)} pieces "
+            f"{kind} needs a connected network, but this one is in {len(network.components)} "
+            f"pieces "
             f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
             "Add links, or use mtcd with a server: it works on any network."
         )
@@ -331,4 +382,6 @@ def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tu
     if method.stepsize != "auto":
         return method, ()
     rule = method.auto_stepsize(smoothness)
-    return method.with_resolved_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
+    return method.with_resolved_stepsize(rule.value), (
+        f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",
+    )

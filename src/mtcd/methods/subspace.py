@@ -2,9 +2,10 @@
 
     min over w of  loss(Z + sum_i w_i X d_i) + r(theta + sum_i w_i d_i)
 
-The loss follows from the products X d_i, the regulariser, which is quadratic, from the inner products of theta and the
-directions. Newton's method, with one unknown per direction, in coordinates in which no second derivative is above 1:
-for squared loss it is exactly 1 there, and one step is enough.
+The loss follows from the products X d_i, the regulariser, which is quadratic, from the inner
+products of theta and the directions. Newton's method, with one unknown per direction, in
+coordinates in which no second derivative is above 1: for squared loss it is exactly 1 there, and
+one step is enough.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from mtcd.core.arrays import Array
 from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 30
-# the least curvature that a Newton step relies on, as a share of the largest possible one: where the loss is
-# linear or flat, as Huber's is far out, there may be none
+# the least curvature that a Newton step relies on, as a share of the largest possible one: where
+# the loss is linear or flat, as Huber's is far out, there may be none
 LEAST_CURVATURE = 1e-3
-TRIES = 13  # of a Newton step, halved each time: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
+# of a Newton step, halved each time: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
+TRIES = 13
 ARMIJO = 1e-4
 EXACT = 1e-9  # no mutants: a matter of taste; stop when a further step promises this share of what was gained
 # where f would fall by less than this share of it, rounding decides on the weights: no step then
@@ -50,20 +52,25 @@ class Subspace:
 
     def value(self, u: Array) -> float:
         """f at u."""
-        return self.fit.objective(self.at(u), self.penalty + float(self.slope @ u + u @ self.bend @ u / 2))
+        return self.fit.objective(
+            self.at(u), self.penalty + float(self.slope @ u + u @ self.bend @ u / 2)
+        )
 
     def newton_step(self, u: Array) -> tuple[Array, float]:
         """The Newton step, and the slope of f along it."""
         Z = self.at(u)
         gradient = self.moves.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ u
-        products = [self.fit.hessian_product(Z, move.reshape(Z.shape)).ravel() for move in self.moves.T]
+        products = [
+            self.fit.hessian_product(Z, move.reshape(Z.shape)).ravel() for move in self.moves.T
+        ]
         curvature, axes = np.linalg.eigh(self.moves.T @ np.stack(products, axis=1) + self.bend)
         step = -axes @ ((axes.T @ gradient) / np.maximum(curvature, LEAST_CURVATURE))
         return step, -float(gradient @ step)
 
 
 def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Array) -> Array:
-    """The weights of the directions at which f is least; all 0 where f is as low as rounding lets it be.
+    """The weights of the directions at which f is least; all 0 where f is as low as rounding lets
+    it be.
 
     ``products`` are X d_i; ``gram`` holds the regulariser's inner products of theta, d_1, d_2, ...
     """
@@ -76,12 +83,15 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
     V, slope, bend = V / size, gram[0, 1:] / size, gram[1:, 1:] / size / size[:, None]
     W = fit.scaled(V)
     basis = _whitening(fit.curvature * (W.T @ W) + bend)
-    space = Subspace(fit, aggregate, V @ basis, gram[0, 0] / 2, basis.T @ slope, basis.T @ bend @ basis)
+    space = Subspace(
+        fit, aggregate, V @ basis, gram[0, 0] / 2, basis.T @ slope, basis.T @ bend @ basis
+    )
     return np.asarray(basis @ _lowest(space) / size)
 
 
 def _whitening(W: Array) -> Array:
-    """Columns in which W is the identity; directions that depend on others or are 0 are left out."""
+    """Columns in which W is the identity; directions that depend on others or are 0 are left
+    out."""
     size = np.sqrt(np.diag(W))
     size[size == 0.0] = np.inf
     value, axes = np.linalg.eigh(W / np.outer(size, size))
@@ -96,14 +106,18 @@ def _lowest(space: Subspace) -> Array:
     start = value = space.value(u)
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
-        least = max(EXACT * (start - value), np.finfo(float).eps * abs(value))  # no mutants: a matter of taste
+        least = max(
+            EXACT * (start - value), np.finfo(float).eps * abs(value)
+        )  # no mutants: a matter of taste
         settled = not promised > least  # no mutants: not to stop only takes time; also true of NaN
         if settled:
             break  # no mutants: another try would be the same
         for halving in range(TRIES):
             share = 0.5**halving
             lower = space.value(u + share * step)
-            enough = value - ARMIJO * share * promised  # no mutants: a rule of thumb; next to value itself
+            enough = (
+                value - ARMIJO * share * promised
+            )  # no mutants: a rule of thumb; next to value itself
             if lower < enough:
                 u, value = u + share * step, lower
                 break

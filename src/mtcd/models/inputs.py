@@ -18,14 +18,18 @@ from mtcd.data.vertical import VerticalData
 from mtcd.protocol.codec.tensors import plain
 
 
-def prepared_blocks(preparations: Preparations, clients: Sequence[str], X: Any) -> tuple[Array, ...]:
-    """The blocks of new samples: a table, one table per client, vertical data, or a matrix of numbers."""
+def prepared_blocks(
+    preparations: Preparations, clients: Sequence[str], X: Any
+) -> tuple[Array, ...]:
+    """The blocks of new samples: a table, one table per client, vertical data, or a matrix of
+    numbers."""
     if isinstance(X, VerticalData) and X.preparations is preparations:
         return X.blocks
     frames = raw_frames(preparations, clients, X)
     if len({frame.height for frame in frames}) > 1:
         raise DataError(
-            "The new samples of the clients are not equally many: give every sample a value in each column."
+            "The new samples of the clients are not equally many: give every sample a value in "
+            "each column."
         )
     columns = [as_columns(frame) for frame in frames]
     blocks = preparations.apply(columns)
@@ -39,9 +43,15 @@ def raw_frames(preparations: Preparations, clients: Sequence[str], X: Any) -> li
     inputs = preparations.inputs
     if isinstance(X, VerticalData):
         return _of_vertical(inputs, clients, X)
-    if isinstance(X, Mapping) and set(clients) <= set(X) and all(as_frame(X[client]) for client in clients):
+    if (
+        isinstance(X, Mapping)
+        and set(clients) <= set(X)
+        and all(as_frame(X[client]) for client in clients)
+    ):
         tables = [as_frame(X[client]) for client in clients]
-        return [_columns(table, names) for table, names in zip(tables, inputs, strict=True) if table]
+        return [
+            _columns(table, names) for table, names in zip(tables, inputs, strict=True) if table
+        ]
     frame = as_frame(X)
     if frame is not None:
         check_unambiguous(inputs)
@@ -56,7 +66,8 @@ def check_unambiguous(columns: Sequence[Sequence[str]]) -> None:
     if len(set(wanted)) < len(wanted):
         twice = next(name for i, name in enumerate(wanted) if name in wanted[:i])
         raise DataError(
-            f"Two clients have a column {twice!r}, which are ambiguous in one table: give vertical data or a matrix."
+            f"Two clients have a column {twice!r}, which are ambiguous in one table: give vertical "
+            f"data or a matrix."
         )
 
 
@@ -65,19 +76,27 @@ def _columns(frame: Frame, names: Sequence[str]) -> pl.DataFrame:
     place = {name: j for j, name in enumerate(frame.names)}
     columns = [frame.series(place[name]) for name in names]
     if len({len(column) for column in columns}) > 1:
-        raise DataError("The columns of the table are not equally long: give every sample a value in each.")
+        raise DataError(
+            "The columns of the table are not equally long: give every sample a value in each."
+        )
     return pl.DataFrame(columns)
 
 
-def _of_vertical(inputs: Sequence[Sequence[str]], clients: Sequence[str], X: VerticalData) -> list[pl.DataFrame]:
+def _of_vertical(
+    inputs: Sequence[Sequence[str]], clients: Sequence[str], X: VerticalData
+) -> list[pl.DataFrame]:
     if X.raw is not None:
         columns, frames = [tuple(frame.columns) for frame in X.raw.frames], list(X.raw.frames)
     else:
         columns = list(X.columns)
-        frames = [pl.DataFrame(dict(zip(n, block.T, strict=True))) for n, block in zip(columns, X.blocks, strict=True)]
+        frames = [
+            pl.DataFrame(dict(zip(n, block.T, strict=True)))
+            for n, block in zip(columns, X.blocks, strict=True)
+        ]
     if X.clients != tuple(clients) or columns != [tuple(names) for names in inputs]:
         raise DataError(
-            "The new samples are split differently from those this model was trained on: give them the same clients "
+            "The new samples are split differently from those this model was trained on: give them "
+            "the same clients "
             "with the same columns, as they were before they were prepared, or give a table."
         )
     return frames
@@ -90,11 +109,13 @@ def _of_matrix(preparations: Preparations, X: Any) -> list[pl.DataFrame]:
         matrix = np.asarray(X.toarray() if is_sparse(X) else plain(X), dtype=float)
     except (TypeError, ValueError):
         raise DataError(
-            "The new samples are not a table with named columns, a matrix of numbers or vertical data."
+            "The new samples are not a table with named columns, a matrix of numbers or vertical "
+            "data."
         ) from None
     if matrix.ndim != 2 or matrix.shape[1] != len(order):
         raise DataError(
-            f"This model wants a table with the {len(order)} columns that the clients hold, or a matrix of them, "
+            f"This model wants a table with the {len(order)} columns that the clients hold, or a "
+            f"matrix of them, "
             f"but got one of shape {matrix.shape}."
         )
     bounds = np.cumsum([len(own) for own in places])[:-1]

@@ -18,7 +18,10 @@ Columns = dict[str, NDArray[Any]]
 
 
 def predicted_columns(
-    predicted: NDArray[Any], classes: Sequence[str | float], decision: Array, probabilities: Array | None
+    predicted: NDArray[Any],
+    classes: Sequence[str | float],
+    decision: Array,
+    probabilities: Array | None,
 ) -> Columns:
     """The prediction; of classes also their probabilities, or the score of a model that gives none.
 
@@ -27,7 +30,9 @@ def predicted_columns(
     """
     columns: Columns = {"prediction": predicted}
     if probabilities is not None:
-        columns |= {f"p_{class_name(one)}": probabilities[:, number] for number, one in enumerate(classes)}
+        columns |= {
+            f"p_{class_name(one)}": probabilities[:, number] for number, one in enumerate(classes)
+        }
     elif classes and decision.ndim == 1:
         columns["score"] = decision
     return columns
@@ -43,7 +48,10 @@ def true_labels(y: ArrayLike, classes: Sequence[str | float], samples: int) -> N
     labels = as_labels(y)
     check_labels(labels, may_be_equal=True)
     if len(labels) != samples:
-        raise DataError(f"There are {samples} samples, but {len(labels)} labels: give one label for each sample.")
+        raise DataError(
+            f"There are {samples} samples, but {len(labels)} labels: give one label for each "
+            f"sample."
+        )
     if classes:
         as_text = labels.dtype.kind != "U" and all(isinstance(one, str) for one in classes)
         return class_numbers(labels.astype(str) if as_text else labels, classes)

@@ -1,4 +1,5 @@
-"""New samples for a trained model: from a table, a matrix or vertical data to the blocks of the clients."""
+"""New samples for a trained model: from a table, a matrix or vertical data to the blocks of the
+clients."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 
 
 class TakesSamples:
-    """A trained model of clients with columns. ``positions[k]`` tells where these stood in the original order."""
+    """A trained model of clients with columns. ``positions[k]`` tells where these stood in the
+    original order."""
 
     clients: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
@@ -31,14 +33,17 @@ class TakesSamples:
     preparations: Preparations | None
 
     def prepared_by(self, preparations: Preparations) -> Self:
-        """The model with the preparations of its columns. Raises ValueError if they are of another model."""
+        """The model with the preparations of its columns. Raises ValueError if they are of another
+        model."""
         if preparations.outputs != self.columns:
             raise ValueError("the preparation is of another model")
         return cast(Self, replace(cast(Any, self), preparations=preparations))
 
     def order(self) -> NDArray[np.intp]:
         """The position of each original column in the clients' stacked columns."""
-        return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
+        return np.argsort(
+            np.concatenate([np.asarray(places, dtype=int) for places in self.positions])
+        )
 
     def blocks_of(self, X: Any) -> tuple[Block, ...]:
         if self.preparations is not None:
@@ -49,9 +54,13 @@ class TakesSamples:
         if frame is not None:
             return self._frame_blocks(frame)
         try:
-            return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(plain(X), dtype=float))
+            return self._matrix_blocks(
+                scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(plain(X), dtype=float)
+            )
         except (TypeError, ValueError):
-            raise DataError("The new samples are not a matrix of numbers, a table or vertical data.") from None
+            raise DataError(
+                "The new samples are not a matrix of numbers, a table or vertical data."
+            ) from None
 
     def _matching(self, X: VerticalData) -> tuple[Block, ...]:
         if X.clients != self.clients or X.columns != self.columns:

@@ -10,9 +10,11 @@ NONE: Mapping[str, float] = MappingProxyType({})
 
 
 class Score(NamedTuple):
-    """The objective, and the share of correctly classified samples, in training and in test; None: not measured.
+    """The objective, and the share of correctly classified samples, in training and in test; None:
+    not measured.
 
-    ``metrics``: by names such as 'train_auc' and 'test_auc', those that were computed and are defined.
+    ``metrics``: by names such as 'train_auc' and 'test_auc', those that were computed and are
+    defined.
     """
 
     objective: float

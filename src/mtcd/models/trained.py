@@ -1,4 +1,5 @@
-"""What a run holds, whatever its model is: something that predicts, is written into a folder, and read again."""
+"""What a run holds, whatever its model is: something that predicts, is written into a folder, and
+read again."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from mtcd.models.predicted import Columns
 class Trained(ABC):
     """A trained model of one kind. Subclasses are frozen dataclasses with a field ``preparations``.
 
-    A kind of model says in its ``feature.py`` which function reads it: under ``mtcd.trained``, by ``entry``.
+    A kind of model says in its ``feature.py`` which function reads it: under ``mtcd.trained``, by
+    ``entry``.
     """
 
     entry: ClassVar[str]
@@ -33,7 +35,8 @@ class Trained(ABC):
     instead: ClassVar[str]
     """Where to look, for somebody who asked for a part that only other kinds have."""
     offers: ClassVar[frozenset[str]] = frozenset()
-    """The parts that a run shows beside predictions: names of attributes, such as ``coefficients``."""
+    """The parts that a run shows beside predictions: names of attributes, such as
+    ``coefficients``."""
 
     preparations: Preparations | None
 
@@ -71,7 +74,8 @@ class Trained(ABC):
         """The model as files for ONNX runtimes, by path; an error if it cannot be exported."""
 
     def prepared_by(self, preparations: Preparations) -> Self:
-        """The model with the preparations of its columns. Raises ValueError if they are of another model."""
+        """The model with the preparations of its columns. Raises ValueError if they are of another
+        model."""
         return cast(Self, replace(cast(Any, self), preparations=preparations))
 
     def part(self, name: str) -> Any:
@@ -83,9 +87,13 @@ class Trained(ABC):
     def missing(self, name: str) -> NoSuchPartError:
         """The error of somebody who asked for a part that this kind does not have."""
         words = name.replace("_", " ")
-        return NoSuchPartError(f"This run trained {self.what}, without {words}: look at {self.instead}.")
+        return NoSuchPartError(
+            f"This run trained {self.what}, without {words}: look at {self.instead}."
+        )
 
-    def importance(self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool) -> Rows:
+    def importance(
+        self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
+    ) -> Rows:
         """The importance of columns or parties; refused by kinds that have none."""
         raise self.missing("importance")
 
@@ -93,8 +101,8 @@ class Trained(ABC):
 def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | None:
     """The model that run.json describes, by the kind that wrote it; None of a run without a model.
 
-    ``model`` brings the code of kinds that write weights only. Raises ValueError, KeyError, TypeError or OSError if the
-    folder is damaged.
+    ``model`` brings the code of kinds that write weights only. Raises ValueError, KeyError,
+    TypeError or OSError if the folder is damaged.
     """
     known = features.parts("mtcd.trained")
     for entry, home in known.items():
@@ -103,5 +111,7 @@ def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | N
             return cast(Trained, read(folder, about[entry], model))
 
     if about["status"] != "diverged":
-        raise MtcdError(f"{folder} holds a model of a kind that this installation of mtcd does not have.")
+        raise MtcdError(
+            f"{folder} holds a model of a kind that this installation of mtcd does not have."
+        )
     return None

@@ -28,7 +28,9 @@ def with_changes(network: Network, changes: Iterable[Change]) -> Network:
     for change in changes:
         check_whole("iteration of a change of the network", change.iteration, least=0)
         here = moves.setdefault(int(change.iteration), ([], []))
-        for list_, who, does in zip(here, (change.leave, change.join), ("leave", "join"), strict=True):
+        for list_, who, does in zip(
+            here, (change.leave, change.join), ("leave", "join"), strict=True
+        ):
             where = f"{does} at iteration {change.iteration}"
             if isinstance(who, str):
                 raise NetworkError(f"{where}: expected a list of clients, got {who!r}")
@@ -40,7 +42,8 @@ def with_changes(network: Network, changes: Iterable[Change]) -> Network:
 
 
 def absences(network: Network) -> tuple[Absence, ...]:
-    """Pairs of an iteration and the set of clients that are absent from it on, in order; the first starts at 0."""
+    """Pairs of an iteration and the set of clients that are absent from it on, in order; the first
+    starts at 0."""
     absent = set(_late(network))
     found: dict[int, frozenset[int]] = {0: frozenset(absent)}
     for change in network.changes:
@@ -55,7 +58,11 @@ def describe_changes(network: Network) -> list[str]:
     sentences = [f"absent from the start: {_names(network, late)}"] if late else []
     for change in network.changes:
         moves = [(change.leave, "leave"), (change.join, "join")]
-        said = [f"{_names(network, who)} {does}{'s' if len(who) == 1 else ''}" for who, does in moves if who]
+        said = [
+            f"{_names(network, who)} {does}{'s' if len(who) == 1 else ''}"
+            for who, does in moves
+            if who
+        ]
         sentences += [f"at iteration {change.iteration:,} {', '.join(said)}"] if said else []
     return sentences
 
@@ -71,7 +78,10 @@ def in_pieces(network: Network) -> list[str]:
     for iteration, absent in absences(network):
         pieces = connected_pieces(network.neighbours, [k for k in everyone if k not in absent])
         if len(pieces) > 1:
-            sentences.append(f"from iteration {iteration:,} on the clients present are in {len(pieces)} components")
+            sentences.append(
+                f"from iteration {iteration:,} on the clients present are in {len(pieces)} "
+                f"components"
+            )
     return sentences
 
 
@@ -93,14 +103,20 @@ def _check(network: Network) -> None:
                 raise NetworkError(_wrong(network, change, k, "is named twice: name it once"))
         for k in change.leave:
             if k in absent:
-                raise NetworkError(_wrong(network, change, k, "leaves, but is absent: let it join before"))
+                raise NetworkError(
+                    _wrong(network, change, k, "leaves, but is absent: let it join before")
+                )
         for k in change.join:
             if k not in absent:
-                raise NetworkError(_wrong(network, change, k, "joins, but is present already: let it leave before"))
+                raise NetworkError(
+                    _wrong(network, change, k, "joins, but is present already: let it leave before")
+                )
         absent = absent.difference(change.join).union(change.leave)
     for iteration, away in absences(network):
         if len(away) == network.size:
-            raise NetworkError(f"from iteration {iteration} on all clients are absent: let some client stay")
+            raise NetworkError(
+                f"from iteration {iteration} on all clients are absent: let some client stay"
+            )
 
 
 def _wrong(network: Network, change: Change, client: int, what: str) -> str:

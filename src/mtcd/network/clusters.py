@@ -23,10 +23,11 @@ MOVES = 32  # clients that may change sides after a cut, to even the sides out
 
 
 def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> tuple[Cluster, ...]:
-    """Connected clusters of the network: ``count`` of them, of even size; by default its communities.
+    """Connected clusters of the network: ``count`` of them, of even size; by default its
+    communities.
 
-    Evenness gives way to connectedness: a star in two is one leaf and the rest. ``seed`` matters to the
-    communities alone.
+    Evenness gives way to connectedness: a star in two is one leaf and the rest. ``seed`` matters to
+    the communities alone.
 
     >>> from mtcd.network.topology import make_network
     >>> find_clusters(make_network("path", "abcd"), count=2)
@@ -37,12 +38,14 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
     parts = network.components
     if count < len(parts):
         raise NetworkError(
-            f"{count} clusters asked for, but a cluster must be connected, and the network has {len(parts)} "
+            f"{count} clusters asked for, but a cluster must be connected, and the network has "
+            f"{len(parts)} "
             f"connected component(s): ask for at least {len(parts)}"
         )
     if count > network.size:
         raise NetworkError(
-            f"{count} clusters asked for, but there are {network.size} clients: a token per cluster needs a "
+            f"{count} clusters asked for, but there are {network.size} clients: a token per "
+            f"cluster needs a "
             f"client for each"
         )
     A = None if network.complete else adjacency(network)
@@ -60,9 +63,12 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
 
 
 def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> tuple[Cluster, ...]:
-    """Given clusters, by names or numbers of clients, as sorted numbers; invalid ones are rejected."""
+    """Given clusters, by names or numbers of clients, as sorted numbers; invalid ones are
+    rejected."""
     names = ClientNames(network.clients)
-    clusters = [tuple(sorted(names.number(who, f"cluster {c}") for who in g)) for c, g in enumerate(groups)]
+    clusters = [
+        tuple(sorted(names.number(who, f"cluster {c}") for who in g)) for c, g in enumerate(groups)
+    ]
     home: dict[int, int] = {}
     for c, cluster in enumerate(clusters):
         if not cluster:
@@ -70,13 +76,16 @@ def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> t
         for k in cluster:
             if k in home:
                 raise NetworkError(
-                    f"client '{network.clients[k]}' is in cluster {home[k]} and again in cluster {c}: "
+                    f"client '{network.clients[k]}' is in cluster {home[k]} and again in cluster "
+                    f"{c}: "
                     f"keep it in one place"
                 )
             home[k] = c
     missing = [name for k, name in enumerate(network.clients) if k not in home]
     if missing:
-        raise NetworkError(f"every client belongs in a cluster, but these are in none: {listing(missing)}")
+        raise NetworkError(
+            f"every client belongs in a cluster, but these are in none: {listing(missing)}"
+        )
     for c, cluster in enumerate(clusters):
         _check_connected(network, c, cluster)
     return tuple(clusters)
@@ -87,13 +96,15 @@ def _check_connected(network: Network, c: int, cluster: Cluster) -> None:
     if len(pieces) > 1:
         stranded = listing([network.clients[k] for k in min(pieces, key=len)])
         raise NetworkError(
-            f"cluster {c} is not connected: no path inside it joins {stranded} to the rest; add the "
+            f"cluster {c} is not connected: no path inside it joins {stranded} to the rest; add "
+            f"the "
             f"clients between them, or split it"
         )
 
 
 def _shares(sizes: Sequence[int], count: int) -> list[int]:
-    """``count`` clusters dealt to parts in proportion to size: one each, then to the fullest per cluster."""
+    """``count`` clusters dealt to parts in proportion to size: one each, then to the fullest per
+    cluster."""
     shares = [1] * len(sizes)
     heap = [(-float(size), part) for part, size in enumerate(sizes)]
     heapq.heapify(heap)
@@ -107,7 +118,8 @@ def _shares(sizes: Sequence[int], count: int) -> list[int]:
 def _bisect(
     network: Network, A: scipy.sparse.csr_array | None, members: Cluster, count: int
 ) -> list[tuple[Cluster, int]]:
-    """Two connected sides of the connected ``members``, and the share of ``count`` clusters of each."""
+    """Two connected sides of the connected ``members``, and the share of ``count`` clusters of
+    each."""
     half = count // 2
     target = round(len(members) * half / count)
     if A is None:  # a complete network: every cut leaves connected sides
@@ -134,17 +146,21 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
     try:
         along = _fiedler(laplacian(inner))
     except ArpackError:  # by distance from a client at the edge: cruder, but it cannot fail
-        edge = breadth_first(network.neighbours, members[0], set(members))[-1][0]  # no mutants: any at the edge
+        edge = breadth_first(network.neighbours, members[0], set(members))[-1][
+            0
+        ]  # no mutants: any at the edge
         return [k for level in breadth_first(network.neighbours, edge, set(members)) for k in level]
     # rounded: clients that are alike but for rounding errors go by their numbers
-    return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]  # no mutants: some digits
+    return [
+        members[i] for i in np.argsort(np.round(along, 9), kind="stable")
+    ]  # no mutants: some digits
 
 
 def _fiedler(L: scipy.sparse.csr_array) -> Array:
     """The Fiedler vector; of several, the one that correlates most with the numbers of the clients.
 
-    On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs
-    this is left to where ``fiedler_sparse`` starts.)
+    On a square grid, for example, that is the one along which the numbers grow fastest. (For large
+    graphs this is left to where ``fiedler_sparse`` starts.)
     """
     numbers = np.linspace(-1, 1, L.shape[0])  # no mutants: anything that grows with them
     if L.shape[0] > DENSE_LIMIT:  # no mutants: only the time
@@ -155,14 +171,16 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
     space = vectors[:, 1:][:, values[1:] <= values[1] + rounding]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
-    return along / size if size > 1e-6 else space[:, 0]  # no mutants: rounding errors, or any of them
+    return (
+        along / size if size > 1e-6 else space[:, 0]
+    )  # no mutants: rounding errors, or any of them
 
 
 def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int], set[int]]:
     """Two connected sides of a connected set: components that are cut off change sides.
 
-    What is left of ``low`` is connected; then every piece of ``high`` touches it, for pieces of one side do
-    not touch each other. So all but one of those can join it.
+    What is left of ``low`` is connected; then every piece of ``high`` touches it, for pieces of one
+    side do not touch each other. So all but one of those can join it.
     """
     low, strays = _largest(network, low)
     high, strays = _largest(network, high | strays)
@@ -180,13 +198,17 @@ def _even_out(
 ) -> tuple[set[int], set[int]]:
     """Move clients across the cut, one by one, while that brings the low side nearer to ``target``.
 
-    A client can go if it has a neighbour across and those it leaves stay connected without it. Of these, the
-    first to go is the one nearest to the other end.
+    A client can go if it has a neighbour across and those it leaves stay connected without it. Of
+    these, the first to go is the one nearest to the other end.
     """
     low, high = sides
     for _ in range(min(MOVES, abs(len(low) - target))):
-        giver, taker, nearest = (low, high, order[::-1]) if len(low) > target else (high, low, order)
-        touching = (k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k]))
+        giver, taker, nearest = (
+            (low, high, order[::-1]) if len(low) > target else (high, low, order)
+        )
+        touching = (
+            k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k])
+        )
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
         if mover is None:
             break  # no mutants: only the time
@@ -200,7 +222,8 @@ def _can_spare(network: Network, side: set[int], client: int) -> bool:
 
 
 def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int], set[int]]:
-    """The cut of one edge of a spanning tree that comes nearest to ``target``; optimal on a tree."""
+    """The cut of one edge of a spanning tree that comes nearest to ``target``; optimal on a
+    tree."""
     order, below = _spanning_tree(network, members)
 
     def off(i: int) -> int:
@@ -209,13 +232,19 @@ def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int]
     i = min(range(len(order)), key=off)  # never 0, the root: any leaf comes nearer
     hanging = set(order[i : i + below[order[i]]])
     rest = set(members) - hanging
-    return (hanging, rest) if abs(len(hanging) - target) <= abs(len(rest) - target) else (rest, hanging)
+    return (
+        (hanging, rest)
+        if abs(len(hanging) - target) <= abs(len(rest) - target)
+        else (rest, hanging)
+    )
 
 
 def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[int, int]]:
-    """A depth-first tree: its clients, each followed by all that hang below it, and how many those are.
+    """A depth-first tree: its clients, each followed by all that hang below it, and how many those
+    are.
 
-    The client itself is counted. Depth first, because such a tree is long, and so can be cut anywhere.
+    The client itself is counted. Depth first, because such a tree is long, and so can be cut
+    anywhere.
     """
     root = (members[0], -1)  # no mutants: its parent is not used
     unseen, parents, stack = set(members), dict[int, int](), [root]

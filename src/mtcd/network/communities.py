@@ -1,9 +1,10 @@
-"""Communities: groups of clients with many links inside and few between them, found by Louvain's method.
+"""Communities: groups of clients with many links inside and few between them, found by Louvain's
+method.
 
-networkx finds them while the network is small. On a large one its first phase may go over all clients hundreds of
-times, each time moving a few of them: on a cycle of 10,000 that takes a minute. So a large network is contracted
-first: the same phase, stopped once a pass moves few clients, and each group becomes one node of a smaller, weighted
-network.
+networkx finds them while the network is small. On a large one its first phase may go over all
+clients hundreds of times, each time moving a few of them: on a cycle of 10,000 that takes a minute.
+So a large network is contracted first: the same phase, stopped once a pass moves few clients, and
+each group becomes one node of a smaller, weighted network.
 """
 
 from __future__ import annotations
@@ -35,13 +36,18 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
         return (tuple(range(network.size)),)
     draw = int(stream(seed, "clusters").integers(2**32))
     found = _found_by_louvain(adjacency(network), draw)
-    return tuple(sorted(piece for group in found for piece in connected_pieces(network.neighbours, group)))
+    return tuple(
+        sorted(piece for group in found for piece in connected_pieces(network.neighbours, group))
+    )
 
 
 def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
-    """The communities of the network with adjacency matrix A, which is contracted while it is large."""
+    """The communities of the network with adjacency matrix A, which is contracted while it is
+    large."""
     rng = np.random.default_rng(draw)
-    node = np.arange(A.shape[0])  # of each client, in the contracted network  # no mutants: A is square
+    node = np.arange(
+        A.shape[0]
+    )  # of each client, in the contracted network  # no mutants: A is square
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
         if labels.max() + 1 == A.shape[0]:  # no node moves: components without links to others
@@ -52,7 +58,9 @@ def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     links = scipy.sparse.coo_array(scipy.sparse.triu(A))
     # networkx counts a loop twice, as the matrix does the links inside a group
     weights = np.where(links.row == links.col, links.data / 2, links.data)
-    graph.add_weighted_edges_from(zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True))
+    graph.add_weighted_edges_from(
+        zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True)
+    )
     labels = np.empty(A.shape[0], dtype=np.int64)  # no mutants: A is square
     for number, group in enumerate(nx.community.louvain_communities(graph, seed=draw)):
         labels[list(group)] = number
@@ -60,12 +68,16 @@ def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
 
 
 def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
-    """The first phase of Louvain's method: every node by itself, then each in turn to the best neighbouring group.
+    """The first phase of Louvain's method: every node by itself, then each in turn to the best
+    neighbouring group.
 
-    Best is what raises the modularity most: the weight of a node's links to the group, less what links at random
-    would give. At most ``PASSES`` passes over all nodes.
+    Best is what raises the modularity most: the weight of a node's links to the group, less what
+    links at random would give. At most ``PASSES`` passes over all nodes.
     """
-    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()  # no mutants: A is square and symmetric
+    size, strength = (
+        A.shape[0],
+        np.asarray(A.sum(axis=1)).ravel(),
+    )  # no mutants: A is square and symmetric
     total, group, volume = strength.sum(), np.arange(size), strength.copy()
     for _ in range(PASSES):
         moved = 0  # no mutants: one pass more or less
@@ -91,9 +103,12 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
 
 
 def _contracted(A: scipy.sparse.csr_array, labels: Labels) -> scipy.sparse.csr_array:
-    """The weights between the groups; on the diagonal, those inside a group, each link counted from both ends."""
+    """The weights between the groups; on the diagonal, those inside a group, each link counted from
+    both ends."""
     size = labels.size
-    belongs = scipy.sparse.csr_array((np.ones(size), (np.arange(size), labels)), shape=(size, labels.max() + 1))
+    belongs = scipy.sparse.csr_array(
+        (np.ones(size), (np.arange(size), labels)), shape=(size, labels.max() + 1)
+    )
     return scipy.sparse.csr_array(belongs.T @ A @ belongs)
 
 

@@ -1,4 +1,5 @@
-"""The neighbours of a large complete network, which are not stored: K (K - 1) numbers, 800 MB for 10,000 clients."""
+"""The neighbours of a large complete network, which are not stored: K (K - 1) numbers, 800 MB for
+10,000 clients."""
 
 from __future__ import annotations
 

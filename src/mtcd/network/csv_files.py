@@ -13,7 +13,8 @@ Cells = dict[str, str]
 
 
 def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[str, Cells]]:
-    """For each line: its location, for errors, and its cells in these columns, none of them empty."""
+    """For each line: its location, for errors, and its cells in these columns, none of them
+    empty."""
     try:
         # utf-8-sig: spreadsheets put a byte order mark before the header
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -21,7 +22,9 @@ def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[st
     except OSError as error:
         raise NetworkError(f"cannot read the {what} {path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise NetworkError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one") from error
+        raise NetworkError(
+            f"{path} is not a CSV file in UTF-8 ({error}): save it as one"
+        ) from error
 
 
 def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
@@ -32,7 +35,8 @@ def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[st
     for column in columns:
         if column not in header:
             raise NetworkError(
-                f"{path} has no column '{column}': its first line must be a header with the columns "
+                f"{path} has no column '{column}': its first line must be a header with the "
+                f"columns "
                 f"{','.join(columns)}; it has: {listing(header) or 'nothing'}"
             )
     places = {column: header.index(column) for column in columns}
@@ -43,5 +47,7 @@ def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[st
         where = f"{path}, line {reader.line_num}"
         for column, cell in cells.items():
             if not cell:
-                raise NetworkError(f"{where}: the cell '{column}' is empty; fill it in or remove the row")
+                raise NetworkError(
+                    f"{where}: the cell '{column}' is empty; fill it in or remove the row"
+                )
         yield where, cells

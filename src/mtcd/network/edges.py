@@ -14,20 +14,28 @@ from mtcd.network.csv_files import csv_rows
 from mtcd.network.topology import Network, checked_names, neighbour_lists
 
 
-def network_from_edges(edges: Iterable[tuple[str | int, str | int]] | nx.Graph, clients: Sequence[str]) -> Network:
+def network_from_edges(
+    edges: Iterable[tuple[str | int, str | int]] | nx.Graph, clients: Sequence[str]
+) -> Network:
     """A network from pairs of clients, or from a networkx graph.
 
-    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one, directions and weights
-    are ignored; notes say so, as links carry messages both ways and walks choose among neighbours by rules of their
-    own.
+    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one,
+    directions and weights are ignored; notes say so, as links carry messages both ways and walks
+    choose among neighbours by rules of their own.
 
     >>> network_from_edges([("a", "c"), (2, 0), ("b", "b")], ["a", "b", "c"]).neighbours
     ((2,), (), (0,))
     """
     names = ClientNames(clients)
     if hasattr(edges, "shape") or isinstance(edges, Mapping):
-        made = "networkx.Graph(mapping)" if isinstance(edges, Mapping) else "networkx.from_numpy_array(matrix)"
-        raise NetworkError(f"a {type(edges).__name__} is no list of edges: give {made}, or pairs of clients")
+        made = (
+            "networkx.Graph(mapping)"
+            if isinstance(edges, Mapping)
+            else "networkx.from_numpy_array(matrix)"
+        )
+        raise NetworkError(
+            f"a {type(edges).__name__} is no list of edges: give {made}, or pairs of clients"
+        )
     notes: tuple[str, ...] = ()
     if isinstance(edges, nx.Graph):
         for node in edges:  # an isolated node that is no client is a mistake too
@@ -42,7 +50,9 @@ def _unused(graph: nx.Graph) -> tuple[str, ...]:
     """Notes on what a graph says that a network does not."""
     notes = []
     if graph.is_directed() and any(not graph.has_edge(b, a) for a, b in graph.edges()):
-        notes.append("The graph is directed, but links carry messages both ways: directions are ignored.")
+        notes.append(
+            "The graph is directed, but links carry messages both ways: directions are ignored."
+        )
     weights = {repr(weight) for _, _, weight in graph.edges(data="weight") if weight is not None}
     if len(weights) > 1:
         notes.append(
@@ -65,17 +75,20 @@ class ClientNames:
     def __init__(self, clients: Sequence[str]):
         self.clients = checked_names(clients)
         self._numbers = {name: k for k, name in enumerate(self.clients)}
-        # With clients called '1'..'K' the text '1' is a name; reading '0' as a number beside it would
-        # join the wrong clients in silence, so there texts are names and nothing else.
+        # With clients called '1'..'K' the text '1' is a name; reading '0' as a number beside it
+        # would join the wrong clients in silence, so there texts are names and nothing else.
         self._text_may_be_number = not any(name.isdecimal() for name in self.clients)
 
     def number(self, who: object, where: str) -> int:
-        """The number of the client ``who``, a name or a number; ``where`` opens the error if it is unknown."""
+        """The number of the client ``who``, a name or a number; ``where`` opens the error if it is
+        unknown."""
         if isinstance(who, str):
             if who in self._numbers:
                 return self._numbers[who]
             if not (self._text_may_be_number and who.isdecimal()):
-                raise NetworkError(f"{where}: no client is called '{who}'; {did_you_mean(who, self.clients)}")
+                raise NetworkError(
+                    f"{where}: no client is called '{who}'; {did_you_mean(who, self.clients)}"
+                )
             who = int(who)
         if not isinstance(who, (int, np.integer)) or isinstance(who, bool):
             raise NetworkError(f"{where}: {who!r} is neither the name of a client nor its number")
@@ -89,7 +102,11 @@ def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Networ
     edges = []
     for where, edge in rows:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
-            more = "; leave weights out" if isinstance(edge, Sequence) and not isinstance(edge, str) else ""
+            more = (
+                "; leave weights out"
+                if isinstance(edge, Sequence) and not isinstance(edge, str)
+                else ""
+            )
             raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}{more}")
         edges.append((names.number(edge[0], where), names.number(edge[1], where)))
     array = np.array(edges, dtype=np.int64).reshape(-1, 2)

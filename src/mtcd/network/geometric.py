@@ -1,4 +1,5 @@
-"""Random geometric graphs: clients at random places in a square, linked where they are near each other."""
+"""Random geometric graphs: clients at random places in a square, linked where they are near each
+other."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import NetworkError
 from mtcd.core.seeding import stream
 
-SLACK = 1 + 1e-6  # the radius that an error names still connects after it is rounded up to four digits
+# the radius that an error names still connects after it is rounded up to four digits
+SLACK = 1 + 1e-6
 
 
 def random_geometric(K: int, radius: float | None, seed: int) -> NDArray[np.int64]:
-    """The links of K places, uniform in the unit square, that are at most ``radius`` apart; they must be connected."""
+    """The links of K places, uniform in the unit square, that are at most ``radius`` apart; they
+    must be connected."""
     if radius is None:
         raise NetworkError(
-            "the kind 'random-geometric' needs radius, the distance in a square of side 1 up to which clients are "
+            "the kind 'random-geometric' needs radius, the distance in a square of side 1 up to "
+            "which clients are "
             f"linked; for {K} clients, {_four_digits(_usual(K))} is likely to connect all"
         )
     if not radius > 0 or not math.isfinite(radius):
@@ -29,7 +33,8 @@ def random_geometric(K: int, radius: float | None, seed: int) -> NDArray[np.int6
     least = _connecting(places)
     if least > radius:
         raise NetworkError(
-            f"with radius {radius:g} this random geometric network is not connected: it takes a radius of at least "
+            f"with radius {radius:g} this random geometric network is not connected: it takes a "
+            f"radius of at least "
             f"{_four_digits(least * SLACK)} with this seed; give that, or another seed"
         )
     return np.asarray(found, dtype=np.int64).reshape(-1, 2)
@@ -60,6 +65,7 @@ def _connecting(places: Array) -> float:
         corners = scipy.spatial.Delaunay(places).simplices
         pairs = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
-    first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]  # an edge is in two triangles
+    # an edge is in two triangles
+    first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
     graph = scipy.sparse.csr_array((lengths[first], pairs[first].T), shape=(K, K))
     return float(scipy.sparse.csgraph.minimum_spanning_tree(graph).max())

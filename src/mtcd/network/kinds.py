@@ -8,7 +8,8 @@ OTHER = "network"
 
 
 def kind_of(network: Network) -> str:
-    """The standard kind that this network is, as ``make_network`` numbers its clients; 'network' if it is none.
+    """The standard kind that this network is, as ``make_network`` numbers its clients; 'network' if
+    it is none.
 
     >>> kind_of(make_network("path", "abcd")), kind_of(make_network("erdos-renyi", "abcd", p=0.0))
     ('path', 'empty')
@@ -23,7 +24,8 @@ def kind_of(network: Network) -> str:
         if make_network(kind, network.clients).neighbours == network.neighbours:
             return kind
     first = network.neighbours[0]
-    if len(first) == 2 and first[0] == 1 and K % first[1] == 0:  # the next in its row, and the one below it
+    # the next in its row, and the one below it
+    if len(first) == 2 and first[0] == 1 and K % first[1] == 0:
         grid = make_network("grid", network.clients, rows=K // first[1])
         return "grid" if grid.neighbours == network.neighbours else OTHER
     return OTHER

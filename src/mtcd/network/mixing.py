@@ -1,4 +1,5 @@
-"""Weights with which neighbours mix what they know. Row k is known to client k: it needs its neighbours' degrees."""
+"""Weights with which neighbours mix what they know. Row k is known to client k: it needs its
+neighbours' degrees."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from mtcd.network.topology import Network
 
 
 def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
-    """A, symmetric and doubly stochastic: a_kj = 1/(1 + max(degree_k, degree_j)) for neighbours, the rest stays at k.
+    """A, symmetric and doubly stochastic: a_kj = 1/(1 + max(degree_k, degree_j)) for neighbours,
+    the rest stays at k.
 
     >>> from mtcd.network.topology import make_network
     >>> metropolis_weights(make_network("path", ["a", "b", "c"])).toarray().round(2).tolist()

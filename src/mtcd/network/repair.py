@@ -1,4 +1,5 @@
-"""Repair of tours when clients leave and join: few changes of the old walk, so that few routing tables change."""
+"""Repair of tours when clients leave and join: few changes of the old walk, so that few routing
+tables change."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ TOO_LONG = 1.25  # times the length of a new tour: a longer repaired one is repl
 
 
 def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
-    """A closed walk through exactly ``members``, which are connected: the old one repaired, or a new one if shorter.
+    """A closed walk through exactly ``members``, which are connected: the old one repaired, or a
+    new one if shorter.
 
     >>> from mtcd.network.topology import make_network
     >>> repaired([0, 1, 2, 3, 4], make_network("complete", "abcdef"), [0, 1, 3, 4, 5])
@@ -27,7 +29,8 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
 
 
 def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
-    """Remove absent clients, bridge the gaps by shortest paths, and insert new clients where it costs fewest hops."""
+    """Remove absent clients, bridge the gaps by shortest paths, and insert new clients where it
+    costs fewest hops."""
     check_reach(network, members)
     graph = network.graph.subgraph(members)
     walk = _bridged([k for k in tour if k in graph] or [min(members)], graph)
@@ -54,7 +57,8 @@ def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
 
 
 def _shortened(walk: list[int], network: Network) -> list[int]:
-    """Drop passages of clients that are visited elsewhere too, if the clients before and after are neighbours.
+    """Drop passages of clients that are visited elsewhere too, if the clients before and after are
+    neighbours.
 
     If these are the same client, one of its two passages is dropped as well.
     """
@@ -71,8 +75,11 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
     return walk
 
 
-def repaired_tree(tree: Mapping[int, Sequence[int]], network: Network, members: Sequence[int]) -> dict[int, list[int]]:
-    """A spanning tree of ``members``, which are connected, with all remaining branches of the old one.
+def repaired_tree(
+    tree: Mapping[int, Sequence[int]], network: Network, members: Sequence[int]
+) -> dict[int, list[int]]:
+    """A spanning tree of ``members``, which are connected, with all remaining branches of the old
+    one.
 
     A subtree that was cut off is attached to a neighbour, and so is a new client.
     """

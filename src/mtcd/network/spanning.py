@@ -18,7 +18,8 @@ SEARCHES = 40
 
 @dataclass(frozen=True)
 class SpanningTree:
-    """A tree over all clients: ``parents[k]`` is the next client on the way to the root, None at the root."""
+    """A tree over all clients: ``parents[k]`` is the next client on the way to the root, None at
+    the root."""
 
     root: int
     parents: tuple[int | None, ...]
@@ -41,10 +42,11 @@ class SpanningTree:
 
 
 def spanning_tree(network: Network) -> SpanningTree:
-    """Shortest paths from a centre: the least depth that a spanning tree can have. The network must be connected.
+    """Shortest paths from a centre: the least depth that a spanning tree can have. The network must
+    be connected.
 
-    It depends on the network alone, so every party finds the same. On large networks without a clear centre (long
-    cycles), the depth is the least of ``SEARCHES`` possible roots.
+    It depends on the network alone, so every party finds the same. On large networks without a
+    clear centre (long cycles), the depth is the least of ``SEARCHES`` possible roots.
 
     >>> from mtcd.network.topology import make_network
     >>> spanning_tree(make_network("path", ["a", "b", "c"]))
@@ -63,8 +65,9 @@ def spanning_tree(network: Network) -> SpanningTree:
 def _centre(network: Network) -> int:
     """A centre: the client whose largest distance to another client is least.
 
-    With e the distance of the farthest from some client, that of any client at distance d from it is at least
-    max(d, e - d). The search tries the client with the least bound, until none can be better than the best.
+    With e the distance of the farthest from some client, that of any client at distance d from it
+    is at least max(d, e - d). The search tries the client with the least bound, until none can be
+    better than the best.
     """
     least = np.zeros(network.size, dtype=np.int64)  # what is known of each client's farthest
     best = candidate = _middle(network)

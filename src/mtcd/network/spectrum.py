@@ -22,7 +22,8 @@ LANCZOS_RESTARTS = 100
 class NetworkFacts:
     """The properties of a network that matter for training.
 
-    ``diameter`` is None when the network is not connected, and a lower bound when not ``diameter_exact``.
+    ``diameter`` is None when the network is not connected, and a lower bound when not
+    ``diameter_exact``.
     """
 
     clients: int
@@ -56,7 +57,8 @@ def facts(network: Network) -> NetworkFacts:
 
 
 def algebraic_connectivity(network: Network) -> float:
-    """The second smallest eigenvalue of the Laplacian; 0 if the network is disconnected, or has one client."""
+    """The second smallest eigenvalue of the Laplacian; 0 if the network is disconnected, or has one
+    client."""
     if network.size == 1 or not network.connected:
         return 0.0
     if network.complete:
@@ -71,8 +73,12 @@ def algebraic_connectivity(network: Network) -> float:
 def adjacency(network: Network) -> scipy.sparse.csr_array:
     """A, with A_kj = 1 for neighbours k and j."""
     ends = np.cumsum([0, *(len(near) for near in network.neighbours)])
-    others = np.fromiter((j for near in network.neighbours for j in near), dtype=np.int64, count=ends[-1])
-    return scipy.sparse.csr_array((np.ones(ends[-1]), others, ends), shape=(network.size, network.size))
+    others = np.fromiter(
+        (j for near in network.neighbours for j in near), dtype=np.int64, count=ends[-1]
+    )
+    return scipy.sparse.csr_array(
+        (np.ones(ends[-1]), others, ends), shape=(network.size, network.size)
+    )
 
 
 def laplacian(A: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -83,19 +89,25 @@ def laplacian(A: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
 def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
     """The second least eigenvalue of a connected graph's Laplacian, and an eigenvector of it.
 
-    Lanczos alone is quick where the graph mixes well. A graph that does not is long, so its levels around a
-    client are narrow, and then L + I/K^2 factorises cheaply: Lanczos on its inverse needs a few steps only.
-    (1/K^2 is below the least value that a connected graph can have, about pi^2/K^2.)
+    Lanczos alone is quick where the graph mixes well. A graph that does not is long, so its levels
+    around a client are narrow, and then L + I/K^2 factorises cheaply: Lanczos on its inverse needs
+    a few steps only. (1/K^2 is below the least value that a connected graph can have, about
+    pi^2/K^2.)
     """
     from scipy.sparse.csgraph import dijkstra
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     K = L.shape[0]  # no mutants: L is square
-    # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers of the
-    # clients that is a sensible one. The noise keeps it off symmetric vectors that never reach the rest.
-    start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(K)  # no mutants: near enough is enough
+    # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers
+    # of the clients that is a sensible one. The noise keeps it off symmetric vectors that never
+    # reach the rest.
+    start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(
+        K
+    )  # no mutants: near enough is enough
     inverse = {"sigma": -1 / K**2, "which": "LM"}  # no mutants: any shift near 0
-    long = dijkstra(abs(L), indices=0, unweighted=True).max() ** 2 >= K  # no mutants: both ways find it
+    long = (
+        dijkstra(abs(L), indices=0, unweighted=True).max() ** 2 >= K
+    )  # no mutants: both ways find it
     first = inverse if long else {"which": "SA", "maxiter": LANCZOS_RESTARTS}
     basis = min(K, 40)  # no mutants: only the time
     solve = partial(eigsh, L.tocsc(), k=2, v0=start, ncv=basis)
@@ -110,9 +122,10 @@ def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
 def diameter(network: Network) -> tuple[int | None, bool]:
     """The longest of the shortest paths, and whether it is exact (if not: a lower bound).
 
-    Two sweeps give a lower bound, which is exact on trees. Any two clients further apart than 2(i - 1) have
-    one of them at distance i or more from the middle: so the search goes through the clients from the
-    furthest inwards, until the bound is as large as anything that is left could be.
+    Two sweeps give a lower bound, which is exact on trees. Any two clients further apart than 2(i -
+    1) have one of them at distance i or more from the middle: so the search goes through the
+    clients from the furthest inwards, until the bound is as large as anything that is left could
+    be.
     """
     if not network.connected:
         return None, True
@@ -124,7 +137,9 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     if network.edges == network.size - 1:  # no mutants: only the time
         return bound, True
     half = bound // 2  # no mutants: any client will do, and one in the middle is done soonest
-    halfway = sorted(set(far[half]) & set(_levels(network, other_end)[bound - half]))  # no mutants: only the time
+    halfway = sorted(
+        set(far[half]) & set(_levels(network, other_end)[bound - half])
+    )  # no mutants: only the time
     levels = _levels(network, halfway[len(halfway) // 2])  # no mutants: only the time
     sweeps_left = network.size if network.size <= EXACT_DIAMETER_LIMIT else SWEEPS
     for distance in range(len(levels) - 1, 0, -1):

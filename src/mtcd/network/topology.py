@@ -65,7 +65,9 @@ class Network:
         """The same graph for networkx; its nodes are the numbers of the clients."""
         graph = nx.Graph()
         graph.add_nodes_from(range(self.size))
-        edges = ((k, j) for k, near in enumerate(self.neighbours) for j in near if k < j)  # no mutants: each once
+        edges = (
+            (k, j) for k, near in enumerate(self.neighbours) for j in near if k < j
+        )  # no mutants: each once
         graph.add_edges_from(edges)
         return graph
 
@@ -98,10 +100,10 @@ def make_network(
 ) -> Network:
     """A network of a standard kind: one of ``KINDS``.
 
-    ``p`` is the probability of each edge of an Erdos-Renyi graph, which is used as it is drawn, connected or
-    not. ``rows`` is the number of rows of a grid; without it the grid is as near to a square as K allows.
-    ``radius`` is the distance up to which clients of a random geometric graph, at random places in a square of side 1,
-    are linked; such a graph must be connected.
+    ``p`` is the probability of each edge of an Erdos-Renyi graph, which is used as it is drawn,
+    connected or not. ``rows`` is the number of rows of a grid; without it the grid is as near to a
+    square as K allows. ``radius`` is the distance up to which clients of a random geometric graph,
+    at random places in a square of side 1, are linked; such a graph must be connected.
 
     >>> make_network("path", ["a", "b", "c"]).neighbours
     ((1,), (0, 2), (1,))
@@ -109,7 +111,11 @@ def make_network(
     names, K = checked_names(clients), len(clients)
     if kind not in KINDS:
         raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
-    for setting, value, of in (("p", p, "erdos-renyi"), ("rows", rows, "grid"), ("radius", radius, "random-geometric")):
+    for setting, value, of in (
+        ("p", p, "erdos-renyi"),
+        ("rows", rows, "grid"),
+        ("radius", radius, "random-geometric"),
+    ):
         if value is not None and kind != of:
             raise NetworkError(f"{setting} is for the kind '{of}' only: leave it out for '{kind}'")
     if kind == "complete":  # directly: its list of edges would be far larger than the network
@@ -131,7 +137,8 @@ def make_network(
 def breadth_first(
     neighbours: Neighbours | Mapping[int, Sequence[int]], start: int, unseen: set[int]
 ) -> list[list[int]]:
-    """The members of ``unseen`` that are reachable from ``start`` within it, by distance; they are removed from it."""
+    """The members of ``unseen`` that are reachable from ``start`` within it, by distance; they are
+    removed from it."""
     unseen.discard(start)
     levels, level = [], [start]
     while level:
@@ -147,7 +154,8 @@ def breadth_first(
 
 
 def connected_pieces(neighbours: Neighbours, members: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-    """The connected components of the graph on ``members`` alone, in the order of ``Network.components``."""
+    """The connected components of the graph on ``members`` alone, in the order of
+    ``Network.components``."""
     unseen = set(members)
     return tuple(
         tuple(sorted(k for level in breadth_first(neighbours, start, unseen) for k in level))
@@ -172,7 +180,8 @@ def neighbour_lists(edges: Edges, K: int) -> Neighbours:
     both = np.concatenate([edges, edges[:, ::-1]])
     both = both[both[:, 0] != both[:, 1]]
     codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
-    codes = codes[np.diff(codes, prepend=0) > 0]  # each once, and none is 0; np.unique takes ten times as long
+    # each once, and none is 0; np.unique takes ten times as long
+    codes = codes[np.diff(codes, prepend=0) > 0]
     ends = np.searchsorted(codes, np.arange(K + 1) * K).tolist()
     others = (codes % K).tolist()
     return tuple(tuple(others[ends[k] : ends[k + 1]]) for k in range(K))
@@ -209,18 +218,29 @@ def _grid(K: int, rows: int | None) -> Edges:
 def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
     """Each pair is an edge with probability p: a binomial number of pairs, drawn uniformly."""
     if p is None:
-        raise NetworkError("the kind 'erdos-renyi' needs p, the probability of each edge, from 0 to 1")
+        raise NetworkError(
+            "the kind 'erdos-renyi' needs p, the probability of each edge, from 0 to 1"
+        )
     if not 0 <= p <= 1:
         raise NetworkError(f"p is a probability, from 0 to 1; got {p}")
     rng = stream(seed, "network")
     pairs = K * (K - 1) // 2
-    chosen = rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False) if pairs else np.arange(0)
+    chosen = (
+        rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False)
+        if pairs
+        else np.arange(0)
+    )
     # pair number j(j-1)/2 + k is (k, j), k < j
     firsts = np.arange(K) * (np.arange(K) - 1) // 2
     j = np.searchsorted(firsts, chosen, side="right") - 1
     return np.column_stack([chosen - firsts[j], j])
 
 
-_FIXED: dict[str, Callable[[int], Edges]] = {"cycle": _cycle, "path": _path, "star": _star, "empty": _empty}
+_FIXED: dict[str, Callable[[int], Edges]] = {
+    "cycle": _cycle,
+    "path": _path,
+    "star": _star,
+    "empty": _empty,
+}
 KINDS = ("complete", "cycle", "path", "grid", "star", "erdos-renyi", "random-geometric", "empty")
 DRAWN = ("erdos-renyi", "random-geometric")  # from a seed

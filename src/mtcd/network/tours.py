@@ -1,8 +1,8 @@
 """Closed walks that visit every client of a cluster, as short as a quick search finds.
 
-A Hamiltonian cycle, K hops, is the shortest. If none is found, the walk follows the shortest paths of a good round
-trip, and on networks too large for that search once around a spanning tree: 2(K - 1) hops, possible on every connected
-graph.
+A Hamiltonian cycle, K hops, is the shortest. If none is found, the walk follows the shortest paths
+of a good round trip, and on networks too large for that search once around a spanning tree: 2(K -
+1) hops, possible on every connected graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from mtcd.network.topology import Network, breadth_first, connected_pieces
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
 ROTATIONS = 60  # per client, before a search for a cycle restarts
-ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # no mutants: an attempt on a large network takes seconds
+ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = (
+    12,
+    1000,
+    2,
+)  # no mutants: an attempt on a large network takes seconds
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -39,14 +43,17 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
 
 
 def walk_through_all(network: Network, end: int) -> list[int]:
-    """A walk along links through all clients that ends at ``end``: the shortest suffix of a closed walk.
+    """A walk along links through all clients that ends at ``end``: the shortest suffix of a closed
+    walk.
 
     >>> from mtcd.network.topology import make_network
     >>> walk_through_all(make_network("path", ["a", "b", "c"]), 0)
     [2, 1, 0]
     """
     tour = closed_walk(network, range(network.size))
-    rounds = [[*tour[place:], *tour[:place], end] for place, client in enumerate(tour) if client == end]
+    rounds = [
+        [*tour[place:], *tour[:place], end] for place, client in enumerate(tour) if client == end
+    ]
     return min((_shortest_end(one) for one in rounds), key=len)
 
 
@@ -74,7 +81,8 @@ def check_reach(network: Network, members: Sequence[int]) -> None:
     """Reject clients that are not connected among themselves."""
     if not network.complete and len(connected_pieces(network.neighbours, members)) > 1:
         raise NetworkError(
-            "a tour needs clients that can all be reached from each other: add links, or use clusters with walk: tour."
+            "a tour needs clients that can all be reached from each other: add links, or use "
+            "clusters with walk: tour."
         )
 
 
@@ -105,9 +113,11 @@ def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
 def following(branches: Sequence[int], previous: int) -> int:
     """The branch after the one the token came from, in cyclic order; the first branch at the start.
 
-    Taking it at every client leads around the whole tree: a client needs no other routing information.
+    Taking it at every client leads around the whole tree: a client needs no other routing
+    information.
     """
-    place = bisect_left(branches, previous)  # sorted: the middle of a star has as many as there are clients
+    # sorted: the middle of a star has as many as there are clients
+    place = bisect_left(branches, previous)
     if place == len(branches) or branches[place] != previous:
         return branches[0]
     return branches[(place + 1) % len(branches)]
@@ -125,7 +135,8 @@ def ring(graph: nx.Graph) -> list[int] | None:
 
 
 def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
-    """A cycle through all, by Posa's rotations: a path is extended if possible, and rotated otherwise."""
+    """A cycle through all, by Posa's rotations: a path is extended if possible, and rotated
+    otherwise."""
     nodes = sorted(graph)
     if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph) or _uneven(graph):
         return None
@@ -140,7 +151,8 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
 
 
 def _uneven(graph: nx.Graph) -> bool:
-    """Whether it is bipartite with sides of different size, as half of all grids are: it has no such cycle then."""
+    """Whether it is bipartite with sides of different size, as half of all grids are: it has no
+    such cycle then."""
     try:
         sides = nx.bipartite.color(graph)
     except nx.NetworkXError:
@@ -151,7 +163,8 @@ def _uneven(graph: nx.Graph) -> bool:
 def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) -> list[int] | None:
     """One attempt: a path from 0 through all whose end is next to it, or None."""
     K = len(near)
-    path, place = np.zeros(K, dtype=np.int64), np.full(K, K)  # arrays, as a rotation turns half of the path on average
+    # arrays, as a rotation turns half of the path on average
+    path, place = np.zeros(K, dtype=np.int64), np.full(K, K)
     seen, size, end = [False] * K, 1, 0
     place[0], seen[0] = 0, True
     for draw in rng.random(most):
@@ -159,9 +172,15 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
             return [int(k) for k in path]
         fresh = [k for k in near[end] if not seen[k]]
         if fresh:  # those with few ways left first: they are the hard ones to reach later
-            dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard to reach
+            dense = (
+                2 * len(near[end]) > K
+            )  # no mutants: a rule of thumb; there, none is hard to reach
             easiest = fresh[0]  # no mutants: any will do
-            end = easiest if dense else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
+            end = (
+                easiest
+                if dense
+                else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
+            )
             path[size], place[end], seen[end] = end, size, True
             size += 1
             continue
@@ -177,8 +196,8 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
 
 
 def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
-    """Shortest paths from one client to the next in an order that 2-opt has improved: pieces are turned round
-    as long as that makes the trip shorter."""
+    """Shortest paths from one client to the next in an order that 2-opt has improved: pieces are
+    turned round as long as that makes the trip shorter."""
     number = {k: i for i, k in enumerate(order)}
     far = np.zeros((len(order), len(order)))
     for k, lengths in nx.all_pairs_shortest_path_length(graph):
@@ -190,11 +209,16 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
         for i in range(1, len(trip)):
             before, first = trip[i - 1], trip[i]
             lasts, afters = trip[i:], np.append(trip[i + 1 :], trip[0])
-            change = far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]
+            change = (
+                far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]
+            )
             j = int(change.argmin())
             if change[j] < 0:
                 trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
                 better = True
     stops = [order[i] for i in trip]
-    legs = [nx.shortest_path(graph, a, b)[:-1] for a, b in zip(stops, [*stops[1:], stops[0]], strict=True)]
+    legs = [
+        nx.shortest_path(graph, a, b)[:-1]
+        for a, b in zip(stops, [*stops[1:], stops[0]], strict=True)
+    ]
     return [k for leg in legs for k in leg]

@@ -1,1 +1,2 @@
-"""The planner: which method, and which settings, for this data, this network and these link costs."""
+"""The planner: which method, and which settings, for this data, this network and these link
+costs."""

@@ -1,7 +1,8 @@
 """Candidates: methods with settings, for the given model, data and network.
 
-Step sizes come from the smoothness of the problem. Where one client moves at a time, 1/max_k L_k is safe. Where many
-move at once they may all correct the same error: there the steps of a visit, Q of them, add up to a part of 1/L.
+Step sizes come from the smoothness of the problem. Where one client moves at a time, 1/max_k L_k is
+safe. Where many move at once they may all correct the same error: there the steps of a visit, Q of
+them, add up to a part of 1/L.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Space:
     def alone(self) -> float:
         """1/max_k L_k."""
         largest = float(self.smoothness.blocks.max())
-        return 1.0 / (largest if self.batch is None else max(largest, self.smoothness.batch(self.batch)))
+        return 1.0 / (
+            largest if self.batch is None else max(largest, self.smoothness.batch(self.batch))
+        )
 
     @cached_property
     def accelerations(self) -> list[str]:
@@ -78,7 +81,8 @@ class Space:
         return min(part / (self.smoothness.batch(self.batch) * Q), 1.8 * self.alone)
 
     def candidates(self) -> Iterator[Method]:
-        """Each once, without the config's own; step sizes are numbers. One by one, as some take time to make."""
+        """Each once, without the config's own; step sizes are numbers. One by one, as some take
+        time to make."""
         seen = {repr(short(self.own))}
         for method in self.masked(map(short, self._all())):
             if repr(method) not in seen:
@@ -93,11 +97,13 @@ class Space:
                 continue
             with suppress(ConfigError):
                 masked = method.masked(self.own.aggregation)
-                if not (isinstance(masked, MTCD) and masked.batch is None and masked.tokens == 1):  # a sum of one
+                # a sum of one
+                if not (isinstance(masked, MTCD) and masked.batch is None and masked.tokens == 1):
                     yield masked
 
     def _all(self) -> Iterator[Method]:
-        if isinstance(self.own, SealedTours):  # an open method would promise less privacy than the config asks for
+        # an open method would promise less privacy than the config asks for
+        if isinstance(self.own, SealedTours):
             return
         yield from self._stcd()
         yield from self._dcpa()
@@ -114,7 +120,9 @@ class Space:
     def _rules(self, tokens: str) -> list[str]:
         """The rules that are planned for such tokens."""
         rules = {name: rule for name, rule in RULES.usable().items() if tokens in rule.planned}
-        return [name for name, rule in rules.items() if self.batch is None or not rule.server_chooses]
+        return [
+            name for name, rule in rules.items() if self.batch is None or not rule.server_chooses
+        ]
 
     def _svfl(self) -> Iterator[Method]:
         for Q in sorted({1, *self.local_updates}):
@@ -159,11 +167,18 @@ class Space:
         for kind in kinds:
             longest = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
             for acceleration in self._adaptive_ones() if self.batch is None else ():
-                yield self._adaptive(replace(kind, hops=longest, walk="tour", acceleration=acceleration))
+                yield self._adaptive(
+                    replace(kind, hops=longest, walk="tour", acceleration=acceleration)
+                )
             for Q in self.local_updates:
                 for part in APART if self.batch is None else NOISY:
                     base = replace(
-                        kind, hops=longest, local_updates=Q, stepsize=part * self.alone, walk="tour", batch=self.batch
+                        kind,
+                        hops=longest,
+                        local_updates=Q,
+                        stepsize=part * self.alone,
+                        walk="tour",
+                        batch=self.batch,
                     )
                     for acceleration in self.accelerations if self.batch is None else ():
                         yield replace(base, acceleration=acceleration)
@@ -226,7 +241,9 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
             yield method.with_stepsize(step)
     if isinstance(method, DCPA):
         for factor in (2.0, 0.5):
-            yield replace(method, dual_stepsize=float(f"{method.resolved_dual_stepsize() * factor:.4g}"))
+            yield replace(
+                method, dual_stepsize=float(f"{method.resolved_dual_stepsize() * factor:.4g}")
+            )
 
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:

@@ -23,7 +23,14 @@ from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
 from mtcd.core.workers import Backend
 from mtcd.models.trees.plan import plan_additive
-from mtcd.planner.command_machines import advice, machines_table, measured, nothing_measured, seconds_on, work_of
+from mtcd.planner.command_machines import (
+    advice,
+    machines_table,
+    measured,
+    nothing_measured,
+    seconds_on,
+    work_of,
+)
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.links import parse_budget, read_links
@@ -61,13 +68,17 @@ def plan_config(options: PlanOptions) -> None:
     """Plan, show the candidates, write the proposed config and the plot."""
     budget = parse_budget(options.budget)
     if options.ratio is not None and options.links is not None:
-        raise ConfigError("--ratio and --links exclude each other: give --ratio to plan for cost, --links for time.")
+        raise ConfigError(
+            "--ratio and --links exclude each other: give --ratio to plan for cost, --links for "
+            "time."
+        )
     machine = Machine.parse(options.machine)
     if options.machines is None and options.machine:
         raise ConfigError("--machine describes one of --machines: give their number too.")
     if options.machines is not None and options.links is not None:
         raise ConfigError(
-            "--machines and --links exclude each other: --machine latency_ms=... says what links are like."
+            "--machines and --links exclude each other: --machine latency_ms=... says what links "
+            "are like."
         )
     config = read_config(options.config, options.changes, options.seed)
     out = _checked(options.out or Path(f"{options.config.stem}.planned.yaml"), options.config)
@@ -77,13 +88,18 @@ def plan_config(options: PlanOptions) -> None:
     if not options.force:
         _check_own_plan(out, picture, options.config)
     if isinstance(config.model, SplitSection):  # before any network is built
-        raise ConfigError("mtcd plan supports linear models, trees and mixed families, but not split networks.")
+        raise ConfigError(
+            "mtcd plan supports linear models, trees and mixed families, but not split networks."
+        )
     if not may_run():
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
     if isinstance(config.model, AdditiveSection):
         if options.machines is not None or options.backend is not None:
-            raise ConfigError("--machines, --workers and --ray are for linear models: leave them out for this one.")
+            raise ConfigError(
+                "--machines, --workers and --ray are for linear models: leave them out for this "
+                "one."
+            )
         _plan_additive(setup, options, budget, out)
         return
     if setup.method.noisy:
@@ -100,38 +116,57 @@ def plan_config(options: PlanOptions) -> None:
             links=links,
             watch=watch,
             backend=options.backend,
-            prefer=None if work is None else lambda one: seconds_on(one, work, machine, options.machines or 1),
+            prefer=None
+            if work is None
+            else lambda one: seconds_on(one, work, machine, options.machines or 1),
         )
     drawn = regions_png(found)
     write_whole(out, _heading(found, options.config) + found.yaml())
     write_whole(picture, drawn)
     show_notes(found.notes)
     if found.optimum_seconds > REPORTED_SECONDS:
-        aside.print(f"The optimum took {found.optimum_seconds:.0f} s, outside the budget.", highlight=False)
+        aside.print(
+            f"The optimum took {found.optimum_seconds:.0f} s, outside the budget.", highlight=False
+        )
     told = None
     if work is not None and measured(found):
         told = machines_table(found, work, machine, options.machines or 1)
     if options.as_json:
         rows = [] if told is None else told[1]
         scaling = {} if work is None else {"machines": rows}
-        print(json.dumps(found.summary() | scaling | {"out": str(out), "picture": str(picture)}, allow_nan=False))  # noqa: T201
+        summary = found.summary() | scaling | {"out": str(out), "picture": str(picture)}
+        print(json.dumps(summary, allow_nan=False))  # noqa: T201
         return
     screen.print(candidates_table(found))
     if told is not None and work is not None:
         screen.print(told[0])
-        screen.print(escape(advice(found, work, machine, options.machines or 1)), highlight=False, soft_wrap=True)
+        screen.print(
+            escape(advice(found, work, machine, options.machines or 1)),
+            highlight=False,
+            soft_wrap=True,
+        )
     else:
         screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
         if work is not None:
-            screen.print(nothing_measured(found, options.machines or 1), highlight=False, soft_wrap=True)
-    screen.print(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}", highlight=False, soft_wrap=True)
+            screen.print(
+                nothing_measured(found, options.machines or 1), highlight=False, soft_wrap=True
+            )
+    screen.print(
+        f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _plan_private(setup: Setup, options: PlanOptions) -> None:
-    """What differential privacy costs: with noise there is no gap to reach, and no other method to choose."""
+    """What differential privacy costs: with noise there is no gap to reach, and no other method to
+    choose."""
     for name in ("links", "target", "machines", "out"):
         if getattr(options, name) is not None:
-            raise ConfigError(f"--{name} is not for privacy.dp: noise and cost follow from its settings. Leave it out.")
+            raise ConfigError(
+                f"--{name} is not for privacy.dp: noise and cost follow from its settings. Leave "
+                f"it out."
+            )
     if options.ratio is not None:
         setup = replace(setup, costs=replace(setup.costs, ratio=options.ratio))
     found = plan_private(setup)
@@ -140,15 +175,21 @@ def _plan_private(setup: Setup, options: PlanOptions) -> None:
         return
     show_notes(found["notes"])
     screen.print(tours_table(found))
-    screen.print(escape(f"{privacy_row(found)}; cost {found['cost']:.4g}."), highlight=False, soft_wrap=True)
-    screen.print("The config is used as it is: only its own method trains with privacy.dp.", highlight=False)
+    screen.print(
+        escape(f"{privacy_row(found)}; cost {found['cost']:.4g}."), highlight=False, soft_wrap=True
+    )
+    screen.print(
+        "The config is used as it is: only its own method trains with privacy.dp.", highlight=False
+    )
 
 
 def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path) -> None:
     """The same for trees and mixed families, which have no gap to reach."""
     for name in ("links", "target"):
         if getattr(options, name) is not None:
-            raise ConfigError(f"--{name} is for linear models: trees are planned by cost and held-out loss.")
+            raise ConfigError(
+                f"--{name} is for linear models: trees are planned by cost and held-out loss."
+            )
     with _progress() as watch:
         found = plan_additive(setup, budget, options.ratio, watch)
     best = found.candidates[0]
@@ -159,7 +200,12 @@ def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path)
         print(json.dumps(found.summary() | {"out": str(out)}, allow_nan=False))  # noqa: T201
         return
     rows = [
-        [one.label + (" (yours)" if one.own else ""), _number(one.cost), f"{one.best:.4g}", f"{one.iterations}"]
+        [
+            one.label + (" (yours)" if one.own else ""),
+            _number(one.cost),
+            f"{one.best:.4g}",
+            f"{one.iterations}",
+        ]
         for one in found.candidates
     ]
     titles = ["method", "cost", f"best held-out {found.metric}", "iterations"]
@@ -170,7 +216,9 @@ def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path)
 def _checked(path: Path, config: Path) -> Path:
     """Refuse a path that cannot be written, or the config itself, before any work is done."""
     if path.exists() and path.resolve() == config.resolve():
-        raise ConfigError(f"{path} is the config itself: choose another file for the plan with --out.")
+        raise ConfigError(
+            f"{path} is the config itself: choose another file for the plan with --out."
+        )
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
         raise ConfigError(f"{path} is not a file that can be written: choose another with --out.")
     check_writable(path.parent)
@@ -178,13 +226,15 @@ def _checked(path: Path, config: Path) -> Path:
 
 
 def _check_own_plan(out: Path, picture: Path, config: Path) -> None:
-    """Refuse to replace anything but an earlier plan of this config: a config written by hand would be lost."""
+    """Refuse to replace anything but an earlier plan of this config: a config written by hand would
+    be lost."""
     if _starts_with(out, _planned_from(config)):
         return
     there = [path for path in (out, picture) if path.exists()]
     if there:
         raise ConfigError(
-            f"{there[0]} is not an earlier plan of {config.name}: choose another file with --out, or replace it with "
+            f"{there[0]} is not an earlier plan of {config.name}: choose another file with --out, "
+            f"or replace it with "
             "--force."
         )
 
@@ -199,7 +249,8 @@ def _starts_with(path: Path, words: str) -> bool:
 
 @contextmanager
 def _progress() -> Iterator[Watch]:
-    """A progress bar on standard error: the current stage, and the fraction of its time that has passed."""
+    """A progress bar on standard error: the current stage, and the fraction of its time that has
+    passed."""
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
         task = bar.add_task("getting ready", total=1.0)
@@ -233,7 +284,15 @@ def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
 
 def candidates_table(found: Plan) -> ScreenTable:
     """The predicted cost of each candidate, and its confidence."""
-    titles = ["method", "cost", "hops", "server", "compute", *(["wall-clock"] if found.by_time else []), "how sure"]
+    titles = [
+        "method",
+        "cost",
+        "hops",
+        "server",
+        "compute",
+        *(["wall-clock"] if found.by_time else []),
+        "how sure",
+    ]
     rows = []
     for proposal in best_of_each(found):
         messages = proposal.messages
@@ -243,7 +302,9 @@ def candidates_table(found: Plan) -> ScreenTable:
         cells += [_number(count) if known else "-" for count in counts]
         cells.append(_seconds(proposal.compute_seconds))
         cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
-        rows.append([proposal.label() + (" (yours)" if proposal.own else ""), *cells, _sure(proposal)])
+        rows.append(
+            [proposal.label() + (" (yours)" if proposal.own else ""), *cells, _sure(proposal)]
+        )
     return ScreenTable(titles, rows, words=["method", "how sure"], best=True)
 
 
@@ -252,11 +313,15 @@ def verdict(found: Plan) -> str:
     best = found.chosen
     if not best.arrives:
         return (
-            f"No candidate reached a gap of {found.target:g} within the budget; {best.label()} reached "
-            f"{'no gap yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or --target."
+            f"No candidate reached a gap of {found.target:g} within the budget; {best.label()} "
+            f"reached "
+            f"{'no gap yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or "
+            f"--target."
         )
     value = _seconds if found.by_time else _number
-    what = f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
+    what = (
+        f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
+    )
     per = "" if found.costs.per == "message" else f" per {found.costs.per}"
     at = "" if found.by_time else f"{per} at R_C = {found.costs.ratio:g}"
     advice = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
@@ -279,7 +344,9 @@ def _number(value: float) -> str:
 
 
 def _seconds(value: float) -> str:
-    return "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
+    return (
+        "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
+    )
 
 
 def _sure(proposal: Proposal) -> str:

@@ -31,7 +31,8 @@ def work_of(setup: Setup) -> Work:
 
 
 def measured(plan: Plan) -> bool:
-    """Whether there is a time per iteration to place on machines: some pilot took iterations and gets to the target."""
+    """Whether there is a time per iteration to place on machines: some pilot took iterations and
+    gets to the target."""
     return any(_known(one) for one in plan.proposals)
 
 
@@ -48,14 +49,17 @@ def nothing_measured(plan: Plan, machines: int) -> str:
     return f"No advice on {machines:,} machines: {why}."
 
 
-def predictions(found: Proposal, work: Work, machine: Machine, counts: Sequence[int]) -> list[Prediction]:
+def predictions(
+    found: Proposal, work: Work, machine: Machine, counts: Sequence[int]
+) -> list[Prediction]:
     """Of one candidate, on so many machines each."""
     compute = found.compute_seconds / found.forecast.iterations if _known(found) else 0.0
     return [predict(found.method, compute, work, machine, count) for count in counts]
 
 
 def best_on(plan: Plan, work: Work, machine: Machine, machines: int) -> tuple[Proposal, Prediction]:
-    """The candidate that reaches the target first on so many machines, of those whose time is known."""
+    """The candidate that reaches the target first on so many machines, of those whose time is
+    known."""
     arriving = [one for one in plan.proposals if _known(one)]
     known = [(one, predictions(one, work, machine, [machines])[0]) for one in arriving]
     return min(known, key=lambda pair: (not pair[1].fits, total(*pair)))
@@ -71,13 +75,18 @@ def seconds_on(proposal: Proposal, work: Work, machine: Machine, machines: int) 
     return total(proposal, predictions(proposal, work, machine, [machines])[0])
 
 
-def machines_table(plan: Plan, work: Work, machine: Machine, machines: int) -> tuple[ScreenTable, list[dict[str, Any]]]:
-    """The best candidate on each number of machines, its time, and the resource that gives out first."""
+def machines_table(
+    plan: Plan, work: Work, machine: Machine, machines: int
+) -> tuple[ScreenTable, list[dict[str, Any]]]:
+    """The best candidate on each number of machines, its time, and the resource that gives out
+    first."""
     rows, plain = [], []
     for count in sorted({*SIZES, machines}):
         proposal, one = best_on(plan, work, machine, count)
         seconds = total(proposal, one)
-        share = one.parts[one.limit] / one.seconds if one.limit in one.parts and one.seconds else 1.0
+        share = (
+            one.parts[one.limit] / one.seconds if one.limit in one.parts and one.seconds else 1.0
+        )
         rows.append(
             [
                 f"{count:,}",

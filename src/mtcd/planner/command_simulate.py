@@ -53,12 +53,22 @@ def sentences(found: Simulation, target: float | None) -> list[str]:
     lines.append(f"Simulated time: {_time(found.seconds)}{pace}.")
     if target is not None:
         reached = found.seconds_to(target)
-        lines.append(f"Gap of {target:g}: " + ("not reached." if reached is None else f"after {_time(reached)}."))
+        lines.append(
+            f"Gap of {target:g}: "
+            + ("not reached." if reached is None else f"after {_time(reached)}.")
+        )
     links = found.link_rows()
     if links:
         first = links[0]
-        wait = f", with {_time(first['queued_seconds'])} of queueing" if first["queued_seconds"] else ""
-        lines.append(f"Busiest link: {first['from']} to {first['to']}, {first['busy']:.0%} of the time{wait}.")
+        wait = (
+            f", with {_time(first['queued_seconds'])} of queueing"
+            if first["queued_seconds"]
+            else ""
+        )
+        lines.append(
+            f"Busiest link: {first['from']} to {first['to']}, {first['busy']:.0%} of the "
+            f"time{wait}."
+        )
     party, share = found.busiest_party
     lines.append(f"Busiest party: {party}, computing {share:.1%} of the time.")
     return lines
@@ -74,7 +84,9 @@ def _check(out: Path) -> None:
     found = {one.name for one in out.iterdir()} if out.exists() else set()
     others = sorted(name for name in found - FILES if not name.startswith(WRITING))
     if others:
-        raise ConfigError(f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
+        raise ConfigError(
+            f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder."
+        )
     check_writable(out)
 
 

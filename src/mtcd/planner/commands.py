@@ -27,9 +27,12 @@ app = typer.Typer()
 
 @app.command(
     help=(
-        "Propose a method and settings for the data, the network and the link costs of CONFIG.yaml.\n\n"
-        "Screens the candidates, runs short pilots of them with successive halving, and searches around the best. "
-        "Shows the predicted cost of each and its confidence; writes a config that is ready to train, and a plot "
+        "Propose a method and settings for the data, the network and the link costs of "
+        "CONFIG.yaml.\n\n"
+        "Screens the candidates, runs short pilots of them with successive halving, and searches "
+        "around the best. "
+        "Shows the predicted cost of each and its confidence; writes a config that is ready to "
+        "train, and a plot "
         "of the cost against R_C. The optimum is computed first, outside the budget."
     )
 )
@@ -37,7 +40,10 @@ def plan(
     config: ConfigFile,
     ratio: Annotated[
         float | None,
-        typer.Option(metavar="R", help="R_C: the price of a client-server message in hops. Default: costs.ratio."),
+        typer.Option(
+            metavar="R",
+            help="R_C: the price of a client-server message in hops. Default: costs.ratio.",
+        ),
     ] = None,
     links: Annotated[
         Path | None,
@@ -47,13 +53,17 @@ def plan(
         ),
     ] = None,
     target: Annotated[
-        float | None, typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4.")
+        float | None,
+        typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4."),
     ] = None,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for the pilots: 60s, 2m, 1h.")] = "60s",
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="Time for the pilots: 60s, 2m, 1h.")
+    ] = "60s",
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The config to write; its plot is written beside it. Default: ./CONFIG.planned.yaml."
+            metavar="FILE",
+            help="The config to write; its plot is written beside it. Default: ./CONFIG.planned.yaml.",
         ),
     ] = None,
     machines: Annotated[
@@ -75,7 +85,10 @@ def plan(
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", metavar="N", min=1, help="Pilots at the same time, on workers. Default: one, in this process."
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Pilots at the same time, on workers. Default: one, in this process.",
         ),
     ] = None,
     ray: RayOption = None,
@@ -92,7 +105,9 @@ def plan(
     with running_code() if run_code else nullcontext():
         own = PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json)
         backend = None if workers is None and ray is None else Backend(workers, ray)
-        own = replace(own, machines=machines, machine=tuple(machine or ()), backend=backend, force=force)
+        own = replace(
+            own, machines=machines, machine=tuple(machine or ()), backend=backend, force=force
+        )
         plan_config(own)
 
 
@@ -100,8 +115,10 @@ def plan(
     name="simulate",
     help=(
         "Train CONFIG.yaml over links with given latencies and bandwidths, in simulated time.\n\n"
-        "The iterates are those of mtcd train. Prints the time per iteration and to the gap of the config, and writes "
-        "history.csv with simulated seconds, links.csv (how busy each link was), simulation.json and simulation.png. "
+        "The iterates are those of mtcd train. Prints the time per iteration and to the gap of the "
+        "config, and writes "
+        "history.csv with simulated seconds, links.csv (how busy each link was), simulation.json "
+        "and simulation.png. "
         "(Faults of parties and links are simulated by python -m mtcd.testing.simulator.)"
     ),
 )
@@ -110,14 +127,19 @@ def simulate_command(
     links: Annotated[
         Path,
         typer.Option(
-            metavar="CSV", help="Columns from,to,latency_ms,bandwidth_mbps; * is any client, server the server."
+            metavar="CSV",
+            help="Columns from,to,latency_ms,bandwidth_mbps; * is any client, server the server.",
         ),
     ],
     visit_ms: Annotated[
         float | None,
-        typer.Option(metavar="MS", min=0, help="Computing per message. Default: as measured on this machine."),
+        typer.Option(
+            metavar="MS", min=0, help="Computing per message. Default: as measured on this machine."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: runs/CONFIG-simulated.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Default: runs/CONFIG-simulated.")
+    ] = None,
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,

@@ -1,9 +1,10 @@
 """From the gaps that a pilot measured to the iteration at which it reaches the target.
 
-Measured, if it got there. If not, the logarithm of the gap goes on falling as it did of late: over the later half of
-the iterations, over the last quarter, and with the slowing between its quarters kept up. The middle one of the three is
-the forecast, and all three the range. The lowest gap so far counts, as extrapolation makes steps, and the slope is
-the median over pairs of points, which a few of them do not change.
+Measured, if it got there. If not, the logarithm of the gap goes on falling as it did of late: over
+the later half of the iterations, over the last quarter, and with the slowing between its quarters
+kept up. The middle one of the three is the forecast, and all three the range. The lowest gap so far
+counts, as extrapolation makes steps, and the slope is the median over pairs of points, which a few
+of them do not change.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ POINTS = 48  # of a curve, for the slopes
 FEWEST = 4  # measurements, to say anything
 FURTHEST = 1000.0  # times the iterations so far: no forecast beyond that
 CLOSE, FAIR = 1.2, 2.0  # ranges that are called 'within 20%' and 'within 2x'
-# how far one can see: in decades of the gap, as a part of those that are done. Slow tails show late.
+# how far one can see: in decades of the gap, as a part of those that are done. Slow tails show
+# late.
 NEAR, NOT_BEYOND = 0.5, 1.0
 
-REACHED, STALLED, DIVERGED, UNKNOWN, ROUGH = "reached", "stalls", "diverges", "too early to say", "rough"
+REACHED, STALLED, DIVERGED, UNKNOWN, ROUGH = (
+    "reached",
+    "stalls",
+    "diverges",
+    "too early to say",
+    "rough",
+)
 WITHIN_20, WITHIN_2 = "within 20%", "within 2x"
 
 
@@ -43,9 +51,14 @@ class Forecast:
 
 
 def forecast(
-    iterations: Sequence[float], gaps: Sequence[float], target: float, diverged: bool = False, jumps: bool = False
+    iterations: Sequence[float],
+    gaps: Sequence[float],
+    target: float,
+    diverged: bool = False,
+    jumps: bool = False,
 ) -> Forecast:
-    """When the gap gets to ``target``. A method that ``jumps``, by extrapolation, may do so at any time, or not again.
+    """When the gap gets to ``target``. A method that ``jumps``, by extrapolation, may do so at any
+    time, or not again.
 
     >>> forecast(range(101), [0.9**t for t in range(101)], 1e-6)
     Forecast(iterations=131.1..., low=131.1..., high=131.1..., sure='within 20%')
@@ -71,12 +84,16 @@ def _never(why: str) -> Forecast:
 
 def _either_way(found: Forecast, now: float) -> Forecast:
     """Twice as many iterations to go, or half as many."""
-    return Forecast(found.iterations, now + (found.low - now) / 2, now + (found.high - now) * 2, WITHIN_2)
+    return Forecast(
+        found.iterations, now + (found.low - now) / 2, now + (found.high - now) * 2, WITHIN_2
+    )
 
 
 def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     now, to_go = float(at[-1]), float(height[-1]) - goal
-    half, quarter, before = (_slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75)))
+    half, quarter, before = (
+        _slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75))
+    )
     if to_go > FURTHEST * now * max(half, quarter):
         return _never(STALLED)
     ends = [now + _straight(to_go, half), now + _straight(to_go, quarter)]
@@ -88,7 +105,9 @@ def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     if beyond > NOT_BEYOND:
         return Forecast(best, low, math.inf, ROUGH)
     spread = max(high / best, best / low)
-    sure = WITHIN_20 if spread <= CLOSE and beyond <= NEAR else WITHIN_2 if spread <= FAIR else ROUGH
+    sure = (
+        WITHIN_20 if spread <= CLOSE and beyond <= NEAR else WITHIN_2 if spread <= FAIR else ROUGH
+    )
     return Forecast(best, low, high, sure)
 
 
@@ -105,10 +124,12 @@ def _slope(at: Array, height: Array, start: float, end: float) -> float:
 
 
 def _slowing(to_go: float, before: float, slope: float, length: float) -> float:
-    """Iterations to go if the slope changes in every ``length`` of them by the same factor as in the last."""
+    """Iterations to go if the slope changes in every ``length`` of them by the same factor as in
+    the last."""
     factor = slope / before if before > 0 else 1.0
     if factor >= 1.0:
         return to_go / slope
     steps = to_go / (slope * length)  # without slowing
-    left = 1.0 - steps * (1.0 - factor) / factor  # sum of factor, factor^2, ... reaches this many steps
+    # sum of factor, factor^2, ... reaches this many steps
+    left = 1.0 - steps * (1.0 - factor) / factor
     return length * math.log(left) / math.log(factor) if left > 0 else math.inf

@@ -1,7 +1,8 @@
 """Successive halving: all pilots get a little time, the better half gets twice as much, and so on.
 
-The best pilot of each family (svfl, dcpa, stcd, mtcd, tree-cg) stays to the end, and so does the config's own method:
-the picture and the comparison need them. A pilot that has cost more than another needed to reach the target has lost.
+The best pilot of each family (svfl, dcpa, stcd, mtcd, tree-cg) stays to the end, and so does the
+config's own method: the picture and the comparison need them. A pilot that has cost more than
+another needed to reach the target has lost.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ Watch = Callable[[str, float], None]
 
 
 Advance = Callable[[Sequence[Any], float, Callable[[Any], float], Callable[[], None]], None]
-"""Continues runners until a time of ``perf_counter``, each up to its limit; calls the last function in between."""
+"""Continues runners until a time of ``perf_counter``, each up to its limit; calls the last function
+in between."""
 
 
 def one_by_one(
@@ -61,7 +63,9 @@ def one_by_one(
         runner.advance(now + (end - now) / (len(running) - place), most(runner))
 
 
-def race(runners: Sequence[R], until: float, watch: Watch | None = None, advance: Advance = one_by_one) -> None:
+def race(
+    runners: Sequence[R], until: float, watch: Watch | None = None, advance: Advance = one_by_one
+) -> None:
     """Rung after rung until this time of ``perf_counter``, or until all is known that matters."""
     began, alive = perf_counter(), list(runners)
     rungs = max(1, math.ceil(math.log2(len(alive) + 1)))
@@ -91,21 +95,27 @@ def _most(alive: Sequence[Runner], runner: Runner) -> float:
 def ranked(runners: Sequence[R]) -> list[R]:
     """Cheapest first; among those that never arrive, the ones about which least is known."""
     doubt = {UNKNOWN: 0, DIVERGED: 2}
-    return sorted(runners, key=lambda runner: (runner.predicted, doubt.get(runner.forecast.sure, 1)))
+    return sorted(
+        runners, key=lambda runner: (runner.predicted, doubt.get(runner.forecast.sure, 1))
+    )
 
 
 def reached(runners: Sequence[Runner]) -> float:
     """The least that any needed which has reached the target."""
-    return min((runner.predicted for runner in runners if runner.status == "converged"), default=math.inf)
+    return min(
+        (runner.predicted for runner in runners if runner.status == "converged"), default=math.inf
+    )
 
 
 def survivors(alive: Sequence[R]) -> list[R]:
-    """The better half, half of those of which nothing is known yet (the first), the best of each family, and the
-    config's own; the others are dismissed."""
+    """The better half, half of those of which nothing is known yet (the first), the best of each
+    family, and the config's own; the others are dismissed."""
     order = ranked(alive)
     known = [runner for runner in order if runner.forecast.sure != UNKNOWN]
     unknown = [runner for runner in order if runner.forecast.sure == UNKNOWN]
-    staying = known[: math.ceil(len(known) / 2)] + unknown[: math.ceil(len(unknown) / 2)] + _kept(alive)
+    staying = (
+        known[: math.ceil(len(known) / 2)] + unknown[: math.ceil(len(unknown) / 2)] + _kept(alive)
+    )
     for runner in order:
         if runner not in staying:
             runner.dismiss()

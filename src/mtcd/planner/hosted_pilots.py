@@ -1,4 +1,5 @@
-"""Pilots on workers. Each worker builds the task from the config, and keeps the pilots that it has begun."""
+"""Pilots on workers. Each worker builds the task from the config, and keeps the pilots that it has
+begun."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ _KEPT: dict[str, Kept] = {}
 
 @dataclass(frozen=True)
 class PilotJob:
-    """Continue a pilot for some seconds, or until it has cost ``most``. Without a method, only build the task."""
+    """Continue a pilot for some seconds, or until it has cost ``most``. Without a method, only
+    build the task."""
 
     settings: TaskSettings
     number: int = 0
@@ -139,11 +141,14 @@ class Hosts:
         most: Callable[[HostedPilot], float],
         tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Continue these pilots until this time of ``perf_counter``, each on its worker, several at a time."""
+        """Continue these pilots until this time of ``perf_counter``, each on its worker, several at
+        a time."""
         waiting, busy = list(pilots), dict[int, HostedPilot]()
         while waiting or busy:
             for worker in self.workers.idle:
-                pilot = next((one for one in waiting if not one.here and one.worker in (None, worker)), None)
+                pilot = next(
+                    (one for one in waiting if not one.here and one.worker in (None, worker)), None
+                )
                 if pilot is not None:
                     turns = math.ceil(len(waiting) / self.workers.jobs)
                     seconds = max(0.0, end - perf_counter()) / turns
@@ -153,7 +158,10 @@ class Hosts:
                     self.workers.give(pilot.number, job, worker)
             for pilot in [one for one in waiting if one.here]:
                 waiting.remove(pilot)
-                pilot.advance(perf_counter() + max(0.0, end - perf_counter()) / (len(waiting) + 1), most(pilot))
+                pilot.advance(
+                    perf_counter() + max(0.0, end - perf_counter()) / (len(waiting) + 1),
+                    most(pilot),
+                )
             tick()
             for number, news in self.workers.news(PATIENCE):
                 if not isinstance(news, float):

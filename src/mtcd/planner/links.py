@@ -24,10 +24,12 @@ NO_LINK = (math.nan, math.nan)
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Seconds of latency and seconds per float from party to party: clients 0..K-1, then the server, which is -1 too.
+    """Seconds of latency and seconds per float from party to party: clients 0..K-1, then the
+    server, which is -1 too.
 
-    NaN where there is no link. Messages on different links do not hinder each other. What is kept are the rows of the
-    file, not the pairs of parties: those of 10,000 clients would take gigabytes.
+    NaN where there is no link. Messages on different links do not hinder each other. What is kept
+    are the rows of the file, not the pairs of parties: those of 10,000 clients would take
+    gigabytes.
     """
 
     clients: int
@@ -58,24 +60,38 @@ class Links:
         return 0.0 if sender == to else latency + floats * per_float
 
     def _row(self, sender: int, to: int) -> tuple[float, float]:
-        """The row that names most; then the direction as written; then the one that names the sender."""
+        """The row that names most; then the direction as written; then the one that names the
+        sender."""
         k, j = (self.server if party < 0 else party for party in (sender, to))
-        of_k, of_j = (None if party != self.server else party for party in (k, j))  # any client is not the server
-        for ends in ((k, j), (j, k), (k, of_j), (of_k, j), (of_j, k), (j, of_k), (of_k, of_j), (of_j, of_k)):
+        # any client is not the server
+        of_k, of_j = (None if party != self.server else party for party in (k, j))
+        for ends in (
+            (k, j),
+            (j, k),
+            (k, of_j),
+            (of_k, j),
+            (of_j, k),
+            (j, of_k),
+            (of_k, of_j),
+            (of_j, of_k),
+        ):
             if ends in self.rows:
                 return self.rows[ends]
         return NO_LINK
 
 
 def read_links(path: Path, network: Network) -> Links:
-    """The links of a network. Each must be covered, and those of the server too, unless the file has no server.
+    """The links of a network. Each must be covered, and those of the server too, unless the file
+    has no server.
 
-    The row that names most wins: both ends, then one, then none ('*' is any client). A row holds in both directions,
-    unless another that names as much is written the other way round.
+    The row that names most wins: both ends, then one, then none ('*' is any client). A row holds in
+    both directions, unless another that names as much is written the other way round.
     """
     for name in (SERVER, ANY):
         if name in network.clients:
-            raise NetworkError(f"{path}: a client is called '{name}', which means something else here: rename it.")
+            raise NetworkError(
+                f"{path}: a client is called '{name}', which means something else here: rename it."
+            )
     links = Links(network.size, _rows(path, network))
     _check_covered(path, links, network)
     return links
@@ -88,14 +104,20 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
     for where, cells in csv_rows(path, COLUMNS, "links"):
         sender, to = (_party(cells[end], names, where) for end in ("from", "to"))
         if (sender, to) in seen:
-            raise NetworkError(f"{where}: this link was given before, at {seen[sender, to]}: keep one of them.")
+            raise NetworkError(
+                f"{where}: this link was given before, at {seen[sender, to]}: keep one of them."
+            )
         if sender is not None and sender == to:
-            raise NetworkError(f"{where}: '{cells['from']}' needs no link to itself: remove the row.")
+            raise NetworkError(
+                f"{where}: '{cells['from']}' needs no link to itself: remove the row."
+            )
         seen[sender, to] = where
         latency = _number(cells, "latency_ms", where)
         bandwidth = _number(cells, "bandwidth_mbps", where)
         if latency < 0 or bandwidth <= 0:
-            raise NetworkError(f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0.")
+            raise NetworkError(
+                f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0."
+            )
         rows[sender, to] = latency / 1e3, BITS / (bandwidth * 1e6)
     return rows
 
@@ -122,12 +144,16 @@ def _check_covered(path: Path, links: Links, network: Network) -> None:
         for j in near:
             if math.isnan(links.latency_of(k, j)):
                 ends = f"{network.clients[k]},{network.clients[j]}"
-                raise NetworkError(f"{path}: no row covers the link {ends}: add one, or one for '*,*'.")
+                raise NetworkError(
+                    f"{path}: no row covers the link {ends}: add one, or one for '*,*'."
+                )
     if not links.has_server:
         return
     for k, name in enumerate(network.clients):
         if math.isnan(links.latency_of(k, links.server)):
-            raise NetworkError(f"{path}: no row covers the link server,{name}: add one, or one for 'server,*'.")
+            raise NetworkError(
+                f"{path}: no row covers the link server,{name}: add one, or one for 'server,*'."
+            )
 
 
 def parse_budget(text: str) -> float:

@@ -31,7 +31,8 @@ from mtcd.training.observer import Observer
 from mtcd.training.stop import FOR_EVER, Stop
 
 ROUNDING = 1e-9
-# when it comes to choosing, what was not measured counts as this many times worse than it may be at worst ...
+# when it comes to choosing, what was not measured counts as this many times worse than it may be at
+# worst ...
 UNMEASURED = 1.25
 DOUBT = 3.0  # ... which is no more than so many times the forecast
 
@@ -73,13 +74,20 @@ class Task:
         key = repr(way.with_stepsize(1.0))
         if key not in self._travels:
             N, outputs = self.problem.samples, self.problem.outputs
-            self._travels[key] = travel(way.with_stepsize(1.0), self.network, N, outputs, self.seed, self.links)
+            self._travels[key] = travel(
+                way.with_stepsize(1.0), self.network, N, outputs, self.seed, self.links
+            )
         return self._travels[key]
 
     def iteration_cost(self, method: Method) -> float:
         """The charged cost of an iteration, as histories count them."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
-        return method.iteration_cost(self.network, self.travel(method).parallel, self.costs, self._sizes(method)) / hops
+        return (
+            method.iteration_cost(
+                self.network, self.travel(method).parallel, self.costs, self._sizes(method)
+            )
+            / hops
+        )
 
     def _sizes(self, method: Method) -> Sizes:
         if self.costs.per == "message":
@@ -111,7 +119,8 @@ class Pilot:
         return self.rows[-1].iteration if self.rows else 0
 
     def advance(self, until: float, most: float = math.inf) -> None:
-        """Go on until this time of ``perf_counter``, or the target, or until the objective is above ``most``."""
+        """Go on until this time of ``perf_counter``, or the target, or until the objective is above
+        ``most``."""
         limit = FOR_EVER
         if self.rate and math.isfinite(most):
             limit = min(FOR_EVER, math.ceil((1 - ROUNDING) * most / self.rate))
@@ -119,7 +128,9 @@ class Pilot:
             return
         began = perf_counter()
         try:
-            status = self._observed().advance(Stop(gap=self.task.target, iterations=limit), until=until)
+            status = self._observed().advance(
+                Stop(gap=self.task.target, iterations=limit), until=until
+            )
             self.status = status if status in ("converged", DIVERGED) else None
         except MtcdError:  # a setting that cannot work here
             self.status = "refused"
@@ -132,9 +143,13 @@ class Pilot:
     def _observed(self) -> Observer:
         if self._observer is None:
             task = self.task
-            engine = engine_for(self.method.parties(task.problem, task.network, task.seed), Ledger())
+            engine = engine_for(
+                self.method.parties(task.problem, task.network, task.seed), Ledger()
+            )
             worst = worst_end_of(self.method, linear=True)
-            self._observer = Observer(task.problem, engine, task.costs, task.best, worst, pausing=True)
+            self._observer = Observer(
+                task.problem, engine, task.costs, task.best, worst, pausing=True
+            )
             self.rows = self._observer.rows
         return self._observer
 
@@ -143,7 +158,8 @@ class Pilot:
         self.status = self.status or "dismissed"
 
     def revive(self) -> None:
-        """It was dismissed too early: it goes on where it was, or if it was released, from the start."""
+        """It was dismissed too early: it goes on where it was, or if it was released, from the
+        start."""
         self.status = None
 
     def release(self) -> None:
@@ -159,7 +175,10 @@ class Pilot:
             lost = self.status in (DIVERGED, "refused")
             gaps = [row.gap or 0.0 for row in self.rows]
             jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
-            self._seen = now, forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps)
+            self._seen = (
+                now,
+                forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps),
+            )
         return self._seen[1]
 
     @property
@@ -170,16 +189,25 @@ class Pilot:
     @property
     def cost_rate(self) -> float:
         """Cost per iteration: as measured, or as the paper charges it if nothing was."""
-        return self.rows[-1].cost / self.iterations if self.iterations else self.task.iteration_cost(self.method)
+        return (
+            self.rows[-1].cost / self.iterations
+            if self.iterations
+            else self.task.iteration_cost(self.method)
+        )
 
     @property
     def wire_rate(self) -> float:
-        """Seconds on the wire per iteration, with messages as large as they were; 0 without links."""
+        """Seconds on the wire per iteration, with messages as large as they were; 0 without
+        links."""
         way = self.task.travel(self.method)
         if way.wire is None:
             return 0.0
         sent = self.rows[-1].messages["client_client"] if self.rows else 0
-        larger = self.rows[-1].floats["client_client"] / (sent * way.floats) if sent and way.floats else 1.0
+        larger = (
+            self.rows[-1].floats["client_client"] / (sent * way.floats)
+            if sent and way.floats
+            else 1.0
+        )
         return way.latency + larger * (way.wire - way.latency)
 
     @property
@@ -187,9 +215,14 @@ class Pilot:
         """Seconds of computing per iteration, parties that work at the same time counted once."""
         if not self.iterations:
             return 0.0
-        middle = self.rows[len(self.rows) // 2]  # before that, clients prepare for their first visit
+        # before that, clients prepare for their first visit
+        middle = self.rows[len(self.rows) // 2]
         done = self.iterations - middle.iteration
-        seconds = (self.rows[-1].seconds - middle.seconds) / done if done else self.rows[-1].seconds / self.iterations
+        seconds = (
+            (self.rows[-1].seconds - middle.seconds) / done
+            if done
+            else self.rows[-1].seconds / self.iterations
+        )
         return seconds / self.task.travel(self.method).parallel
 
     @property
@@ -200,13 +233,18 @@ class Pilot:
 
     @property
     def cautious(self) -> tuple[bool, float, float]:
-        """By what it is chosen: rough guesses last, what was not measured as if it turned out badly; then the gap."""
+        """By what it is chosen: rough guesses last, what was not measured as if it turned out
+        badly; then the gap."""
         forecast, gap = self.forecast, math.inf
         if self.status not in (DIVERGED, "refused"):
             gap = min((row.gap for row in self.rows if row.gap is not None), default=math.inf)
         if self.status == "converged" or not forecast.arrives:
             return not forecast.arrives, self.predicted, gap
-        return forecast.sure == ROUGH, UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations), gap
+        return (
+            forecast.sure == ROUGH,
+            UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations),
+            gap,
+        )
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""

@@ -1,4 +1,5 @@
-"""plan(): from a config to the settings that reach the target at the least cost, or in the least time."""
+"""plan(): from a config to the settings that reach the target at the least cost, or in the least
+time."""
 
 from __future__ import annotations
 
@@ -29,14 +30,16 @@ from mtcd.protocol.ledger.costs import Costs
 TARGET = 1e-4
 SCREEN = 0.2  # of the budget, for making candidates
 LEAST = 0.25  # of the budget, for pilots, even if the candidates took all of it
-# of what is left then: until when candidates race, their leader is taken to the target, and others get a second chance
+# of what is left then: until when candidates race, their leader is taken to the target, and others
+# get a second chance
 RACE, CONFIRM, CHANCES = 0.5, 0.6, 0.75
 FEWEST_PILOTS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The proposed settings, the alternatives, and their expected costs. ``proposals`` are in order."""
+    """The proposed settings, the alternatives, and their expected costs. ``proposals`` are in
+    order."""
 
     proposals: tuple[Proposal, ...]
     own: Proposal | None
@@ -63,7 +66,8 @@ class Plan:
 
     @property
     def saving(self) -> float | None:
-        """How many times less than the config's own method; None where one of them never gets there."""
+        """How many times less than the config's own method; None where one of them never gets
+        there."""
         if self.own is None or not self.chosen.arrives or not self.own.arrives:
             return None
         ours, own = self.chosen.objective, self.own.objective
@@ -103,10 +107,11 @@ def plan(
 ) -> Plan:
     """Propose a method and its settings for the data, the network and the link costs of a config.
 
-    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is not counted. With
-    ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the config's unless given). ``watch`` is
-    called with what is going on and how far along it is. ``prefer`` orders the candidates that reach the target by
-    another number, the least first. With a ``backend``, candidates race on workers, several at a time.
+    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is
+    not counted. With ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the
+    config's unless given). ``watch`` is called with what is going on and how far along it is.
+    ``prefer`` orders the candidates that reach the target by another number, the least first. With
+    a ``backend``, candidates race on workers, several at a time.
     """
     target = target if target is not None else setup.stop.gap or TARGET
     check_number("target", target, above=0)
@@ -150,12 +155,16 @@ def _pilots(
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
     now = perf_counter()
     left = max(began + budget - now, LEAST * budget)
-    most = max(FEWEST_PILOTS, affordable(task, racing.jobs * RACE * left / math.log2(len(methods) + 2)))
+    most = max(
+        FEWEST_PILOTS, affordable(task, racing.jobs * RACE * left / math.log2(len(methods) + 2))
+    )
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
     pilots = own + [racing.make(task, method, False) for method in methods[:most]]
     if not pilots:
-        raise NetworkError("No method can work here: connect the network, or give links of a server.")
+        raise NetworkError(
+            "No method can work here: connect the network, or give links of a server."
+        )
     race(pilots, now + RACE * left, watch, racing.advance)
     confirm(pilots, now + CONFIRM * left)
     if math.isinf(reached(pilots)):
@@ -166,7 +175,9 @@ def _pilots(
     return pilots, notes
 
 
-def _own(setup: Setup, task: Task, racing: Racing, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
+def _own(
+    setup: Setup, task: Task, racing: Racing, served: bool
+) -> tuple[list[Pilot], tuple[str, ...]]:
     """The config's own method, if it can work here; a note if not."""
     method, _ = resolve_stepsize(setup.method, task.smoothness)
     if not served:
@@ -179,15 +190,21 @@ def _own(setup: Setup, task: Task, racing: Racing, served: bool) -> tuple[list[P
     return [racing.make(task, method, True)], ()
 
 
-def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> tuple[Config, tuple[str, ...]]:
+def _config(
+    setup: Setup, task: Task, chosen: Proposal, ratio: float | None
+) -> tuple[Config, tuple[str, ...]]:
     """The user's config with this method, and limits that let it reach the target."""
     stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
-    need = chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
+    need = (
+        chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
+    )
     for name, length in (("iterations", 1), ("epochs", chosen.method.epoch(task.problem.samples))):
         limit = getattr(stop, name)
         if limit is not None and math.isfinite(need) and 2 * need > limit * length:
             enough = math.ceil(2 * need / length)
-            notes.append(f"stop.{name} was {limit:,}, too few for this method: it is {enough:,} now.")
+            notes.append(
+                f"stop.{name} was {limit:,}, too few for this method: it is {enough:,} now."
+            )
             stop = stop.model_copy(update={name: enough})
     for name, value in (("cost", chosen.cost), ("seconds", chosen.compute_seconds)):
         limit = getattr(stop, name)

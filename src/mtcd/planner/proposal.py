@@ -36,7 +36,10 @@ class Proposal:
     def of(pilot: Pilot) -> Proposal:
         """From what was measured."""
         forecast = pilot.forecast
-        compute, wire = pilot.compute_rate * forecast.iterations, pilot.wire_rate * forecast.iterations
+        compute, wire = (
+            pilot.compute_rate * forecast.iterations,
+            pilot.wire_rate * forecast.iterations,
+        )
         return Proposal(
             method=pilot.method,
             own=pilot.own,
@@ -47,7 +50,11 @@ class Proposal:
             costs=pilot.task.costs,
             cost=pilot.cost_rate * forecast.iterations if forecast.arrives else math.inf,
             compute_seconds=compute if forecast.arrives else math.inf,
-            wall_seconds=None if pilot.task.links is None else wire + compute if forecast.arrives else math.inf,
+            wall_seconds=None
+            if pilot.task.links is None
+            else wire + compute
+            if forecast.arrives
+            else math.inf,
             status=pilot.status,
         )
 
@@ -99,8 +106,12 @@ class Proposal:
             "high": _finite(high),
             "sure": self.forecast.sure,
             "iterations": _finite(self.forecast.iterations),
-            "messages": {link: _finite(count) for link, count in self.messages.items()} if self.arrives else None,
-            "floats": {link: _finite(count) for link, count in self.floats.items()} if self.arrives else None,
+            "messages": {link: _finite(count) for link, count in self.messages.items()}
+            if self.arrives
+            else None,
+            "floats": {link: _finite(count) for link, count in self.floats.items()}
+            if self.arrives
+            else None,
             "compute_seconds": _finite(self.compute_seconds),
             "wall_seconds": None if self.wall_seconds is None else _finite(self.wall_seconds),
             "gap": self.gap,

@@ -1,4 +1,5 @@
-"""A search around the best: one setting changed a little at a time, as long as that is better and there is time."""
+"""A search around the best: one setting changed a little at a time, as long as that is better and
+there is time."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BRIEF = 0.05  # seconds that every neighbour may take
 
 
 def confirm(pilots: Sequence[Pilot], until: float) -> None:
-    """Run the leading pilot to the target, until the leader has reached it: a forecast is not enough to be chosen."""
+    """Run the leading pilot to the target, until the leader has reached it: a forecast is not
+    enough to be chosen."""
     while perf_counter() < until:
         leader = ranked(pilots)[0]
         if leader.status == "dismissed":
@@ -34,7 +36,9 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
             return
 
 
-def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None, advance: Advance = one_by_one) -> None:
+def race_on(
+    pilots: Sequence[Pilot], until: float, watch: Watch | None, advance: Advance = one_by_one
+) -> None:
     """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
     unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
@@ -46,9 +50,11 @@ def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None, advance:
 
 
 def second_chances(pilots: Sequence[Pilot], until: float) -> None:
-    """Those that may be better than the best for all that is known: each may go as far as the best did.
+    """Those that may be better than the best for all that is known: each may go as far as the best
+    did.
 
-    The config's own comes first, then those of which nothing is known, then those that were dismissed on a forecast.
+    The config's own comes first, then those of which nothing is known, then those that were
+    dismissed on a forecast.
     """
     order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
     for pilot in order:
@@ -67,8 +73,11 @@ def _may_win(pilot: Pilot, best: float) -> bool:
     return forecast.sure == UNKNOWN or (forecast.arrives and pilot.rate * forecast.low < best)
 
 
-def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None) -> None:
-    """Climb from the best of each of some kinds, then look further around the best; pilots are added.
+def refine(
+    task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None
+) -> None:
+    """Climb from the best of each of some kinds, then look further around the best; pilots are
+    added.
 
     Only from those that have reached the target: a forecast is no place to start from.
     """
@@ -88,8 +97,16 @@ def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: W
 class Search:
     """Hill climbing: every setting is tried once."""
 
-    def __init__(self, task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None) -> None:
-        self.task, self.space, self.pilots, self.until, self.watch = task, space, pilots, until, watch
+    def __init__(
+        self, task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None
+    ) -> None:
+        self.task, self.space, self.pilots, self.until, self.watch = (
+            task,
+            space,
+            pilots,
+            until,
+            watch,
+        )
         self.began = perf_counter()
         self.tried = {repr(pilot.method) for pilot in pilots}
 
@@ -100,8 +117,11 @@ class Search:
             pilot, better = better, self.first_better(better, neighbours)
         return pilot
 
-    def first_better(self, current: Pilot, around: Callable[[Space, Method], Iterator[Method]]) -> Pilot | None:
-        """The first setting around the current one that is better; None if none is, or time is up."""
+    def first_better(
+        self, current: Pilot, around: Callable[[Space, Method], Iterator[Method]]
+    ) -> Pilot | None:
+        """The first setting around the current one that is better; None if none is, or time is
+        up."""
         for method in around(self.space, current.method):
             now = perf_counter()
             if now >= self.until:
@@ -110,7 +130,10 @@ class Search:
                 continue
             self.tried.add(repr(method))
             if self.watch is not None:
-                self.watch(f"around {current.method.describe()}", (now - self.began) / (self.until - self.began))
+                self.watch(
+                    f"around {current.method.describe()}",
+                    (now - self.began) / (self.until - self.began),
+                )
             pilot = Pilot(self.task, method)
             self.pilots.append(pilot)
             if _improves(pilot, current, self.until):

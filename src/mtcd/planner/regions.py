@@ -1,4 +1,5 @@
-"""The picture of a plan: predicted cost against R_C, and where each family of methods is the cheapest."""
+"""The picture of a plan: predicted cost against R_C, and where each family of methods is the
+cheapest."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from mtcd.reporting.styles import COLOURS, DASHES
 
 RATIOS = np.logspace(-1, 4, 251)
 # the same colour for a family in every picture
-LOOKS = {kind: (COLOURS[i], DASHES[i]) for i, kind in enumerate(("svfl", "stcd", "mtcd", "dcpa", "tree-cg"))}
+LOOKS = {
+    kind: (COLOURS[i], DASHES[i])
+    for i, kind in enumerate(("svfl", "stcd", "mtcd", "dcpa", "tree-cg"))
+}
 NAMES = {
     "svfl": "SVFL, client-server",
     "stcd": "STCD, one token",
@@ -44,7 +48,9 @@ def regions_png(plan: Plan) -> bytes:
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
-    axes.set_xlabel(f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients")
+    axes.set_xlabel(
+        f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients"
+    )
     per = "" if plan.costs.per == "message" else f" per {plan.costs.per}"
     axes.set_ylabel(f"predicted cost{per} to a gap of {plan.target:g}")
     axes.set_title("The cheapest of each family; the background shows which one wins", fontsize=10)
@@ -60,10 +66,15 @@ def regions_png(plan: Plan) -> bytes:
 
 
 def family_costs(plan: Plan) -> dict[str, Array]:
-    """For each family, the least cost of its candidates at each R_C; families that never arrive have no line."""
+    """For each family, the least cost of its candidates at each R_C; families that never arrive
+    have no line."""
     lines = {}
     for kind in LOOKS:
-        arriving = [proposal for proposal in plan.proposals if proposal.method.kind == kind and proposal.arrives]
+        arriving = [
+            proposal
+            for proposal in plan.proposals
+            if proposal.method.kind == kind and proposal.arrives
+        ]
         known = [proposal for proposal in arriving if proposal.forecast.sure != ROUGH]
         arriving = known or arriving  # a rough forecast must not look like the best of many
         costs = [[proposal.cost_at(ratio) for ratio in RATIOS] for proposal in arriving]
@@ -114,4 +125,13 @@ def _mark(axes: Axes, plan: Plan) -> None:
     if plan.chosen.arrives and cost > 0:
         why = " for the wall-clock" if plan.by_time else ""
         label = f"proposed{why}, at $R_C$ = {ratio:g}"
-        axes.plot([ratio], [cost], "o", color="black", markersize=7, markeredgecolor="white", zorder=5, label=label)
+        axes.plot(
+            [ratio],
+            [cost],
+            "o",
+            color="black",
+            markersize=7,
+            markeredgecolor="white",
+            zorder=5,
+            label=label,
+        )

@@ -1,8 +1,10 @@
-"""What a method would take on many machines: a model of compute, latency, links, the server's link and memory.
+"""What a method would take on many machines: a model of compute, latency, links, the server's link
+and memory.
 
-Clients are placed so that neighbours share a machine. A hop inside a machine costs nothing beyond the visit, which was
-measured; a hop between machines costs a latency and the bytes over the bandwidth. All messages with the server share
-the server's link. docs/scaling.md has the formulas and where the constants come from.
+Clients are placed so that neighbours share a machine. A hop inside a machine costs nothing beyond
+the visit, which was measured; a hop between machines costs a latency and the bytes over the
+bandwidth. All messages with the server share the server's link. docs/scaling.md has the formulas
+and where the constants come from.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ COMPUTE, LATENCY, LINK, SERVER = "compute", "latency", "link bandwidth", "server
 class Machine:
     """One of equal machines, and the network between them.
 
-    ``latency_ms`` of a message between two processes, ``bandwidth_mbps`` of a machine and ``server_mbps`` of the
-    server; ``cores`` and ``memory_gb`` of a machine, and ``process_mb`` that a process takes without any data.
+    ``latency_ms`` of a message between two processes, ``bandwidth_mbps`` of a machine and
+    ``server_mbps`` of the server; ``cores`` and ``memory_gb`` of a machine, and ``process_mb`` that
+    a process takes without any data.
     """
 
     latency_ms: float = 3.1
@@ -56,7 +59,8 @@ class Machine:
         """From 'latency_ms=0.5', ...
 
         >>> Machine.parse(["latency_ms=0.5", "cores=4"])
-        Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0, process_mb=93.0)
+        Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0,
+        process_mb=93.0)
         """
         kinds = {one.name: int if one.name == "cores" else float for one in fields(Machine)}
         given: dict[str, float] = {}
@@ -67,7 +71,9 @@ class Machine:
             try:
                 given[name] = kinds[name](text)
             except ValueError:
-                raise ConfigError(f"--machine {setting!r}: give a number, such as latency_ms=0.5.") from None
+                raise ConfigError(
+                    f"--machine {setting!r}: give a number, such as latency_ms=0.5."
+                ) from None
         return replace(Machine(), **given)  # type: ignore[arg-type]
 
 
@@ -91,7 +97,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Prediction:
-    """An iteration of a method on so many machines: the seconds of each resource, and the memory of a machine."""
+    """An iteration of a method on so many machines: the seconds of each resource, and the memory of
+    a machine."""
 
     machines: int
     parts: dict[str, float]
@@ -110,7 +117,8 @@ class Prediction:
 
 
 def placed(network: Network, machines: int) -> list[int]:
-    """The machine of each client: connected groups of about equal size, or where there are none, by number."""
+    """The machine of each client: connected groups of about equal size, or where there are none, by
+    number."""
     K = network.size
     if machines >= K:
         return list(range(K))
@@ -125,12 +133,20 @@ def placed(network: Network, machines: int) -> list[int]:
     return where
 
 
-def predict(method: Method, compute: float, work: Work, machine: Machine, machines: int) -> Prediction:
-    """An iteration of the method; ``compute`` is its computing time, with parties that work at once counted once."""
+def predict(
+    method: Method, compute: float, work: Work, machine: Machine, machines: int
+) -> Prediction:
+    """An iteration of the method; ``compute`` is its computing time, with parties that work at once
+    counted once."""
     check_whole("machines", machines)
     K, where = work.network.size, work.placement(machines)
     used = min(machines, K)
-    bits = 8.0 * BYTES * work.outputs * (work.samples if method.batch is None else _batch(method, work))
+    bits = (
+        8.0
+        * BYTES
+        * work.outputs
+        * (work.samples if method.batch is None else _batch(method, work))
+    )
     link, served = bits / (machine.bandwidth_mbps * 1e6), bits / (machine.server_mbps * 1e6)
     latency = machine.latency_ms / 1e3
     busy = _parallel(method, K) / (used * machine.cores)
@@ -157,20 +173,25 @@ def _parallel(method: Method, K: int) -> int:
         return K
     if method.hops is None:
         return 1
-    return method.tokens or (1 if method.clusters is None or isinstance(method.clusters, str) else len(method.clusters))
+    return method.tokens or (
+        1 if method.clusters is None or isinstance(method.clusters, str) else len(method.clusters)
+    )
 
 
 def _served(method: Method, K: int) -> tuple[float, float]:
-    """Messages over the server's link per iteration, and how often an iteration waits for one there and one back."""
+    """Messages over the server's link per iteration, and how often an iteration waits for one there
+    and one back."""
     if isinstance(method, MTCD):
         hops = method.hops or 1
-        uploads = K if method.batch is not None else _parallel(method, K)  # with mini-batches, of all clients
+        # with mini-batches, of all clients
+        uploads = K if method.batch is not None else _parallel(method, K)
         return (_parallel(method, K) + uploads) / hops, 2.0 / hops
     return 2.0 * K, 2.0
 
 
 def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, float]:
-    """Messages between machines on the critical path of an iteration: how often it waits, and how many it sends."""
+    """Messages between machines on the critical path of an iteration: how often it waits, and how
+    many it sends."""
     if isinstance(method, MTCD):
         hops = _walked(method, work, where)
         return hops, hops
@@ -182,7 +203,8 @@ def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, floa
         out = sum(where[k] != where[tree.parents[k] or 0] for k in branches)
         ways = 2.0 * tree.depth * out / max(1, len(branches))
         return ways, ways
-    cut = [0] * (max(where) + 1)  # all neighbours send at once: the machine with most links to others
+    # all neighbours send at once: the machine with most links to others
+    cut = [0] * (max(where) + 1)
     for k, near in enumerate(work.network.neighbours):
         cut[where[k]] += sum(where[j] != where[k] for j in near)
     return float(max(cut) > 0), float(max(cut))

@@ -1,12 +1,13 @@
 """Analytic screening: which candidates are worth a pilot, before anything is trained.
 
-The score of a candidate is how much of the model an iteration improves, per unit of what is to be made small:
+The score of a candidate is how much of the model an iteration improves, per unit of what is to be
+made small:
 
     different clients that take part * what a visit achieves / (cost or seconds of an iteration)
 
-where Q steps of size eta on a block of curvature L_k achieve 1 - (1 - eta L_k)^Q of what can be achieved there, and
-averaging Gamma tokens leaves a Gamma-th of it. It is a guess: it orders the candidates, and when there is no time for
-all of them, the best of each kind go first.
+where Q steps of size eta on a block of curvature L_k achieve 1 - (1 - eta L_k)^Q of what can be
+achieved there, and averaging Gamma tokens leaves a Gamma-th of it. It is a guess: it orders the
+candidates, and when there is no time for all of them, the best of each kind go first.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.planner.pilots import Task
 from mtcd.protocol.updates import LocalUpdates
 
-# what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until something is known
+# what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until
+# something is known
 ACCELERATED, PRIMAL_DUAL, CONJUGATE = 3.0, 0.1, 1.0
 VISIT = 20  # local updates of a visit that is timed
-PASSES = 12  # over all clients, that a pilot should at least come to: extrapolation begins after some tours
+# over all clients, that a pilot should at least come to: extrapolation begins after some tours
+PASSES = 12
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 
 
@@ -44,7 +47,9 @@ def score(task: Task, method: Method) -> float:
         done = 1.0
     else:
         curvature = float(task.smoothness.blocks.mean())
-        done = 1.0 - (1.0 - min(1.0, method.resolved_stepsize() * curvature)) ** method.local_updates
+        done = (
+            1.0 - (1.0 - min(1.0, method.resolved_stepsize() * curvature)) ** method.local_updates
+        )
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
         rule = RULES[method.combine_rule]
@@ -60,10 +65,11 @@ def kind(method: Method) -> tuple[object, ...]:
 
 
 def ordered(task: Task, methods: Iterable[Method], until: float) -> list[Method]:
-    """The best of each family, then of each kind, then the second best of each kind ...; what cannot work is left out.
+    """The best of each family, then of each kind, then the second best of each kind ...; what
+    cannot work is left out.
 
-    Methods come one by one, as making them takes time on large networks; those that come after ``until`` are not
-    looked at.
+    Methods come one by one, as making them takes time on large networks; those that come after
+    ``until`` are not looked at.
     """
     kinds: dict[tuple[object, ...], list[tuple[float, Method]]] = defaultdict(list)
     for method in methods:
@@ -76,7 +82,8 @@ def ordered(task: Task, methods: Iterable[Method], until: float) -> list[Method]
     columns = [sorted(found, key=_points, reverse=True) for found in kinds.values()]
     rows = [_best_first(row) for row in zip_longest(*columns)]
     in_turn = [method for row in rows for _, method in row]
-    firsts = {method.kind: method for method in reversed(in_turn)}  # of each family, the one that comes first
+    # of each family, the one that comes first
+    firsts = {method.kind: method for method in reversed(in_turn)}
     return [*firsts.values(), *(method for method in in_turn if firsts[method.kind] is not method)]
 
 
@@ -100,7 +107,9 @@ def affordable(task: Task, seconds: float) -> int:
 def _visits(task: Task) -> tuple[float, float]:
     """Seconds of two visits to the client with most columns: at the first, it gets ready."""
     problem = task.problem
-    client = problem.client(max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1]))
+    client = problem.client(
+        max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1])
+    )
     theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
     began = perf_counter()
     updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))

@@ -32,14 +32,16 @@ class Simulation:
 
     @property
     def per_iteration(self) -> float | None:
-        """Seconds per iteration, without the first measured ones, in which parties prepare for their first visit."""
+        """Seconds per iteration, without the first measured ones, in which parties prepare for
+        their first visit."""
         rows = self.run.history.rows
         middle = rows[len(rows) // 2] if len(rows) > 2 else rows[0]
         done = rows[-1].iteration - middle.iteration
         return (rows[-1].seconds - middle.seconds) / done if done else None
 
     def seconds_to(self, gap: float) -> float | None:
-        """When the gap was reached: between two measurements, in proportion to its logarithm; None if never."""
+        """When the gap was reached: between two measurements, in proportion to its logarithm; None
+        if never."""
         for before, after in pairwise(self.run.history.rows):
             if before.gap is None or after.gap is None:
                 return None
@@ -54,7 +56,8 @@ class Simulation:
         return SERVER if party < 0 else self.clients[party]
 
     def link_rows(self) -> Rows:
-        """A row for each link that was used, the busiest first; ``busy`` is the share of the time."""
+        """A row for each link that was used, the busiest first; ``busy`` is the share of the
+        time."""
         total = self.seconds or math.inf
         rows: list[dict[str, Any]] = [
             {
@@ -72,7 +75,9 @@ class Simulation:
     @property
     def busiest_party(self) -> tuple[str, float]:
         """The party that computed most, and its share of the time."""
-        party, seconds = max(self.use.computing.items(), key=lambda item: item[1], default=(-1, 0.0))
+        party, seconds = max(
+            self.use.computing.items(), key=lambda item: item[1], default=(-1, 0.0)
+        )
         return self._name(party), seconds / self.seconds if self.seconds else 0.0
 
     def summary(self, target: float | None) -> dict[str, Any]:
@@ -93,15 +98,21 @@ class Simulation:
         }
 
 
-def simulate(setup: Setup, links: Links, visit_seconds: float | None = None, watch: Watch | None = None) -> Simulation:
-    """Train by a config over these links, in simulated time: the iterates are those of ``mtcd train``.
+def simulate(
+    setup: Setup, links: Links, visit_seconds: float | None = None, watch: Watch | None = None
+) -> Simulation:
+    """Train by a config over these links, in simulated time: the iterates are those of ``mtcd
+    train``.
 
-    ``visit_seconds`` is the time that a party takes for a message; measured on this machine unless given.
+    ``visit_seconds`` is the time that a party takes for a message; measured on this machine unless
+    given.
     """
     if visit_seconds is not None:
         check_number("visit_seconds", visit_seconds)
     if setup.method.has_server and not links.has_server:
-        raise NetworkError("The method has a server, but the links have none: add a row such as server,*,40,50.")
+        raise NetworkError(
+            "The method has a server, but the links have none: add a row such as server,*,40,50."
+        )
     engine = VirtualTime(links, visit_seconds)
     run = replace(setup, engine=engine).train(watch)
     return Simulation(run, engine.use, setup.network.clients)

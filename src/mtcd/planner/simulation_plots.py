@@ -22,7 +22,9 @@ def plot_simulation(simulation: Simulation, file: Path) -> None:
     history = simulation.run.history
     what = "objective" if simulation.run.gap is None else "gap"
     values = history[what]
-    left.plot(history["seconds"], np.where(values > 0, values, np.nan), color=COLOURS[0], linewidth=1.8)
+    left.plot(
+        history["seconds"], np.where(values > 0, values, np.nan), color=COLOURS[0], linewidth=1.8
+    )
     left.set_yscale("log")
     left.set_xlabel("simulated time (seconds)")
     left.set_ylabel("objective f" if what == "objective" else "relative gap (f - f*) / f*")

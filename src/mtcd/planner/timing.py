@@ -1,6 +1,8 @@
-"""Where tokens would go, without training anything: visits to different clients, and time on the wire.
+"""Where tokens would go, without training anything: visits to different clients, and time on the
+wire.
 
-Both are per iteration as histories count them: a hop per token of MTCD and STCD, a round of SVFL, DCPA and Tree-CG.
+Both are per iteration as histories count them: a hop per token of MTCD and STCD, a round of SVFL,
+DCPA and Tree-CG.
 """
 
 from __future__ import annotations
@@ -38,10 +40,13 @@ class Travel:
     latency: float = 0.0
     """Of ``wire``, what messages without any content would take."""
     floats: int = 0
-    """Numbers in a token, but for what methods of ours add on the way; 0 where there are no tokens."""
+    """Numbers in a token, but for what methods of ours add on the way; 0 where there are no
+    tokens."""
 
 
-def travel(method: Method, network: Network, samples: int, outputs: int, seed: int, links: Links | None) -> Travel:
+def travel(
+    method: Method, network: Network, samples: int, outputs: int, seed: int, links: Links | None
+) -> Travel:
     """Follow the method's messages for a while."""
     K = network.size
     if isinstance(method, MTCD):
@@ -50,7 +55,9 @@ def travel(method: Method, network: Network, samples: int, outputs: int, seed: i
         floats = Batches(samples, method.batch, seed).length * outputs
         return Travel(K, None if links is None else _server_round(links, floats), K)
     if isinstance(method, TreeCG):
-        return Travel(K, None if links is None else _up_and_down(network, links, samples * outputs), K)
+        return Travel(
+            K, None if links is None else _up_and_down(network, links, samples * outputs), K
+        )
     return Travel(K, None if links is None else _neighbours(network, links, samples * outputs), K)
 
 
@@ -58,7 +65,10 @@ def _server_round(links: Links, floats: int, down: int | None = None) -> float:
     """The slowest client, there and back; ``down`` floats on the way there, if they differ."""
     server = links.server
     there = floats if down is None else down
-    return max(links.seconds(server, k, there) + links.seconds(k, server, floats) for k in range(links.clients))
+    return max(
+        links.seconds(server, k, there) + links.seconds(k, server, floats)
+        for k in range(links.clients)
+    )
 
 
 def _neighbours(network: Network, links: Links, floats: int) -> float:
@@ -76,7 +86,9 @@ def _up_and_down(network: Network, links: Links, floats: int) -> float:
             parent = tree.parents[k]
             assert parent is not None
             up[parent] = max(up[parent], up[k] + links.seconds(k, parent, floats + INNER_PRODUCTS))
-            down[parent] = max(down[parent], down[k] + links.seconds(parent, k, floats + COEFFICIENTS))
+            down[parent] = max(
+                down[parent], down[k] + links.seconds(parent, k, floats + COEFFICIENTS)
+            )
     return float(up[tree.root] + down[tree.root])
 
 
@@ -88,7 +100,9 @@ def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
         distinct = sum(map(len, pieces)) / (len(pieces) * piece)
         if links is None:
             return Travel(distinct, None, 1)
-        seconds, latency = (_on_the_way(links, way, floats) / (len(way) - 1) for floats in (plan.floats, 0))
+        seconds, latency = (
+            _on_the_way(links, way, floats) / (len(way) - 1) for floats in (plan.floats, 0)
+        )
         return Travel(distinct, seconds, 1, latency, plan.floats)
     followed = min(plan.hops, max(LEAST, HOPS // plan.tokens))  # of a very long way, the beginning
     rounds = max(1, min(ROAMS, HOPS // (followed * plan.tokens)))
@@ -100,7 +114,13 @@ def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
         wire += 0.0 if links is None else _sync(plan, ways, links, 1)
         latency += 0.0 if links is None else _sync(plan, ways, links, 0)
     each = rounds * plan.hops
-    return Travel(distinct / each, None if links is None else wire / each, plan.tokens, latency / each, plan.floats)
+    return Travel(
+        distinct / each,
+        None if links is None else wire / each,
+        plan.tokens,
+        latency / each,
+        plan.floats,
+    )
 
 
 def way_of(plan: Plan, token: int, t: int, hops: int) -> list[int]:
@@ -117,7 +137,8 @@ def _on_the_way(links: Links, way: list[int], floats: int) -> float:
 
 
 def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
-    """The slowest token: down, its hops, up. With mini-batches, all clients then upload what they have.
+    """The slowest token: down, its hops, up. With mini-batches, all clients then upload what they
+    have.
 
     ``full`` 0: were all messages empty.
     """

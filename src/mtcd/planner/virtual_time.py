@@ -1,12 +1,15 @@
-"""An engine that simulates time: a discrete-event simulation of messages over links with latency and bandwidth.
+"""An engine that simulates time: a discrete-event simulation of messages over links with latency
+and bandwidth.
 
-The parties are the same objects as in other engines, and give the same iterates and ledger; only the order of
-deliveries, and the clock, are those of the simulated links. (Faults are simulated elsewhere, by federation/simulate.)
+The parties are the same objects as in other engines, and give the same iterates and ledger; only
+the order of deliveries, and the clock, are those of the simulated links. (Faults are simulated
+elsewhere, by federation/simulate.)
 
-- A party processes one message at a time, in the order of arrival. That takes as long as it does on this machine
-  (CPU time), or as long as is given.
-- A message occupies its link for its bits divided by the bandwidth, then takes the latency. Messages on one link in one
-  direction queue, first come, first served; different links, and both directions of a link, do not hinder each other.
+- A party processes one message at a time, in the order of arrival. That takes as long as it does on
+  this machine (CPU time), or as long as is given.
+- A message occupies its link for its bits divided by the bandwidth, then takes the latency.
+  Messages on one link in one direction queue, first come, first served; different links, and both
+  directions of a link, do not hinder each other.
 - A message without floats takes the latency alone, and one from a party to itself no time.
 """
 
@@ -53,7 +56,8 @@ class Use:
 
 
 class Timeline(deque[Message]):
-    """The messages under way, in the order of simulated time. It stands in for the queue of the local engine."""
+    """The messages under way, in the order of simulated time. It stands in for the queue of the
+    local engine."""
 
     def __init__(self, links: LinkTimes, ledger: Ledger, use: Use) -> None:
         super().__init__()
@@ -62,7 +66,8 @@ class Timeline(deque[Message]):
         self.free: dict[int, float] = {}
         """When each party has processed all that it received."""
         self._link_free: dict[Link, float] = {}
-        self._events: list[tuple[float, int, bool, Message]] = []  # time, order, whether it is sent or arrives
+        # time, order, whether it is sent or arrives
+        self._events: list[tuple[float, int, bool, Message]] = []
         self._order = count()
 
     def __len__(self) -> int:
@@ -84,7 +89,8 @@ class Timeline(deque[Message]):
         self._push(self.free.get(message.sender, self.now), True, message)
 
     def popleft(self) -> Message:
-        """The next message to arrive; it is now the time of its arrival, or when its receiver is free."""
+        """The next message to arrive; it is now the time of its arrival, or when its receiver is
+        free."""
         while True:
             time, _, sent, message = heapq.heappop(self._events)
             if sent:
@@ -102,7 +108,9 @@ class Timeline(deque[Message]):
             return sent
         begins = max(sent, self._link_free.get(link, 0.0)) if message.floats else sent
         wide = self.ledger.float_bytes / WIDE_BYTES
-        takes = message.floats * wide * self.links.seconds_per_float(*link) if message.floats else 0.0
+        takes = (
+            message.floats * wide * self.links.seconds_per_float(*link) if message.floats else 0.0
+        )
         if message.floats:
             self._link_free[link] = begins + takes
             use = self.use
@@ -148,15 +156,18 @@ class VirtualTimeEngine(LocalEngine):
         self.queue = lambda: self.timeline
 
     def receivers(self) -> dict[int, Party | None]:
-        return {k: None if party is None else _Timed(k, party, self) for k, party in super().receivers().items()}
+        return {
+            k: None if party is None else _Timed(k, party, self)
+            for k, party in super().receivers().items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class VirtualTime(EngineSettings):
     """Simulated time over these links.
 
-    ``visit_seconds``: how long a party takes for a message with floats; measured on this machine unless given.
-    ``use`` is counted during the simulation.
+    ``visit_seconds``: how long a party takes for a message with floats; measured on this machine
+    unless given. ``use`` is counted during the simulation.
     """
 
     links: Any

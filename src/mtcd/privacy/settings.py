@@ -19,15 +19,18 @@ MOST_CLIP = 1e3
 
 @dataclass(frozen=True)
 class DP:
-    """Differential privacy of one row of a party's features, towards all parties: see docs/differential-privacy.md.
+    """Differential privacy of one row of a party's features, towards all parties: see
+    docs/differential-privacy.md.
 
-    Every party's rows have the budget ``epsilon`` and ``delta``; ``parties`` gives some an epsilon of their own.
-    ``tours`` is the number of gradients that each party receives, fixed before training. Rows are clipped to
-    ``clip`` times the square root of their number of columns, the length that standardised rows have on average; steps
-    are ``stepsize`` / (N + l2) times the gradient.
+    Every party's rows have the budget ``epsilon`` and ``delta``; ``parties`` gives some an epsilon
+    of their own. ``tours`` is the number of gradients that each party receives, fixed before
+    training. Rows are clipped to ``clip`` times the square root of their number of columns, the
+    length that standardised rows have on average; steps are ``stepsize`` / (N + l2) times the
+    gradient.
 
-    Noise is from the operating system. ``insecure_seeded_noise`` takes it from the seed, the data and these settings
-    instead, for studies in one process that are to be repeated: **such a training protects nobody**.
+    Noise is from the operating system. ``insecure_seeded_noise`` takes it from the seed, the data
+    and these settings instead, for studies in one process that are to be repeated: **such a
+    training protects nobody**.
 
     >>> DP(epsilon=3, parties={"bank": 1}).of("bank")
     1.0
@@ -46,26 +49,32 @@ class DP:
             check_number(f"privacy.dp.{name}", getattr(self, name), above=0.0)
         check_number("privacy.dp.delta", self.delta, above=0.0)
         if self.delta >= 1:
-            raise ConfigError(f"privacy.dp.delta must be below 1, but is {self.delta}: use less than 1 / samples.")
+            raise ConfigError(
+                f"privacy.dp.delta must be below 1, but is {self.delta}: use less than 1 / samples."
+            )
         if not 1 / MOST_CLIP <= self.clip <= MOST_CLIP:
             raise ConfigError(
-                f"privacy.dp.clip is {self.clip:g} times the length of standardised rows, where 1 suits most tables: "
+                f"privacy.dp.clip is {self.clip:g} times the length of standardised rows, where 1 "
+                f"suits most tables: "
                 f"choose one from {1 / MOST_CLIP:g} to {MOST_CLIP:g}."
             )
         check_whole("privacy.dp.tours", self.tours)
         if not isinstance(self.insecure_seeded_noise, bool):
             raise ConfigError(
-                f"privacy.dp.insecure_seeded_noise must be true or false, but is {self.insecure_seeded_noise!r}."
+                f"privacy.dp.insecure_seeded_noise must be true or false, but is "
+                f"{self.insecure_seeded_noise!r}."
             )
         if not isinstance(self.parties, Mapping):
             raise ConfigError(
-                f"privacy.dp.parties must map names of parties to their epsilon, but is {self.parties!r}."
+                f"privacy.dp.parties must map names of parties to their epsilon, but is "
+                f"{self.parties!r}."
             )
         for party, epsilon in self.parties.items():
             check_number(f"privacy.dp.parties: the epsilon of {party!r}", epsilon, above=0.0)
         if (largest := max(self.epsilon, *self.parties.values(), 0.0)) > MOST_EPSILON:
             raise ConfigError(
-                f"privacy.dp: an epsilon of {largest:g} promises nothing: use at most {MOST_EPSILON:g}, or no dp."
+                f"privacy.dp: an epsilon of {largest:g} promises nothing: use at most "
+                f"{MOST_EPSILON:g}, or no dp."
             )
 
     def of(self, party: str) -> float:
@@ -76,22 +85,25 @@ class DP:
         """Reject names of parties that do not exist."""
         for name in self.parties:
             if name not in names:
-                raise ConfigError(f"privacy.dp.parties: no party is called {name!r}: {did_you_mean(name, names)}")
+                raise ConfigError(
+                    f"privacy.dp.parties: no party is called {name!r}: {did_you_mean(name, names)}"
+                )
 
 
 @dataclass(frozen=True)
 class Privacy:
     """The privacy of a training, named by what it promises: see docs/privacy.md.
 
-    ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed' (the token is
-    encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the server reads every upload),
-    'masked' (it learns the sum of all uploads only) or 'double-masked' (the same, and a federation goes on without
-    parties that are down). ``dp``: noise on the gradients of a sealed training.
+    ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed'
+    (the token is encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the
+    server reads every upload), 'masked' (it learns the sum of all uploads only) or 'double-masked'
+    (the same, and a federation goes on without parties that are down). ``dp``: noise on the
+    gradients of a sealed training.
 
-    Two kinds of sealed trainings reveal more than 'sealed' promises, and are refused unless they are asked for:
-    ``accept_revealed_columns`` allows a party with one column without a server, where the label holder learns that
-    column; ``accept_revealed_labels`` allows a party with half as many columns as there are samples, or more, which
-    learns labels.
+    Two kinds of sealed trainings reveal more than 'sealed' promises, and are refused unless they
+    are asked for: ``accept_revealed_columns`` allows a party with one column without a server,
+    where the label holder learns that column; ``accept_revealed_labels`` allows a party with half
+    as many columns as there are samples, or more, which learns labels.
 
     >>> Privacy().mode
     'open'
@@ -110,20 +122,28 @@ class Privacy:
                 raise ConfigError(f"privacy.{name} must be true or false, but is {given_flag!r}.")
             if given_flag and not self.sealed:
                 raise ConfigError(f"privacy.{name} is for privacy.mode: sealed: leave it out.")
-        for name, given, choices in (("mode", self.mode, Mode), ("aggregation", self.aggregation, Aggregation)):
+        for name, given, choices in (
+            ("mode", self.mode, Mode),
+            ("aggregation", self.aggregation, Aggregation),
+        ):
             known = get_args(choices)
             if given not in known:
-                raise ConfigError(f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}")
+                raise ConfigError(
+                    f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}"
+                )
         if self.sealed and self.aggregation != PLAIN:
             raise ConfigError(
-                "privacy: sealed tokens have no plain sums at the server that could be masked: leave aggregation out."
+                "privacy: sealed tokens have no plain sums at the server that could be masked: "
+                "leave aggregation out."
             )
         if self.dp is not None and not isinstance(self.dp, DP):
             raise ConfigError(f"privacy.dp must be mtcd.DP(epsilon=...), but is {self.dp!r}.")
         if self.dp is not None and not self.sealed:
             raise ConfigError(
-                "privacy.dp: an open token carries a number for every sample, and with enough noise to hide each of "
-                "them (epsilon of 3 or less) the model is no better than if each party trained alone and the scores "
+                "privacy.dp: an open token carries a number for every sample, and with enough "
+                "noise to hide each of "
+                "them (epsilon of 3 or less) the model is no better than if each party trained "
+                "alone and the scores "
                 "were summed. Set privacy.mode: sealed, where noise is on the gradients."
             )
 

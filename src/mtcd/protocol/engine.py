@@ -1,8 +1,9 @@
 """The engine protocol: how the parties of one training are run, observed, stopped and resumed.
 
-An engine delivers messages between the parties, wherever they are: in this process, in worker processes, on other
-hosts. Training, planner and measurements access the parties through an engine only. ``engines/choose.py`` picks the
-engine for parties in this process; ``tests/test_engine_contract.py`` runs the same assertions on every engine.
+An engine delivers messages between the parties, wherever they are: in this process, in worker
+processes, on other hosts. Training, planner and measurements access the parties through an engine
+only. ``engines/choose.py`` picks the engine for parties in this process;
+``tests/test_engine_contract.py`` runs the same assertions on every engine.
 """
 
 from __future__ import annotations
@@ -22,24 +23,29 @@ from mtcd.reporting.trace.tracer import Tracer
 
 
 class Share(Protocol):
-    """Makes some of the parties of a training, in the process that hosts them. It can be sent there."""
+    """Makes some of the parties of a training, in the process that hosts them. It can be sent
+    there."""
 
     def parties(self) -> Parties:
-        """The parties. Those that are hosted elsewhere must not be used; neither must their first messages."""
+        """The parties. Those that are hosted elsewhere must not be used; neither must their first
+        messages."""
 
     def aggregate(self, parameters: Mapping[int, Any]) -> Any:
-        """The sum of the representations of the clients here, with these parameters: for measurements."""
+        """The sum of the representations of the clients here, with these parameters: for
+        measurements."""
 
 
 class Recipe(Protocol):
-    """How the parties of a training are made in several processes, each with its own part of the data."""
+    """How the parties of a training are made in several processes, each with its own part of the
+    data."""
 
     @property
     def network(self) -> Network:
         """The network of the clients."""
 
     def together(self) -> Sequence[Sequence[int]] | None:
-        """Groups of clients that exchange most messages: the clusters of tokens; None if there are none."""
+        """Groups of clients that exchange most messages: the clusters of tokens; None if there are
+        none."""
 
     def weights(self) -> Sequence[int]:
         """The work of a visit at each client, relative to others."""
@@ -61,47 +67,55 @@ class Engine(ABC):
 
     - The order of deliveries is the engine's own; a message is delivered exactly once.
     - Every message is recorded on the ledger as it is sent (``protocol/ledger/record.py``).
-    - A message to ``MONITOR`` becomes an observation. Until the next observation is requested, ``parameters``,
-      ``ledger`` and ``snapshot`` are those of the last one. An engine in this process delivers nothing meanwhile. An
-      engine with remote parties holds back the party that reported the progress (no other token is under way then),
-      or has each party send its parameters along with its report.
+    - A message to ``MONITOR`` becomes an observation. Until the next observation is requested,
+      ``parameters``, ``ledger`` and ``snapshot`` are those of the last one. An engine in this
+      process delivers nothing meanwhile. An engine with remote parties holds back the party that
+      reported the progress (no other token is under way then), or has each party send its
+      parameters along with its report.
     """
 
     ledger: Ledger
     """The messages sent up to the latest observation."""
     tracer: Tracer | None = None
-    """Is told of every message that is sent, by an engine in this process; None: nobody wants to know."""
+    """Is told of every message that is sent, by an engine in this process; None: nobody wants to
+    know."""
     status: str | None = None
-    """How the parties ended the training, where they have stop rules of their own; None: only the observer ends it."""
+    """How the parties ended the training, where they have stop rules of their own; None: only the
+    observer ends it."""
 
     seconds: float | None = None
-    """The time of the latest observation, where the engine simulates one; None: the observer takes it."""
+    """The time of the latest observation, where the engine simulates one; None: the observer takes
+    it."""
 
     def start(self) -> None:  # noqa: B027 - parties in this process need nothing
         """Start workers, open links. Called once, before anything else."""
 
     @abstractmethod
-    def run(self, pausing: bool = False) -> Iterator[Progress | None]:  # no mutants: subclasses have their own default
-        """Deliver messages; yield whenever the parties hold one model, before it changes. Called once.
+    def run(
+        self, pausing: bool = False
+    ) -> Iterator[Progress | None]:  # no mutants: subclasses have their own default
+        """Deliver messages; yield whenever the parties hold one model, before it changes. Called
+        once.
 
-        With ``pausing``, None is yielded now and then between two observations, so that the caller can look at the
-        clock. The iterator stays valid while it is not advanced: a pause lasts until the next item is requested. It is
-        exhausted when no message is under way, or when the parties have ended the training (``status``).
+        With ``pausing``, None is yielded now and then between two observations, so that the caller
+        can look at the clock. The iterator stays valid while it is not advanced: a pause lasts
+        until the next item is requested. It is exhausted when no message is under way, or when the
+        parties have ended the training (``status``).
         """
 
     def skip_to(self, iteration: float) -> None:  # noqa: B027 - a hint
         """The observer needs no observation before this iteration.
 
-        Engines in this process may ignore it. An engine with remote parties saves the round trips: its parties report
-        to it again at the first progress that is not before this iteration.
+        Engines in this process may ignore it. An engine with remote parties saves the round trips:
+        its parties report to it again at the first progress that is not before this iteration.
         """
 
     @abstractmethod
     def parameters(self) -> list[Any]:
         """theta of the latest observation, client by client; of split networks, theta_0 comes last.
 
-        After an interrupt between two observations, the current ones. An engine in this process may return the clients'
-        own arrays: read them before the next observation is requested.
+        After an interrupt between two observations, the current ones. An engine in this process may
+        return the clients' own arrays: read them before the next observation is requested.
         """
 
     def epoch_loss(self) -> EpochLoss | None:
@@ -116,17 +130,22 @@ class Engine(ABC):
         raise MtcdError("This engine does not support checkpoints: train without checkpoint.")
 
     def resume(self, snapshot: Snapshot) -> None:
-        """Continue from this snapshot, of the same training. Called after ``start``, before ``run``."""
+        """Continue from this snapshot, of the same training. Called after ``start``, before
+        ``run``."""
         raise MtcdError("This engine does not support checkpoints: train without resume.")
 
     def stop(self) -> None:  # noqa: B027 - parties in this process need nothing
-        """Stop all that ``start`` started. ``parameters`` stays available. A second call does nothing."""
+        """Stop all that ``start`` started. ``parameters`` stays available. A second call does
+        nothing."""
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()

@@ -1,4 +1,5 @@
-"""The server's side of an upload by all clients: it sums representations and penalties when all have arrived."""
+"""The server's side of an upload by all clients: it sums representations and penalties when all
+have arrived."""
 
 from __future__ import annotations
 
@@ -29,20 +30,25 @@ class Fresh(Payload):
 @stored
 @dataclass
 class Gathering:
-    """Collects one upload from each of K clients, in any order. Those of absent clients are ``here`` from the start."""
+    """Collects one upload from each of K clients, in any order. Those of absent clients are
+    ``here`` from the start."""
 
     clients: int
     here: dict[int, Fresh] = field(default_factory=dict)
 
-    def add(self, client: int, fresh: Fresh, leaving: Collection[int] = ()) -> tuple[Array, float] | None:
+    def add(
+        self, client: int, fresh: Fresh, leaving: Collection[int] = ()
+    ) -> tuple[Array, float] | None:
         """Add an upload. Returns the sums of both once all have arrived, and resets; None before.
 
-        Sums are formed in the order of the clients, so the order of arrival does not matter. The uploads of the
-        clients that leave before the next round are retained.
+        Sums are formed in the order of the clients, so the order of arrival does not matter. The
+        uploads of the clients that leave before the next round are retained.
         """
         self.here[client] = fresh
         if len(self.here) < self.clients:
             return None
         uploads = [self.here[k] for k in range(self.clients)]
         self.here = {k: self.here[k] for k in leaving}
-        return np.asarray(sum(one.representation for one in uploads)), sum(one.penalty for one in uploads)
+        return np.asarray(sum(one.representation for one in uploads)), sum(
+            one.penalty for one in uploads
+        )

@@ -25,7 +25,8 @@ class Fit(Protocol):
         """The largest second derivative of the loss of one sample."""
 
     def scaled(self, A: Array) -> Array:
-        """A with its rows scaled such that curvature * |scaled(A) v|^2 bounds the second derivative along A v."""
+        """A with its rows scaled such that curvature * |scaled(A) v|^2 bounds the second derivative
+        along A v."""
 
     def objective(self, aggregate: Array, penalty: float) -> float:
         """f, from the aggregate and the sum of penalties of a token."""
@@ -53,7 +54,8 @@ class ClientModel(Protocol):
         """The part of r that is not smooth: l1 times the sum of absolute values."""
 
     def penalty_product(self, a: Theta, b: Theta) -> float:
-        """The inner product behind the smooth part of r, which is half that of theta with itself."""
+        """The inner product behind the smooth part of r, which is half that of theta with
+        itself."""
 
     @property
     def fit(self) -> Fit:
@@ -64,7 +66,8 @@ class ClientModel(Protocol):
         """L_k."""
 
     def survey(self) -> Array:
-        """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/tours/survey.py``."""
+        """Statistics of the columns, from which adaptive tours choose step sizes: see
+        ``methods/tours/survey.py``."""
 
     def local_update(self, theta: Theta, aggregate: Array, updates: LocalUpdates) -> Theta:
         """Local updates of theta_k; the aggregate is updated in place. Returns the new theta_k.
@@ -103,15 +106,18 @@ class Problem(Protocol):
 Tensor: TypeAlias = Any
 """A tensor of PyTorch. This layer does not import PyTorch."""
 State: TypeAlias = Mapping[str, Tensor]
-"""A copy theta_k(gamma) of a network: parameters, state of the optimiser, and its contribution to the aggregate."""
+"""A copy theta_k(gamma) of a network: parameters, state of the optimiser, and its contribution to
+the aggregate."""
 
 
 class Visit(NamedTuple):
-    """One visit of a token at a client: Q ``local_updates`` of this ``stepsize`` on the batch of iteration t.
+    """One visit of a token at a client: Q ``local_updates`` of this ``stepsize`` on the batch of
+    iteration t.
 
-    ``hop`` distinguishes the visits of a full batch; it is None with mini-batches, where all visits of an iteration use
-    the same dropout masks. ``fuses``: theta_0 is updated too. ``updates_statistics``: the visit updates running
-    statistics (of batch norm), because no upload on this batch follows.
+    ``hop`` distinguishes the visits of a full batch; it is None with mini-batches, where all visits
+    of an iteration use the same dropout masks. ``fuses``: theta_0 is updated too.
+    ``updates_statistics``: the visit updates running statistics (of batch norm), because no upload
+    on this batch follows.
     """
 
     t: int
@@ -123,12 +129,14 @@ class Visit(NamedTuple):
 
     @property
     def draw(self) -> tuple[int, ...]:
-        """The seed of dropout masks: one draw for each batch, or for each visit of the full batch."""
+        """The seed of dropout masks: one draw for each batch, or for each visit of the full
+        batch."""
         return (self.t,) if self.hop is None else (self.t, self.hop)
 
 
 class EpochLoss(NamedTuple):
-    """The mean loss of the batches of the last epoch, and that at the start, for the divergence rule.
+    """The mean loss of the batches of the last epoch, and that at the start, for the divergence
+    rule.
 
     It depends on Z = (H, theta_0) and the labels only, so one party of a federation can compute it.
     """
@@ -147,7 +155,8 @@ class ClientNetwork(Protocol):
         """H with h_k on the batch of iteration t added, unless H contains it."""
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H."""
+        """Local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new
+        H."""
 
     def state(self) -> State:
         """The copy that is loaded."""
@@ -201,7 +210,8 @@ class SplitStage(Protocol):
     """The networks of all parties, with their data in batches."""
 
     epoch_loss: Callable[[], EpochLoss | None]
-    """The loss at the latest progress, as the reporting party computes it; None before the end of an epoch."""
+    """The loss at the latest progress, as the reporting party computes it; None before the end of
+    an epoch."""
 
     @property
     def clients(self) -> Sequence[ClientNetwork]:
@@ -222,7 +232,8 @@ class SplitStage(Protocol):
         """H without any contribution."""
 
     def lane(self, token: int) -> AbstractContextManager[object]:
-        """The context in which the work for this token runs; lanes of different tokens may run concurrently."""
+        """The context in which the work for this token runs; lanes of different tokens may run
+        concurrently."""
 
     def join(self) -> None:
         """Wait for all lanes."""
@@ -244,4 +255,5 @@ class SplitProblem(Protocol):
         """Whether the fusion module has running statistics, which one party must hold."""
 
     def stage(self, batches: Batches, lanes: int) -> SplitStage:
-        """The networks, with their data in these batches; up to ``lanes`` lanes run concurrently."""
+        """The networks, with their data in these batches; up to ``lanes`` lanes run
+        concurrently."""

@@ -9,7 +9,8 @@ from mtcd.protocol.state import Stateful
 
 
 class Monitor(Stateful):
-    """Passes progress on. Of methods in which each client reports a part, it waits for the parts of all K clients."""
+    """Passes progress on. Of methods in which each client reports a part, it waits for the parts of
+    all K clients."""
 
     state_fields = ("reports", "_latest")
 
@@ -30,9 +31,12 @@ class Monitor(Stateful):
         if len(parts) < self.clients:
             return None
         del self.reports[part.iteration]
-        return Progress(part.iteration, 0, None, 0.0, [parts[k].parameters for k in range(self.clients)])
+        return Progress(
+            part.iteration, 0, None, 0.0, [parts[k].parameters for k in range(self.clients)]
+        )
 
     def ahead(self, sender: int) -> int | None:
-        """The latest iteration that this client has reported, while reports of other clients are missing; else None."""
+        """The latest iteration that this client has reported, while reports of other clients are
+        missing; else None."""
         latest = self._latest.get(sender)
         return latest if latest in self.reports else None

@@ -1,7 +1,8 @@
-"""Parties and messages. A party is a state machine: each message that arrives returns the messages to send.
+"""Parties and messages. A party is a state machine: each message that arrives returns the messages
+to send.
 
-There is no I/O here. An engine delivers messages between parties and records them on the ledger; the parties are the
-same objects in every engine.
+There is no I/O here. An engine delivers messages between parties and records them on the ledger;
+the parties are the same objects in every engine.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ MONITOR = -2
 class Message:
     """A message from one party to another. Clients are 0..K-1, the server is SERVER.
 
-    ``floats`` is the count of numbers in it (0: a signal). ``hop_floats`` is the size of the hop that the paper charges
-    for it: every visit ends with a hop, also one to the server or to the same client. MONITOR is not a party: progress
-    reports to it are free. ``unchanged``: the visit changed nothing; for the sender's ledger, it does not travel.
+    ``floats`` is the count of numbers in it (0: a signal). ``hop_floats`` is the size of the hop
+    that the paper charges for it: every visit ends with a hop, also one to the server or to the
+    same client. MONITOR is not a party: progress reports to it are free. ``unchanged``: the visit
+    changed nothing; for the sender's ledger, it does not travel.
     """
 
     sender: int
@@ -54,24 +56,29 @@ def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
 class Progress(Payload):
     """A report to the monitor when the parties hold one model: no other token is under way.
 
-    ``hop`` counts hops per token (t*S + s), ``t`` syncs. ``aggregate`` and ``penalty`` give the objective; the
-    aggregate is None where the sender does not have it for all samples. A lone token has the same attributes and is
-    sent instead. ``parameters``: those of all clients, where clients may be ahead of this progress.
+    ``hop`` counts hops per token (t*S + s), ``t`` syncs. ``aggregate`` and ``penalty`` give the
+    objective; the aggregate is None where the sender does not have it for all samples. A lone token
+    has the same attributes and is sent instead. ``parameters``: those of all clients, where clients
+    may be ahead of this progress.
     """
 
     hop: Count
     t: Iteration
-    aggregate: Annotated[Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)]
+    aggregate: Annotated[
+        Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)
+    ]
     penalty: Number
     parameters: Annotated[
-        Sequence[Any] | None, Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server)
+        Sequence[Any] | None,
+        Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server),
     ] = None
 
 
 @payload(10, "c>m")
 @dataclass(frozen=True, slots=True)
 class Part(Payload):
-    """A client's report to the monitor in methods without a global model: its iteration and its parameters."""
+    """A client's report to the monitor in methods without a global model: its iteration and its
+    parameters."""
 
     iteration: Iteration
     parameters: Parameters
@@ -80,11 +87,13 @@ class Part(Payload):
 @payload(1, "c>itself s>c")
 @dataclass(frozen=True, slots=True)
 class Begin(Payload):
-    """The signal by which a client starts its next iteration; from a server, the one to send its public key."""
+    """The signal by which a client starts its next iteration; from a server, the one to send its
+    public key."""
 
 
 class Recovery(Enum):
-    """What the other parties can do while a party of this kind is down (``mtcd.federation.recovery``)."""
+    """What the other parties can do while a party of this kind is down
+    (``mtcd.federation.recovery``)."""
 
     WAIT = "wait until it is up again"
     RESTART = "undo visits, and restart the iteration or regenerate the token"
@@ -121,7 +130,8 @@ class Party(Stateful, ABC):
         """Process a message; returns the messages to send, in order."""
 
     def restarted(self) -> Sequence[Message] | None:
-        """A new process has restored this party from a journal, which may be from an earlier moment than its last one.
+        """A new process has restored this party from a journal, which may be from an earlier moment
+        than its last one.
 
         Returns the messages to send; None if nothing has changed.
         """
@@ -132,11 +142,13 @@ class Party(Stateful, ABC):
         return False
 
     def last_sync(self) -> tuple[int, int] | None:
-        """The iteration of the last sync, and hops per token until then; None for parties without that record."""
+        """The iteration of the last sync, and hops per token until then; None for parties without
+        that record."""
         return None
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        """The training has ended at sync t: adopt the model of that sync. ``past``: see ``Token.past``."""
+        """The training has ended at sync t: adopt the model of that sync. ``past``: see
+        ``Token.past``."""
 
 
 class Client(Party):
@@ -151,7 +163,8 @@ C = TypeVar("C", bound=Client)
 
 
 class OnDemand(Sequence[C]):
-    """Clients 0, ..., K - 1, each made when it is first used: a party of a federation makes itself only."""
+    """Clients 0, ..., K - 1, each made when it is first used: a party of a federation makes itself
+    only."""
 
     def __init__(self, size: int, make: Callable[[int], C]) -> None:
         self._size, self._make = size, make
@@ -176,7 +189,8 @@ class OnDemand(Sequence[C]):
 
 
 class RoundClient(Client):
-    """A client of a synchronous method: in each round it sends a vector and receives a weighted sum of all vectors."""
+    """A client of a synchronous method: in each round it sends a vector and receives a weighted sum
+    of all vectors."""
 
     @abstractmethod
     def offer(self) -> Array:
@@ -188,7 +202,8 @@ class RoundClient(Client):
 
 
 class Rounds(NamedTuple):
-    """All clients of a synchronous method: client k takes row k of ``weights``, a sparse matrix, times the offers.
+    """All clients of a synchronous method: client k takes row k of ``weights``, a sparse matrix,
+    times the offers.
 
     A round sends ``messages`` of ``floats`` numbers each.
     """
@@ -211,11 +226,13 @@ class Checkpointed(Protocol):
 
 @dataclass(frozen=True)
 class Parties:
-    """All parties of a training, and its first messages. With ``rounds`` they can also run in synchronous rounds.
+    """All parties of a training, and its first messages. With ``rounds`` they can also run in
+    synchronous rounds.
 
-    ``gather`` computes the model from clients and server, where it does not follow from the clients alone;
-    ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for the divergence rule;
-    ``adopt`` takes over what is under way in these messages, where states of parties in other processes are restored.
+    ``gather`` computes the model from clients and server, where it does not follow from the clients
+    alone; ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for
+    the divergence rule; ``adopt`` takes over what is under way in these messages, where states of
+    parties in other processes are restored.
     """
 
     clients: Sequence[Client]

@@ -1,7 +1,8 @@
 """Snapshots of the state of parties: values as JSON and arrays, without pickle.
 
-Only the classes that are declared as ``stored`` come back, each from its fields. An array that occurs twice is kept
-once, and comes back as one. The order in memory of an array is kept: the rounding of products depends on it.
+Only the classes that are declared as ``stored`` come back, each from its fields. An array that
+occurs twice is kept once, and comes back as one. The order in memory of an array is kept: the
+rounding of products depends on it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def restored(snapshot: Snapshot) -> Any:
         arrays = {name: np.array(array, order="K") for name, array in snapshot.tensors.items()}
         return _value(snapshot.facts["content"], arrays)
     except (KeyError, TypeError, ValueError) as error:
-        raise MtcdError(f"The checkpoint is not of this training: {type(error).__name__}: {error}") from None
+        raise MtcdError(
+            f"The checkpoint is not of this training: {type(error).__name__}: {error}"
+        ) from None
 
 
 class _Taking:
@@ -59,9 +62,15 @@ class _Taking:
         if kind is dict:
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
         if kind.__name__ in SEQUENCES:
-            return {kind.__name__: [self.plain(part) for part in (value if kind is tuple else sorted(value))]}
+            return {
+                kind.__name__: [
+                    self.plain(part) for part in (value if kind is tuple else sorted(value))
+                ]
+            }
         if STORED.get(kind.__name__) is kind:
-            return {kind.__name__: [self.plain(getattr(value, field.name)) for field in fields(kind)]}
+            return {
+                kind.__name__: [self.plain(getattr(value, field.name)) for field in fields(kind)]
+            }
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:

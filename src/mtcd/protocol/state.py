@@ -7,7 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 
 class Stateful:
-    """Declares its state, from which a new object of the same class continues. Fields may be Stateful themselves."""
+    """Declares its state, from which a new object of the same class continues. Fields may be
+    Stateful themselves."""
 
     state_fields: ClassVar[tuple[str, ...]] = ()
     """The names of the attributes that make up the state."""
@@ -15,7 +16,10 @@ class Stateful:
     def state(self) -> dict[str, Any]:
         """The state by attribute. Not a copy: write it before anything changes."""
         parts = {name: getattr(self, name) for name in self.state_fields}
-        return {name: part.state() if isinstance(part, Stateful) else part for name, part in parts.items()}
+        return {
+            name: part.state() if isinstance(part, Stateful) else part
+            for name, part in parts.items()
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from this state, which must not share arrays with another object."""
@@ -28,7 +32,8 @@ class Stateful:
 
 
 class Snapshot(NamedTuple):
-    """The state of all parties of a training when they hold one model: plain values for JSON, and tensors by name."""
+    """The state of all parties of a training when they hold one model: plain values for JSON, and
+    tensors by name."""
 
     facts: Mapping[str, Any]
     tensors: Mapping[str, Any]

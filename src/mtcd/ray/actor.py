@@ -1,4 +1,5 @@
-"""The actor around a host: what the driver and other actors call. Calls are short; the host works in a thread."""
+"""The actor around a host: what the driver and other actors call. Calls are short; the host works
+in a thread."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Actor:
         self.warnings = Warnings()
 
     def begin(self) -> tuple[str, str]:
-        """Collect the warnings of this process from now on; returns the versions of mtcd and of Python here."""
+        """Collect the warnings of this process from now on; returns the versions of mtcd and of
+        Python here."""
         logging.captureWarnings(True)
         logging.getLogger().addHandler(self.warnings)
         return VERSION, platform.python_version()
@@ -41,7 +43,9 @@ class Actor:
     def usage(self) -> tuple[float, int]:
         """CPU seconds of this process, and the bytes of memory that it shares with no other."""
         rows = Path("/proc/self/smaps_rollup").read_text().splitlines()
-        return process_time(), sum(1024 * int(row.split()[1]) for row in rows if row.startswith("Private_"))
+        return process_time(), sum(
+            1024 * int(row.split()[1]) for row in rows if row.startswith("Private_")
+        )
 
     def open(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
         """Make the parties; their data is read here. Those of an earlier training are dropped."""
@@ -102,12 +106,14 @@ class Actor:
         return self.host.epoch_loss()
 
     def observed(self) -> tuple[Ledger, list[Traced], list[str]]:
-        """The ledger of the host, and what it has traced since the last call; the warnings of this process."""
+        """The ledger of the host, and what it has traced since the last call; the warnings of this
+        process."""
         return (*self.host.observed(), self.warnings.take())
 
 
 class Warnings(logging.Handler):
-    """Keeps warnings for the driver, which has the terminal: the latest of them, if there are many."""
+    """Keeps warnings for the driver, which has the terminal: the latest of them, if there are
+    many."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -36,7 +36,8 @@ class Cluster:
         """Whether the connection is of this training, and ends with it."""
 
     def start(self, device: str = "cpu") -> None:
-        """Join the cluster, or start one here, for actors that compute on this device (see ``Recipe.device``)."""
+        """Join the cluster, or start one here, for actors that compute on this device (see
+        ``Recipe.device``)."""
         self.ray = find("ray")
         find("pymetis")
         self._ours = connect(self.settings.address, "engine.address")
@@ -47,7 +48,10 @@ class Cluster:
         """Reject what the whole cluster cannot hold, before waiting for it in vain."""
         wanted, there = self.settings, self.ray.cluster_resources()
         actors = wanted.actors or 1
-        needs = {"CPU": ("cpus", actors * wanted.cpus), "GPU": ("gpus", actors * (wanted.gpus or 0.0))}
+        needs = {
+            "CPU": ("cpus", actors * wanted.cpus),
+            "GPU": ("gpus", actors * (wanted.gpus or 0.0)),
+        }
         needs["memory"] = ("memory", actors * (wanted.memory or 0.0) * MEGABYTE)
         for name, (key, needed) in needs.items():
             has = there.get(name, 0.0)
@@ -55,7 +59,8 @@ class Cluster:
                 scale, unit = (MEGABYTE, " MB") if name == "memory" else (1, "")
                 raise ConfigError(
                     f"engine: {actors} actor(s) with {key}: {getattr(wanted, key):g} each need "
-                    f"{needed / scale:g}{unit} of {name}, but the cluster has {has / scale:g}{unit}: set fewer "
+                    f"{needed / scale:g}{unit} of {name}, but the cluster has "
+                    f"{has / scale:g}{unit}: set fewer "
                     f"actors, smaller {key}, or add nodes."
                 )
 
@@ -66,7 +71,11 @@ class Cluster:
         there = self.ray.cluster_resources()
         fits = [there.get("CPU", 1.0) / self.settings.cpus] if self.settings.cpus else []
         fits += [there.get("GPU", 0.0) / self.settings.gpus] if self.settings.gpus else []
-        fits += [there.get("memory", 0.0) / self.settings.memory / MEGABYTE] if self.settings.memory else []
+        fits += (
+            [there.get("memory", 0.0) / self.settings.memory / MEGABYTE]
+            if self.settings.memory
+            else []
+        )
         return max(1, int(min(fits, default=1.0)))
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -85,36 +94,54 @@ class Cluster:
     def create(self, numbers: Sequence[int]) -> None:
         """Start actors with these numbers, in place of those that had them before."""
         own, memory = self.settings, self.settings.memory
-        options: dict[str, Any] = {"num_cpus": own.cpus, "num_gpus": own.gpus or 0.0, "max_concurrency": THREADS}
+        options: dict[str, Any] = {
+            "num_cpus": own.cpus,
+            "num_gpus": own.gpus or 0.0,
+            "max_concurrency": THREADS,
+        }
         options["scheduling_strategy"] = "SPREAD"  # over the nodes
         if memory is not None:
             options["memory"] = int(memory * MEGABYTE)
         made = self.ray.remote(Actor).options(**options)
         self.handles |= {number: made.remote() for number in numbers}
         refs = {number: self.handles[number].begin.remote() for number in numbers}
-        ready, late = self.ray.wait(list(refs.values()), num_returns=len(refs), timeout=START_SECONDS)
+        ready, late = self.ray.wait(
+            list(refs.values()), num_returns=len(refs), timeout=START_SECONDS
+        )
         if late:
             free = self.ray.available_resources()
             raise MtcdError(
-                f"{len(late)} of {len(refs)} actors did not start within {START_SECONDS:.0f} s: the cluster has "
-                f"{free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free now. Wait until others have ended, "
+                f"{len(late)} of {len(refs)} actors did not start within {START_SECONDS:.0f} s: "
+                f"the cluster has "
+                f"{free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free now. Wait until "
+                f"others have ended, "
                 "set fewer actors or smaller cpus, or add nodes ('ray status' shows who uses what)."
             )
         for version, python in self._results(dict(zip(refs, ready, strict=True))).values():
             if version != VERSION:
                 raise MtcdError(
-                    f"A node of the cluster has mtcd {version} (Python {python}), but here it is {VERSION}: install "
+                    f"A node of the cluster has mtcd {version} (Python {python}), but here it is "
+                    f"{VERSION}: install "
                     "the same version on all nodes."
                 )
 
-    def call(self, name: str, arguments: Callable[[int], tuple[Any, ...]] | None = None) -> dict[int, Any]:
-        """Call this method of all actors; the results by number. Raises ``ActorsDied``, or the error of an actor."""
+    def call(
+        self, name: str, arguments: Callable[[int], tuple[Any, ...]] | None = None
+    ) -> dict[int, Any]:
+        """Call this method of all actors; the results by number. Raises ``ActorsDied``, or the
+        error of an actor."""
         given = arguments or (lambda number: ())
-        return self._results({n: getattr(actor, name).remote(*given(n)) for n, actor in self.handles.items()})
+        return self._results(
+            {n: getattr(actor, name).remote(*given(n)) for n, actor in self.handles.items()}
+        )
 
-    def call_of(self, numbers: Sequence[int], name: str, arguments: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
+    def call_of(
+        self, numbers: Sequence[int], name: str, arguments: Callable[[int], tuple[Any, ...]]
+    ) -> dict[int, Any]:
         """The same for some actors."""
-        return self._results({n: getattr(self.handles[n], name).remote(*arguments(n)) for n in numbers})
+        return self._results(
+            {n: getattr(self.handles[n], name).remote(*arguments(n)) for n in numbers}
+        )
 
     def tell(self, number: int, name: str, *arguments: Any) -> None:
         """Call a method without waiting for it."""
@@ -155,7 +182,8 @@ class Cluster:
 
 
 def with_gpus(settings: Ray, device: str, there: Mapping[str, float]) -> Ray:
-    """The settings with the GPUs of each actor decided, and the number of actors if that depends on it."""
+    """The settings with the GPUs of each actor decided, and the number of actors if that depends on
+    it."""
     gpus, actors = settings.gpus, settings.actors
     has = int(there.get("GPU", 0.0))
     if gpus is None:
@@ -166,7 +194,8 @@ def with_gpus(settings: Ray, device: str, there: Mapping[str, float]) -> Ray:
     if device == "cuda" and not gpus:
         why = "engine.gpus is 0" if has else "the cluster has none"
         raise ConfigError(
-            f"This process computes on a GPU, but the actors would have none: {why}. Set compute: {{device: cpu}}"
+            f"This process computes on a GPU, but the actors would have none: {why}. Set compute: "
+            f"{{device: cpu}}"
             + (", or leave engine.gpus out." if has else ", or add nodes with GPUs.")
         )
     return replace(settings, gpus=gpus, actors=actors)

@@ -1,4 +1,5 @@
-"""The connection to Ray, of the engine and of workers: joins a cluster, or starts Ray on this machine."""
+"""The connection to Ray, of the engine and of workers: joins a cluster, or starts Ray on this
+machine."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ AUTO, LOCAL = "auto", "local"
 CONNECT_SECONDS = 5.0
 ADDRESS = "RAY_ADDRESS"  # the variable that names a cluster, for all programs that use Ray
 ENVIRONMENT = {
-    # Ray gives its workers the niceness 15: beside other work on this machine, a training would hardly run
+    # Ray gives its workers the niceness 15: beside other work on this machine, a training would
+    # hardly run
     "RAY_worker_niceness": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's announced default; avoids its warning
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -26,12 +28,14 @@ QUIET = {"logging_level": logging.ERROR, "log_to_driver": False, "configure_logg
 
 
 def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bool:
-    """Connect this process to Ray; returns False if it was connected before, and so must not be disconnected.
+    """Connect this process to Ray; returns False if it was connected before, and so must not be
+    disconnected.
 
-    'auto' joins the cluster of RAY_ADDRESS, or the one that ``ray start`` has begun on this machine; without one, Ray
-    is started here. It does not join a Ray that another process has started for itself, which ends with that process.
-    'local' always starts Ray, with the options ``here``; it ends with the connection. ``key`` names the setting that
-    holds the address, in errors.
+    'auto' joins the cluster of RAY_ADDRESS, or the one that ``ray start`` has begun on this
+    machine; without one, Ray is started here. It does not join a Ray that another process has
+    started for itself, which ends with that process. 'local' always starts Ray, with the options
+    ``here``; it ends with the connection. ``key`` names the setting that holds the address, in
+    errors.
     """
     ray = find("ray")
     _errors_to_stderr(find("ray._private.worker"))
@@ -55,14 +59,16 @@ def _running() -> str | None:
     written = find("ray._private.services").find_bootstrap_address(None)
     if not written or not _answers(written):  # the file is left behind when a cluster is killed
         return None
-    with suppress(ImportError, AttributeError):  # a token of this user, as ray.init(address="auto") does
+    # a token of this user, as ray.init(address="auto") does
+    with suppress(ImportError, AttributeError):
         setup = find("ray._private.authentication.authentication_token_setup")
         setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     return str(written)
 
 
 def _checked(address: str, key: str) -> str:
-    """The address; an error if nothing listens there, for which Ray would wait more than a minute."""
+    """The address; an error if nothing listens there, for which Ray would wait more than a
+    minute."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise ConfigError(f"{key} is 'auto', 'local' or 'host:port', but is {address!r}.")
@@ -82,7 +88,8 @@ def _answers(address: str) -> bool:
 
 def _nothing_at(address: str, key: str) -> str:
     return (
-        f"{key}: there is no Ray cluster at {address}. Start one with 'ray start --head', check the address "
+        f"{key}: there is no Ray cluster at {address}. Start one with 'ray start --head', check "
+        f"the address "
         "and port, or use 'local' to start Ray on this machine."
     )
 
@@ -96,12 +103,15 @@ def _join(ray: Any, address: str, key: str) -> None:
         said = str(error).strip()
         if "ersion" in said:
             raise MtcdError(
-                f"{key}: the Ray cluster at {address} has another version of Ray or Python than this process: "
+                f"{key}: the Ray cluster at {address} has another version of Ray or Python than "
+                f"this process: "
                 f"install the same ones everywhere. Ray says: {said}"
             ) from None
         raise MtcdError(f"{key}: the Ray cluster at {address} cannot be joined: {said}") from None
     except ValueError as error:
-        raise ConfigError(f"{key}: {address!r} is not 'auto', 'local' or 'host:port' ({error}).") from None
+        raise ConfigError(
+            f"{key}: {address!r} is not 'auto', 'local' or 'host:port' ({error})."
+        ) from None
 
 
 def _start(ray: Any, options: Mapping[str, Any]) -> None:
@@ -117,13 +127,15 @@ def _start(ray: Any, options: Mapping[str, Any]) -> None:
         )
     except (RuntimeError, ValueError, OSError, TimeoutError) as error:
         raise MtcdError(
-            f"Ray cannot be started on this machine: {first_line(error)}. Look into /tmp/ray/session_latest/logs, and "
+            f"Ray cannot be started on this machine: {first_line(error)}. Look into "
+            f"/tmp/ray/session_latest/logs, and "
             "whether /tmp and /dev/shm have space left."
         ) from None
 
 
 def _errors_to_stderr(worker: Any) -> None:
-    """Ray prints messages about dead nodes to stdout, whatever it is told, where they would be amid results in JSON."""
+    """Ray prints messages about dead nodes to stdout, whatever it is told, where they would be amid
+    results in JSON."""
     printed = getattr(worker, "print_to_stdstream", None)
     if printed is None or hasattr(printed, "to_stderr"):
         return

@@ -1,12 +1,14 @@
 """The engine on Ray: the driver of a training whose parties are hosted by actors.
 
-- **Observations**: the party that reports progress is held by its host (``host.py``) until the observer asks for the
-  next observation. Nothing is under way then, so ledgers, parameters and states of all hosts are of one moment.
-- **Snapshots**: at observations, at most every few seconds, the driver keeps the states of all hosts. If the observer
-  needs no observation for long, the driver holds the parties in between for that purpose alone.
-- **Faults**: when actors die, new ones are created, all hosts go back to the latest snapshot, and the training
-  continues in a new term; messages of an older term are discarded. As everything is a function of seed and iteration,
-  iterates and ledger are those of a training without faults.
+- **Observations**: the party that reports progress is held by its host (``host.py``) until the
+  observer asks for the next observation. Nothing is under way then, so ledgers, parameters and
+  states of all hosts are of one moment.
+- **Snapshots**: at observations, at most every few seconds, the driver keeps the states of all
+  hosts. If the observer needs no observation for long, the driver holds the parties in between for
+  that purpose alone.
+- **Faults**: when actors die, new ones are created, all hosts go back to the latest snapshot, and
+  the training continues in a new term; messages of an older term are discarded. As everything is a
+  function of seed and iteration, iterates and ledger are those of a training without faults.
 """
 
 from __future__ import annotations
@@ -46,10 +48,16 @@ class Kept(NamedTuple):
 
 
 class RayEngine(Engine):
-    """Runs the parties of a recipe in actors. ``parties`` are those of this process, which never train."""
+    """Runs the parties of a recipe in actors. ``parties`` are those of this process, which never
+    train."""
 
     def __init__(
-        self, settings: Ray, recipe: Recipe, parties: Parties, ledger: Ledger, cluster: Cluster | None = None
+        self,
+        settings: Ray,
+        recipe: Recipe,
+        parties: Parties,
+        ledger: Ledger,
+        cluster: Cluster | None = None,
     ) -> None:
         self.settings, self.recipe, self.parties, self.ledger = settings, recipe, parties, ledger
         self.cluster = cluster or Cluster(settings)
@@ -62,7 +70,8 @@ class RayEngine(Engine):
         self._pacing = Pacing(settings.snapshot_seconds)
         self._polls: dict[int, Any] = {}
         self._before = Ledger(float_bytes=ledger.float_bytes)
-        """What the ledger had before the hosts began: the messages of an earlier training that this one continues."""
+        """What the ledger had before the hosts began: the messages of an earlier training that this
+        one continues."""
         self._resumed: dict[int, bytes] | None = None
         self._kept: Kept | None = None
         self._observed: Progress | None = None
@@ -78,7 +87,9 @@ class RayEngine(Engine):
         try:
             self.cluster.start(self.recipe.device())
             network = self.recipe.network
-            self.placed = place(network, self.cluster.room(), self.recipe.weights(), self.recipe.together())
+            self.placed = place(
+                network, self.cluster.room(), self.recipe.weights(), self.recipe.together()
+            )
             self._routes = {k: host for host, clients in enumerate(self.placed) for k in clients}
             self._routes[SERVER] = 0
             self._shares = [self.cluster.put(self.recipe.share(clients)) for clients in self.placed]
@@ -97,7 +108,12 @@ class RayEngine(Engine):
         self.cluster.call_of(
             numbers,
             "open",
-            lambda n: (self._shares[n], n, self.placed[n], server if n == self._routes[SERVER] else None),
+            lambda n: (
+                self._shares[n],
+                n,
+                self.placed[n],
+                server if n == self._routes[SERVER] else None,
+            ),
         )
 
     def stop(self) -> None:
@@ -144,7 +160,9 @@ class RayEngine(Engine):
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits, traced = self.ledger.float_bytes, self.tracer is not None
         states = kept.hosts or {}
-        self.cluster.call("prepare", lambda n: (self._term, peers, self._routes, due, states.get(n), bits, traced))
+        self.cluster.call(
+            "prepare", lambda n: (self._term, peers, self._routes, due, states.get(n), bits, traced)
+        )
         self._observed = None
         self._release(range(len(self.placed)), due)
 
@@ -159,7 +177,11 @@ class RayEngine(Engine):
         reporters: list[int] = []
         while True:
             try:
-                self._polls |= {n: self.cluster.ask(n, "poll") for n in self.cluster.handles if n not in self._polls}
+                self._polls |= {
+                    n: self.cluster.ask(n, "poll")
+                    for n in self.cluster.handles
+                    if n not in self._polls
+                }
                 reports = self.cluster.wait(self._polls, PAUSE_SECONDS if pausing else None)
             except ActorsDied as died:
                 self._recover(died)
@@ -186,7 +208,9 @@ class RayEngine(Engine):
         parts |= report.parts or {}
         if len(parts) < len(self.parties.clients):
             return None
-        return Progress(parts[0].iteration, 0, None, 0.0, [parts[k].parameters for k in range(len(parts))])
+        return Progress(
+            parts[0].iteration, 0, None, 0.0, [parts[k].parameters for k in range(len(parts))]
+        )
 
     def _observe(self, progress: Progress) -> bool:
         """Collect what belongs to an observation; returns whether the observer wants it."""
@@ -195,7 +219,10 @@ class RayEngine(Engine):
         self._parameters = None if progress.parameters is None else list(progress.parameters)
         try:
             found = self.cluster.call("observed")
-            self._add_up([ledger for ledger, _, _ in found.values()], [traced for _, traced, _ in found.values()])
+            self._add_up(
+                [ledger for ledger, _, _ in found.values()],
+                [traced for _, traced, _ in found.values()],
+            )
             for number, (_, _, warnings) in found.items():
                 for line in warnings:
                     log.warning("Actor %d: %s", number, line)
@@ -242,12 +269,13 @@ class RayEngine(Engine):
             self.restarts += 1
             if self._deaths > self.settings.restarts:
                 raise MtcdError(
-                    f"Actors have died {self._deaths} times without progress, the last one because: {died.reason}. "
-                    + _ADVICE
+                    f"Actors have died {self._deaths} times without progress, the last one "
+                    f"because: {died.reason}. " + _ADVICE
                 )
             names = [self.recipe.network.clients[self.placed[n][0]] for n in died.numbers]
             log.warning(
-                "%d actor(s) died (with the clients %s, ...): %s. They are restarted from the last snapshot.",
+                "%d actor(s) died (with the clients %s, ...): %s. They are restarted from the last "
+                "snapshot.",
                 len(died.numbers),
                 ", ".join(names),
                 died.reason,
@@ -256,7 +284,8 @@ class RayEngine(Engine):
             self._set_ledger(self._kept.ledger)
             if self.tracer is not None and self._kept.trace is not None:
                 self.tracer.restore(deepcopy(self._kept.trace))
-            for number in died.numbers:  # the others' polls go on: a second one would miss what the first receives
+            # the others' polls go on: a second one would miss what the first receives
+            for number in died.numbers:
                 self._polls.pop(number, None)
             try:
                 self._create(died.numbers)
@@ -292,7 +321,10 @@ class RayEngine(Engine):
                 if progress is not None:
                     self._observe(progress)
                 elif perf_counter() > ends:
-                    raise MtcdError(f"After the interrupt, the parties did not hold one model within {PATIENCE:.0f} s.")
+                    raise MtcdError(
+                        f"After the interrupt, the parties did not hold one model within "
+                        f"{PATIENCE:.0f} s."
+                    )
 
     def aggregate(self, parameters: Sequence[Any]) -> Any:
         """The sum of all representations with these parameters, computed where the blocks are."""
@@ -300,7 +332,9 @@ class RayEngine(Engine):
         try:
             found = self.cluster.call("aggregate", lambda n: (own[n],))
         except ActorsDied as died:
-            raise MtcdError(f"An actor died during a measurement: {died.reason}. Resume from the checkpoint.") from None
+            raise MtcdError(
+                f"An actor died during a measurement: {died.reason}. Resume from the checkpoint."
+            ) from None
         return sum(found[n] for n in sorted(found))
 
     def epoch_loss(self) -> EpochLoss | None:
@@ -323,10 +357,13 @@ class RayEngine(Engine):
         return as_snapshot(self.parties, hosts, self._observed)
 
     def resume(self, snapshot: Snapshot) -> None:
-        self._resumed = as_host_states(self.parties, snapshot, self._routes, self.ledger.float_bytes)
+        self._resumed = as_host_states(
+            self.parties, snapshot, self._routes, self.ledger.float_bytes
+        )
 
 
 _ADVICE = (
-    "See the logs of Ray (/tmp/ray/session_latest/logs on that node). If its memory ran out, set fewer actors per "
+    "See the logs of Ray (/tmp/ray/session_latest/logs on that node). If its memory ran out, set "
+    "fewer actors per "
     "node (engine.cpus), reserve memory (engine.memory), or add nodes."
 )

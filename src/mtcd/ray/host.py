@@ -1,9 +1,11 @@
-"""A host: parties in one process. It delivers messages among them, and sends the others to the hosts of the receivers.
+"""A host: parties in one process. It delivers messages among them, and sends the others to the
+hosts of the receivers.
 
-Messages among the parties of a host never leave its process. A party that reports progress to the monitor, when an
-observation is due, is *held*: messages that follow are withheld until the driver releases it. There is no other token
-under way then, so the states of all hosts are those of one moment. Where every client reports its own part of an
-iteration, each is held at that iteration, and the host reports when all of its clients are held.
+Messages among the parties of a host never leave its process. A party that reports progress to the
+monitor, when an observation is due, is *held*: messages that follow are withheld until the driver
+releases it. There is no other token under way then, so the states of all hosts are those of one
+moment. Where every client reports its own part of an iteration, each is held at that iteration, and
+the host reports when all of its clients are held.
 
 A host has one working thread; calls from outside fill its queue. It does not import Ray.
 """
@@ -35,7 +37,8 @@ NOBODY = -3  # the number of no party: holds the messages with which a host cont
 
 
 class Report(NamedTuple):
-    """What a host tells the driver: progress, the parts of its clients, or the error that stopped it."""
+    """What a host tells the driver: progress, the parts of its clients, or the error that stopped
+    it."""
 
     term: int
     progress: Progress | None = None
@@ -58,7 +61,9 @@ class HostState:
 class Host:
     """The parties of a share, in this process."""
 
-    def __init__(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
+    def __init__(
+        self, share: Share, number: int, clients: Sequence[int], server: int | None
+    ) -> None:
         self.share, self.number, self.clients, self.server = share, number, tuple(clients), server
         self.reports: SimpleQueue[Report] = SimpleQueue()
         self._parties: dict[int, Party] = {}
@@ -98,7 +103,8 @@ class Host:
         float_bytes: int = 8,
         traced: bool = False,
     ) -> None:
-        """Stop what is under way, and continue from this state (None: from the start) when released."""
+        """Stop what is under way, and continue from this state (None: from the start) when
+        released."""
         self._running = False
         with self._lock:
             self._term, self._send_abroad, self._routes, self._due = term, send, routes, due
@@ -108,7 +114,9 @@ class Host:
             if state is None:
                 self._made = self._made if self._fresh else self._make()
                 own = self._parties
-                self._held = {NOBODY: [message for message in self._made.opening if message.sender in own]}
+                self._held = {
+                    NOBODY: [message for message in self._made.opening if message.sender in own]
+                }
                 self.ledger = Ledger(float_bytes=float_bytes)
             else:
                 for number, one in state.parties.items():
@@ -138,7 +146,13 @@ class Host:
             return
         with self._lock:
             self._due = due
-            held, deferred, self._held, self._deferred, self._parts = self._held, self._deferred, {}, [], {}
+            held, deferred, self._held, self._deferred, self._parts = (
+                self._held,
+                self._deferred,
+                {},
+                [],
+                {},
+            )
             self._route(deferred)
             try:
                 for rest in held.values():
@@ -211,7 +225,8 @@ class Host:
         before = [message for message in before if message.to != MONITOR]
         self._count(before)
         payload: Any = report.payload
-        if isinstance(payload, Part):  # other clients may need these messages to finish the same iteration
+        # other clients may need these messages to finish the same iteration
+        if isinstance(payload, Part):
             self._route(before)
             self._parts[report.sender] = payload
             if len(self._parts) == len(self.clients):

@@ -1,4 +1,5 @@
-"""When the parties are held: at the observations that the observer wants, and in between for snapshots."""
+"""When the parties are held: at the observations that the observer wants, and in between for
+snapshots."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ SNAPSHOT_SHARE = 50.0  # taking snapshots takes no more than 1/50 of the time
 
 
 class Pacing:
-    """The next observation, the next snapshot, and the iterations per second, from which the latter follows."""
+    """The next observation, the next snapshot, and the iterations per second, from which the latter
+    follows."""
 
     def __init__(self, snapshot_seconds: float) -> None:
         self.due: float = 0
@@ -26,7 +28,8 @@ class Pacing:
         return max(self.due, self.last + 1)
 
     def hold_from(self, hop: int) -> float:
-        """The iteration at which the parties are held next: that of the observer, or earlier for a snapshot."""
+        """The iteration at which the parties are held next: that of the observer, or earlier for a
+        snapshot."""
         if self._rate is None:
             return min(self.wanted, 2 * hop + 10)
         return min(self.wanted, hop + max(1, int(self._rate * self._spacing)))

@@ -1,4 +1,5 @@
-"""Placement of clients on hosts: neighbours share a host where possible, so that most hops stay inside one process."""
+"""Placement of clients on hosts: neighbours share a host where possible, so that most hops stay
+inside one process."""
 
 from __future__ import annotations
 
@@ -7,14 +8,16 @@ from collections.abc import Sequence
 from mtcd.core.optional import find
 from mtcd.network.topology import Network
 
-INSIDE, ACROSS = 1000, 1  # weights of links inside a group of clients that exchange most messages, and of others
+# weights of links inside a group of clients that exchange most messages, and of others
+INSIDE, ACROSS = 1000, 1
 MOST_LINKS = 2_000_000  # a denser network has no parts worth finding: any split cuts most links
 
 
 def place(
     network: Network, hosts: int, weights: Sequence[int], together: Sequence[Sequence[int]] | None
 ) -> list[list[int]]:
-    """The clients of each host, about equally much work each, such that few links are cut; no host is empty."""
+    """The clients of each host, about equally much work each, such that few links are cut; no host
+    is empty."""
     hosts = min(hosts, network.size)
     if hosts == 1:
         return [list(range(network.size))]
@@ -42,7 +45,11 @@ def _partition(
     metis = find("pymetis")
     part: Sequence[int]
     _, part = metis.part_graph(
-        hosts, metis.CSRAdjacency(starts, targets), vweights=list(weights), eweights=costs, recursive=hosts <= 8
+        hosts,
+        metis.CSRAdjacency(starts, targets),
+        vweights=list(weights),
+        eweights=costs,
+        recursive=hosts <= 8,
     )
     return part
 

@@ -1,4 +1,5 @@
-"""Pickled messages and states, for a process that may have another device: tensors of a GPU travel by the CPU."""
+"""Pickled messages and states, for a process that may have another device: tensors of a GPU travel
+by the CPU."""
 
 from __future__ import annotations
 

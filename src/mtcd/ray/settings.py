@@ -20,12 +20,13 @@ from mtcd.ray.connection import AUTO
 class Ray(EngineSettings):
     """Train on Ray: clients are hosted by actors, on this machine or on a cluster.
 
-    ``address`` is 'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine; without one, Ray is
-    started here for this training), 'local' (always started here), or 'host:port'. ``actors`` is the number of actors,
-    by default one per CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``gpus`` may
-    be a part of a GPU, which several actors share; by default, actors of split networks take all GPUs of the cluster,
-    one actor for each unless ``actors`` says more. ``restarts`` is how often in a row actors may die without progress.
-    ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
+    ``address`` is 'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine;
+    without one, Ray is started here for this training), 'local' (always started here), or
+    'host:port'. ``actors`` is the number of actors, by default one per CPU that ``cpus`` allows;
+    each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``gpus`` may be a part of a GPU, which
+    several actors share; by default, actors of split networks take all GPUs of the cluster, one
+    actor for each unless ``actors`` says more. ``restarts`` is how often in a row actors may die
+    without progress. ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
     """
 
     address: str = AUTO
@@ -38,7 +39,9 @@ class Ray(EngineSettings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.address, str) or not self.address.strip():
-            raise ConfigError(f"engine.address is 'auto', 'local' or 'host:port', but is {self.address!r}.")
+            raise ConfigError(
+                f"engine.address is 'auto', 'local' or 'host:port', but is {self.address!r}."
+            )
         if self.actors is not None:
             check_whole("engine.actors", self.actors)
         check_number("engine.cpus", self.cpus)

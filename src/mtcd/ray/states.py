@@ -21,7 +21,8 @@ def unpickled(states: Mapping[int, bytes]) -> list[HostState]:
 
 
 def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
-    """The parties of this process take over the states of those in the hosts; returns the parameters."""
+    """The parties of this process take over the states of those in the hosts; returns the
+    parameters."""
     for host in hosts:
         for number, state in host.parties.items():
             party = parties.server if number == SERVER else parties.clients[number]
@@ -50,15 +51,23 @@ def as_snapshot(parties: Parties, hosts: Sequence[HostState], progress: Progress
 def as_host_states(
     parties: Parties, snapshot: Snapshot, routes: Mapping[int, int], float_bytes: int
 ) -> dict[int, bytes]:
-    """The states with which the hosts resume a snapshot, pickled; ``routes`` has the host of each party."""
+    """The states with which the hosts resume a snapshot, pickled; ``routes`` has the host of each
+    party."""
     if parties.checkpointed is not None:
         opening = parties.checkpointed.resume(snapshot)
         everybody = [*parties.clients, *([] if parties.server is None else [parties.server])]
-        return _spread(parties, [party.state() for party in everybody], [], opening, routes, float_bytes)
+        return _spread(
+            parties, [party.state() for party in everybody], [], opening, routes, float_bytes
+        )
     state = restored(snapshot)
     if state["ahead"] or state["monitor"]["reports"]:
-        raise MtcdError("The checkpoint is of clients that are ahead of each other: resume it without engine: ray.")
-    return _spread(parties, state["parties"], state["waiting"], state["outgoing"], routes, float_bytes)
+        raise MtcdError(
+            "The checkpoint is of clients that are ahead of each other: resume it without engine: "
+            "ray."
+        )
+    return _spread(
+        parties, state["parties"], state["waiting"], state["outgoing"], routes, float_bytes
+    )
 
 
 def _spread(
@@ -69,7 +78,10 @@ def _spread(
     routes: Mapping[int, int],
     float_bytes: int,
 ) -> dict[int, bytes]:
-    hosts = {number: HostState({}, ledger=Ledger(float_bytes=float_bytes)) for number in set(routes.values())}
+    hosts = {
+        number: HostState({}, ledger=Ledger(float_bytes=float_bytes))
+        for number in set(routes.values())
+    }
     for number, own in zip(_numbers(parties), states, strict=True):
         hosts[routes[number]].parties[number] = own
     for message in waiting:

@@ -66,7 +66,11 @@ class RayWorkers(Workers[T]):
     @property
     def idle(self) -> list[int]:
         self._look(0)
-        return [worker for worker in self._actors if worker not in self._busy and worker not in self._starting]
+        return [
+            worker
+            for worker in self._actors
+            if worker not in self._busy and worker not in self._starting
+        ]
 
     def _look(self, timeout: float) -> None:
         """See which actors have started."""
@@ -80,7 +84,8 @@ class RayWorkers(Workers[T]):
         if self._patience is not None and monotonic() > self._patience:
             free = ray.available_resources().get("CPU", 0)
             raise MtcdError(
-                f"No worker has started within {START_SECONDS:.0f} s: the Ray cluster has {free:g} CPUs free now. "
+                f"No worker has started within {START_SECONDS:.0f} s: the Ray cluster has {free:g} "
+                f"CPUs free now. "
                 "Wait until others have ended, or add nodes ('ray status' shows who uses what)."
             )
 

@@ -29,7 +29,10 @@ def write_report(folders: Sequence[Path], out: Path, opens: bool) -> None:
     find("bokeh")
     for folder in folders:
         check_run(folder)
-    records = [read_record(folder, name) for folder, name in zip(folders, unique_names(folders), strict=True)]
+    records = [
+        read_record(folder, name)
+        for folder, name in zip(folders, unique_names(folders), strict=True)
+    ]
     title = f"mtcd: {records[0].name}" if len(records) == 1 else f"mtcd: {len(records)} runs"
     write_whole(out, render(make_report(records, "file", title, VERSION)))
     screen.print(f"Report: {escape(str(out))}", highlight=False, soft_wrap=True)
@@ -38,7 +41,8 @@ def write_report(folders: Sequence[Path], out: Path, opens: bool) -> None:
 
 
 def unique_names(folders: Sequence[Path]) -> list[str]:
-    """The names of the folders; where some are the same, with the folders they are in; of one twice, with a number.
+    """The names of the folders; where some are the same, with the folders they are in; of one
+    twice, with a number.
 
     >>> unique_names([Path("a/run"), Path("b/run"), Path("c"), Path("c")])
     ['a/run', 'b/run', 'c', 'c (2)']
@@ -65,9 +69,13 @@ def _check_out(out: Path) -> None:
     try:
         other = out.exists() and not _is_report(out)
     except OSError as error:
-        raise ConfigError(f"{out} cannot be used ({error.strerror}): choose another file (--out).") from None
+        raise ConfigError(
+            f"{out} cannot be used ({error.strerror}): choose another file (--out)."
+        ) from None
     if other:
-        raise ConfigError(f"{out} exists, and is no report of mtcd: choose another file (--out), or remove it.")
+        raise ConfigError(
+            f"{out} exists, and is no report of mtcd: choose another file (--out), or remove it."
+        )
 
 
 def _is_report(path: Path) -> bool:

@@ -17,7 +17,8 @@ from mtcd.reporting.serve import serve
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """Where the page is served, whether a browser opens it, and whether it stays after the training."""
+    """Where the page is served, whether a browser opens it, and whether it stays after the
+    training."""
 
     address: str
     opens: bool

@@ -1,7 +1,7 @@
 """The document that the report page shows: one JSON object of plain values, columns as lists.
 
-``render.py`` puts it into a page; ``serve.py`` serves both. Numbers are finite or None, and parties are numbered in
-their order; the server is -1.
+``render.py`` puts it into a page; ``serve.py`` serves both. Numbers are finite or None, and parties
+are numbered in their order; the server is -1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ Mode = Literal["file", "live", "federation"]
 
 def make_report(records: Sequence[Record], mode: Mode, title: str, version: str) -> dict[str, Any]:
     """The document about these runs, whose names differ."""
-    return {"format": FORMAT, "mode": mode, "title": title, "version": version, "runs": [*map(make_run, records)]}
+    return {
+        "format": FORMAT,
+        "mode": mode,
+        "title": title,
+        "version": version,
+        "runs": [*map(make_run, records)],
+    }
 
 
 def make_run(record: Record) -> dict[str, Any]:
@@ -72,21 +78,29 @@ def _network(trace: Trace) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=16)  # a page in training asks every second, and of 2,000 clients a drawing takes two
-def _places(kind: str, size: int, edges: bytes, clusters: tuple[int, ...] | None, dense: bool) -> list[list[float]]:
+# a page in training asks every second, and of 2,000 clients a drawing takes two
+@lru_cache(maxsize=16)
+def _places(
+    kind: str, size: int, edges: bytes, clusters: tuple[int, ...] | None, dense: bool
+) -> list[list[float]]:
     links = np.frombuffer(edges, np.int64).reshape(-1, 2)
     found: list[list[float]] = layout(kind, size, links, clusters, dense).tolist()
     return found
 
 
 def _trace(trace: Trace, record: Record) -> dict[str, Any] | None:
-    """The messages, with the time of training at which they were sent, as the measurements tell it."""
+    """The messages, with the time of training at which they were sent, as the measurements tell
+    it."""
     if not len(trace.messages):
         return None
     token, sender, receiver, iteration = trace.messages.T
     rows = record.history
     thinned = trace.windows is not None
-    seconds = np.interp(iteration, [row.iteration for row in rows], [row.seconds for row in rows]) if rows else None
+    seconds = (
+        np.interp(iteration, [row.iteration for row in rows], [row.seconds for row in rows])
+        if rows
+        else None
+    )
     return {
         "token": token.tolist(),
         "sender": sender.tolist(),
@@ -104,7 +118,8 @@ def _trace(trace: Trace, record: Record) -> dict[str, Any] | None:
 
 
 def _all_hops(trace: Trace, record: Record) -> list[int] | None:
-    """The hops of each token at the end of a trace with windows: iterations count the hops of a token."""
+    """The hops of each token at the end of a trace with windows: iterations count the hops of a
+    token."""
     hops, tokens = record.ledger.hops, trace.tokens
     if not hops or not tokens:
         return None
@@ -145,21 +160,35 @@ def _curves(record: Record) -> dict[str, Any]:
     rows = [record.history[i] for i in _spread(len(record.history), MOST_POINTS)]
     flat = [row.row() for row in rows]
     floats = sum(record.ledger.floats(record.costs.account).values())
-    width = sum(record.ledger.bytes(record.costs.account).values()) / max(1, floats)  # bytes of a number
+    # bytes of a number
+    width = sum(record.ledger.bytes(record.costs.account).values()) / max(1, floats)
     for one, row in zip(flat, rows, strict=True):
         one["bytes"] = round(width * sum(row.floats.values()))
     names = dict.fromkeys(name for one in flat for name in one)
     columns = {name: [finite(one.get(name)) for one in flat] for name in names}
-    counted = {f"{what}_{link}" for what in ("messages", "floats") for link in LINKS} | {"syncs", *X_AXES}
-    known = {name: column for name, column in columns.items() if any(value is not None for value in column)}
+    counted = {f"{what}_{link}" for what in ("messages", "floats") for link in LINKS} | {
+        "syncs",
+        *X_AXES,
+    }
+    known = {
+        name: column
+        for name, column in columns.items()
+        if any(value is not None for value in column)
+    }
     x = [name for name in X_AXES if any(known.get(name, ()))]
-    y = [name for name in dict.fromkeys(["gap", "objective", *known]) if name in known and name not in counted]
+    y = [
+        name
+        for name in dict.fromkeys(["gap", "objective", *known])
+        if name in known and name not in counted
+    ]
     return {"columns": {name: known[name] for name in (*x, *y)}, "x": x, "y": y}
 
 
 def _links(record: Record) -> list[dict[str, Any]]:
     account = record.costs.account
-    messages, floats, sizes = (getattr(record.ledger, what)(account) for what in ("messages", "floats", "bytes"))
+    messages, floats, sizes = (
+        getattr(record.ledger, what)(account) for what in ("messages", "floats", "bytes")
+    )
     return [
         {"link": link, "messages": messages[link], "floats": floats[link], "bytes": sizes[link]}
         for link in LINKS
@@ -169,5 +198,7 @@ def _links(record: Record) -> list[dict[str, Any]]:
 
 def _spread(count: int, most: int) -> Any:
     """The numbers 0 to count - 1, or of too many an even selection with both ends."""
-    chosen: ArrayLike = np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(int)
+    chosen: ArrayLike = (
+        np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(int)
+    )
     return chosen

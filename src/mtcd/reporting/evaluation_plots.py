@@ -1,9 +1,11 @@
-"""Pictures of how well a model predicts: ROC, precision-recall, calibration and lift; or values against predictions."""
+"""Pictures of how well a model predicts: ROC, precision-recall, calibration and lift; or values
+against predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +27,9 @@ Draw = Callable[[Axes, Outputs], None]
 def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
     """Draw what such outputs allow into a folder; returns the files."""
     if not outputs.finite:
-        raise DataError("The outputs of the model are not finite numbers: there is nothing to draw.")
+        raise DataError(
+            "The outputs of the model are not finite numbers: there is nothing to draw."
+        )
     pictures: dict[str, Draw] = {"values": _values}
     if outputs.classes:
         pictures = {"roc": _roc, "precision_recall": _precision_recall, "lift": _lift}
@@ -36,7 +40,9 @@ def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         return [_drawn(draw, outputs, folder / f"{name}.png") for name, draw in pictures.items()]
     except OSError as error:
-        raise MtcdError(f"The pictures could not be written to {folder}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"The pictures could not be written to {folder}: {error.strerror or error}."
+        ) from None
 
 
 @any_script()
@@ -52,21 +58,30 @@ def _drawn(draw: Draw, outputs: Outputs, path: Path) -> Path:
 
 
 def _curves(outputs: Outputs) -> list[tuple[str, Ranks]]:
-    """The ranks of each class against the rest, of two classes the second; without classes that have no sample."""
+    """The ranks of each class against the rest, of two classes the second; without classes that
+    have no sample."""
     names = outputs.classes[1:] if len(outputs.classes) == 2 else outputs.classes
-    found = [(class_name(name), ranks(*one)) for name, one in zip(names, outputs.rankings(), strict=False)]
+    found = [
+        (class_name(name), ranks(*one))
+        for name, one in zip(names, outputs.rankings(), strict=False)
+    ]
     return [(name, one) for name, one in found if one.positive[-1] and one.negative[-1]][:CLASSES]
 
 
-def _look(number: int) -> dict[str, object]:
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.8}
+def _look(number: int) -> dict[str, Any]:
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": DASHES[number % len(DASHES)],
+        "linewidth": 1.8,
+    }
 
 
 def _roc(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         up, right = np.append(0.0, one.positive), np.append(0.0, one.negative)
         area = Auc().of_ranks(one)
-        axes.plot(right / right[-1], up / up[-1], label=plain(f"{name}: AUC {area:.3f}"), **_look(number))  # type: ignore[arg-type]
+        label = plain(f"{name}: AUC {area:.3f}")
+        axes.plot(right / right[-1], up / up[-1], label=label, **_look(number))
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
 
@@ -79,10 +94,15 @@ def _precision_recall(axes: Axes, outputs: Outputs) -> None:
         share = one.positive[-1] / (one.positive[-1] + one.negative[-1])
         axes.step(
             np.append(0.0, recall), np.append(precision[0], precision), where="pre",
-            label=plain(f"{name}: average precision {mean:.3f}"), **_look(number),  # type: ignore[arg-type]
+            label=plain(f"{name}: average precision {mean:.3f}"), **_look(number),
         )  # fmt: skip
         axes.axhline(share, color=COLOURS[number % len(COLOURS)], linewidth=0.8, linestyle=":")
-    axes.set(xlabel="recall", ylabel="precision (dotted: share of the class)", xlim=(0, 1), ylim=(0, 1.01))
+    axes.set(
+        xlabel="recall",
+        ylabel="precision (dotted: share of the class)",
+        xlim=(0, 1),
+        ylim=(0, 1.01),
+    )
 
 
 def _lift(axes: Axes, outputs: Outputs) -> None:
@@ -90,9 +110,13 @@ def _lift(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         targeted = one.positive + one.negative
         lift = (one.positive / targeted) / (one.positive[-1] / targeted[-1])
-        axes.plot(targeted / targeted[-1], lift, label=plain(name), **_look(number))  # type: ignore[arg-type]
+        axes.plot(targeted / targeted[-1], lift, label=plain(name), **_look(number))
     axes.axhline(1.0, color="0.6", linewidth=1, linestyle=":")
-    axes.set(xlabel="share of samples, highest scores first", ylabel="lift over a random choice", xlim=(0, 1))
+    axes.set(
+        xlabel="share of samples, highest scores first",
+        ylabel="lift over a random choice",
+        xlim=(0, 1),
+    )
     axes.set_ylim(bottom=0)
 
 
@@ -104,15 +128,28 @@ def _calibration(axes: Axes, outputs: Outputs) -> None:
         p, hits = outputs.probabilities[:, column], outputs.labels == column
         bins = [rows for rows in np.array_split(np.argsort(p, kind="stable"), BINS) if len(rows)]
         mean, share = [p[rows].mean() for rows in bins], [hits[rows].mean() for rows in bins]
-        axes.plot(mean, share, marker="o", markersize=4, label=plain(class_name(name)), **_look(number))  # type: ignore[arg-type]
+        label = plain(class_name(name))
+        axes.plot(mean, share, marker="o", markersize=4, label=label, **_look(number))
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
-    axes.set(xlabel="mean predicted probability", ylabel="share of the class", xlim=(0, 1), ylim=(0, 1))
+    axes.set(
+        xlabel="mean predicted probability", ylabel="share of the class", xlim=(0, 1), ylim=(0, 1)
+    )
 
 
 def _values(axes: Axes, outputs: Outputs) -> None:
     known = {name: find_metric(name).of(outputs) for name in ("rmse", "r2")}
-    title = ", ".join(f"{name.upper()} {value:.4g}" for name, value in known.items() if np.isfinite(value))
-    axes.scatter(outputs.predicted, outputs.labels, s=9, alpha=0.5, color=COLOURS[0], linewidth=0, label=title)
+    title = ", ".join(
+        f"{name.upper()} {value:.4g}" for name, value in known.items() if np.isfinite(value)
+    )
+    axes.scatter(
+        outputs.predicted,
+        outputs.labels,
+        s=9,
+        alpha=0.5,
+        color=COLOURS[0],
+        linewidth=0,
+        label=title,
+    )
     ends = [float(f(np.append(outputs.predicted, outputs.labels))) for f in (np.min, np.max)]
     axes.plot(ends, ends, color="0.6", linewidth=1, linestyle=":")
     axes.set(xlabel="prediction", ylabel="value")

@@ -1,7 +1,9 @@
-"""A whole federation on the report page: what the parties tell the operator, collected while it is watched.
+"""A whole federation on the report page: what the parties tell the operator, collected while it is
+watched.
 
-Parties report the last visit of each token. Of these, the passes that are certain are shown: two visits of a token of
-which one follows the other directly. Passes between two looks are not known, and count in the total only.
+Parties report the last visit of each token. Of these, the passes that are certain are shown: two
+visits of a token of which one follows the other directly. Passes between two looks are not known,
+and count in the total only.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Pass(NamedTuple):
 
 
 class FederationView:
-    """Collects overviews of a federation (``summarise``); ``document`` may be called by another thread."""
+    """Collects overviews of a federation (``summarise``); ``document`` may be called by another
+    thread."""
 
     def __init__(self, config: KitConfig) -> None:
         self.config = config
@@ -75,27 +78,46 @@ class FederationView:
         if runs and self._run not in (None, *runs):
             self._begin(runs[0])
         self._run = self._run or (runs[0] if runs else None)
-        visits = [self._ledgers[name].hops if name in self._ledgers else 0 for name in self.config.parties]
-        self._ledgers |= {name: Ledger(**one["ledger"]) for name, one in parties.items() if "ledger" in one}
+        visits = [
+            self._ledgers[name].hops if name in self._ledgers else 0 for name in self.config.parties
+        ]
+        self._ledgers |= {
+            name: Ledger(**one["ledger"]) for name, one in parties.items() if "ledger" in one
+        }
         ledger = Ledger.total(self._ledgers.values())
         sent = {"hops": ledger.hops, "cost": self._costs.total(ledger)}
-        reached = [n for n in (summary["iteration"], *(row["iteration"] for row in self._rows[-1:])) if n is not None]
+        reached = [
+            n
+            for n in (summary["iteration"], *(row["iteration"] for row in self._rows[-1:]))
+            if n is not None
+        ]
         self._last |= {name: summary[name] for name in KEPT if summary[name] is not None}
         # also where nobody answers any more
         summary = {**summary, **self._last, **sent, "iteration": max(reached, default=None)}
         row = {name: summary.get(name) for name in COLUMNS}
-        row |= {"seconds": round(seconds, 3), "bytes": sum(ledger.bytes(self._costs.account).values())}
-        if row["iteration"] is not None and (not self._rows or row["iteration"] > self._rows[-1]["iteration"]):
+        row |= {
+            "seconds": round(seconds, 3),
+            "bytes": sum(ledger.bytes(self._costs.account).values()),
+        }
+        if row["iteration"] is not None and (
+            not self._rows or row["iteration"] > self._rows[-1]["iteration"]
+        ):
             self._rows.append(row)
             if len(self._rows) > MOST_POINTS:
                 self._rows = self._rows[::2]
-        if passes := sorted(self._passes(parties, seconds), key=lambda one: (one.seconds, one.iteration)):
+        if passes := sorted(
+            self._passes(parties, seconds), key=lambda one: (one.seconds, one.iteration)
+        ):
             self._looks.append(passes)
             self._visits.append(visits)
         for one in parties.values():
             for token in one.get("tokens", ()):
-                self._hops[token["token"]] = max(self._hops.get(token["token"], 0), self._iteration(token))
-        self._document = make_report([self._record(summary, ledger)], "federation", self._title, VERSION)
+                self._hops[token["token"]] = max(
+                    self._hops.get(token["token"], 0), self._iteration(token)
+                )
+        self._document = make_report(
+            [self._record(summary, ledger)], "federation", self._title, VERSION
+        )
         self._document["runs"][0] |= self._own_parts(summary)
 
     def document(self) -> dict[str, Any]:
@@ -114,7 +136,13 @@ class FederationView:
         missing = [name for name, phase in phases.items() if phase not in WELL]
         over = well and not trains and "opening" not in phases.values()
         at = "" if summary["iteration"] is None else f" Iteration {summary['iteration']:,}."
-        ends = (summary["status"] or "ended") if over else "opening" if "opening" in phases.values() else "no answer"
+        ends = (
+            (summary["status"] or "ended")
+            if over
+            else "opening"
+            if "opening" in phases.values()
+            else "no answer"
+        )
         return Record(
             name=self.config.federation,
             status=RUNNING if trains else ends,
@@ -124,7 +152,9 @@ class FederationView:
             history=(),
             ledger=ledger,
             costs=self._costs,
-            notes=[f"Not up, or failed, and counted as of their last answers: {', '.join(missing)}."]
+            notes=[
+                f"Not up, or failed, and counted as of their last answers: {', '.join(missing)}."
+            ]
             if missing
             else [],
             yaml=self._settings,
@@ -140,14 +170,32 @@ class FederationView:
 
     def _own_parts(self, summary: Mapping[str, Any]) -> dict[str, Any]:
         parties = summary["parties"]
-        shown = {"objective": ".8g", "gap": ".3g", "iteration": ",", "hops": ",", "syncs": ",", "cost": ",.6g"}
+        shown = {
+            "objective": ".8g",
+            "gap": ".3g",
+            "iteration": ",",
+            "hops": ",",
+            "syncs": ",",
+            "cost": ",.6g",
+        }
         facts = [["run", self._run or "not agreed yet"], ["method", self.config.method.kind]]
-        facts += [[name, format(summary[name], how)] for name, how in shown.items() if summary[name] is not None]
+        facts += [
+            [name, format(summary[name], how)]
+            for name, how in shown.items()
+            if summary[name] is not None
+        ]
         facts += [[name, in_words(one)] for name, one in parties.items() if name == SERVER]
         rows = self._rows
         known = {name: [finite(one[name]) for one in rows] for name in COLUMNS}
-        known = {name: column for name, column in known.items() if any(value is not None for value in column)}
-        x, y = [name for name in X_AXES if name in known], [name for name in ("objective", "gap") if name in known]
+        known = {
+            name: column
+            for name, column in known.items()
+            if any(value is not None for value in column)
+        }
+        x, y = (
+            [name for name in X_AXES if name in known],
+            [name for name in ("objective", "gap") if name in known],
+        )
         return {
             "facts": facts,
             "clients": [self._client(name, parties[name]) for name in self.config.parties],
@@ -170,7 +218,9 @@ class FederationView:
             "last_visit": max(last, default=None),
             "norm": None,
             "state": ("waiting" if waits else "up") if phase in ("opening", "training") else gone,
-            "detail": ". Waits for: ".join(filter(None, [in_words(one), ", ".join(one.get("waiting_for", ()))])),
+            "detail": ". Waits for: ".join(
+                filter(None, [in_words(one), ", ".join(one.get("waiting_for", ()))])
+            ),
         }
 
     def _iteration(self, token: Mapping[str, Any]) -> int:
@@ -204,5 +254,15 @@ class FederationView:
         columns = {name: [getattr(one, name) for one in passes] for name in Pass._fields}
         tokens = 1 + max(columns["token"])
         whole = [self._hops.get(token, 0) for token in range(tokens)]
-        known = {"hops": columns["iteration"], "all_hops": whole, "visits_before": list(self._visits)}
-        return {**columns, "tokens": tokens, "total": max(hops, len(passes)), "windows": windows, **known}
+        known = {
+            "hops": columns["iteration"],
+            "all_hops": whole,
+            "visits_before": list(self._visits),
+        }
+        return {
+            **columns,
+            "tokens": tokens,
+            "total": max(hops, len(passes)),
+            "windows": windows,
+            **known,
+        }

@@ -15,7 +15,8 @@ STYLE = "text-align:left;vertical-align:top;padding:1px 12px 1px 0"
 
 
 def run_html(run: Run) -> str:
-    """Status, method, objective, gap, metrics, messages and cost of a run, and the curve of its gap or objective."""
+    """Status, method, objective, gap, metrics, messages and cost of a run, and the curve of its gap
+    or objective."""
     rows = "".join(
         f'<tr><th style="{STYLE}">{escape(name)}</th><td style="{STYLE}">{escape(value)}</td></tr>'
         for name, value in _facts(run).items()
@@ -34,9 +35,13 @@ def _facts(run: Run) -> dict[str, str]:
     shown = dict(last.metrics)
     shown |= {"test_accuracy": last.test_accuracy} if last.test_accuracy is not None else {}
     if shown:
-        found["metrics"] = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in shown.items())
+        found["metrics"] = ", ".join(
+            f"{name.replace('_', ' ')} {value:.4g}" for name, value in shown.items()
+        )
     found["iterations"] = f"{last.iteration:,} ({last.hops:,} hops, {last.syncs:,} syncs)"
-    found["messages"] = ", ".join(f"{count:,} {link.replace('_', '-')}" for link, count in last.messages.items())
+    found["messages"] = ", ".join(
+        f"{count:,} {link.replace('_', '-')}" for link, count in last.messages.items()
+    )
     found["cost"] = f"{last.cost:,.1f}"
     found["seconds"] = f"{last.seconds:.3g}"
     found["model"] = repr(run.model)
@@ -46,7 +51,8 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def curve_svg(history: History) -> str:
-    """The gap, or else the objective, against iterations, both on a logarithmic scale; empty if there is no curve."""
+    """The gap, or else the objective, against iterations, both on a logarithmic scale; empty if
+    there is no curve."""
     name = "objective" if history.rows[-1].gap is None else "gap"
     values, iterations = history[name], history["iteration"]
     there = np.isfinite(values) & (values > 0)
@@ -58,11 +64,13 @@ def curve_svg(history: History) -> str:
     low, high = (f"{value:.3g}" for value in (values[there].min(), values[there].max()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 80}" height="{HEIGHT + 34}" '
-        f'viewBox="-4 -12 {WIDTH + 80} {HEIGHT + 34}" font-family="sans-serif" font-size="11" fill="currentColor">'
+        f'viewBox="-4 -12 {WIDTH + 80} {HEIGHT + 34}" font-family="sans-serif" font-size="11" '
+        f'fill="currentColor">'
         f'<polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="1.5"/>'
         f'<path d="M0 0V{HEIGHT}H{WIDTH}" fill="none" stroke="currentColor" stroke-opacity="0.4"/>'
         f'<text x="{WIDTH + 6}" y="8">{high}</text><text x="{WIDTH + 6}" y="{HEIGHT}">{low}</text>'
-        f'<text x="0" y="{HEIGHT + 15}">{name} against iterations, to {iterations[-1]:,.0f} (log scales)</text></svg>'
+        f'<text x="0" y="{HEIGHT + 15}">{name} against iterations, to {iterations[-1]:,.0f} (log '
+        f"scales)</text></svg>"
     )
 
 

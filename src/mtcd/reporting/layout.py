@@ -1,8 +1,9 @@
-"""Where the clients of a network are drawn: the same places for the same network, on every machine and visit.
+"""Where the clients of a network are drawn: the same places for the same network, on every machine
+and visit.
 
-Standard kinds of networks have the places that everybody draws. Other networks are drawn so that distances on the
-paper are those along the links (stress majorisation, as Kamada and Kawai). Nothing is random, and no eigenvectors of
-a library are used, whose signs differ from machine to machine.
+Standard kinds of networks have the places that everybody draws. Other networks are drawn so that
+distances on the paper are those along the links (stress majorisation, as Kamada and Kawai). Nothing
+is random, and no eigenvectors of a library are used, whose signs differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ MARGIN = 0.04
 DIGITS = 4
 
 
-def layout(kind: str, size: int, edges: Links, clusters: Sequence[int] | None, dense: bool = False) -> Places:
-    """A place in the unit square for each client. ``dense``: the edges are too many to say anything about places."""
+def layout(
+    kind: str, size: int, edges: Links, clusters: Sequence[int] | None, dense: bool = False
+) -> Places:
+    """A place in the unit square for each client. ``dense``: the edges are too many to say anything
+    about places."""
     if kind == "grid":
         places = _grid(size, edges)
     elif kind == "path":
@@ -35,7 +39,11 @@ def layout(kind: str, size: int, edges: Links, clusters: Sequence[int] | None, d
     elif kind == "star" and size > 2:
         places = np.concatenate([[[0.0, 0.0]], _circle(size - 1)])
     elif kind in ("cycle", "complete", "empty") or dense:
-        order = np.arange(size) if clusters is None or kind == "cycle" else np.argsort(clusters, kind="stable")
+        order = (
+            np.arange(size)
+            if clusters is None or kind == "cycle"
+            else np.argsort(clusters, kind="stable")
+        )
         places = np.empty((size, 2))
         places[order] = _circle(size)
     else:
@@ -57,7 +65,8 @@ def _arc(size: int) -> Places:
 
 
 def _grid(size: int, edges: Links) -> Places:
-    """Rows from the top; client 0 is linked to the next one in its row, and to the first one of the next row."""
+    """Rows from the top; client 0 is linked to the next one in its row, and to the first one of the
+    next row."""
     columns = int(edges[edges[:, 0] == 0].max())
     numbers = np.arange(size)
     return np.column_stack([numbers % columns, -(numbers // columns)]).astype(float)
@@ -65,9 +74,13 @@ def _grid(size: int, edges: Links) -> Places:
 
 def _by_pieces(size: int, edges: Links) -> Places:
     """Each connected piece by itself, in rows of squares, the largest first."""
-    links = scipy.sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
+    links = scipy.sparse.csr_array(
+        (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size)
+    )
     count, piece = scipy.sparse.csgraph.connected_components(links, directed=False)
-    members = sorted((np.flatnonzero(piece == p) for p in range(count)), key=lambda own: (-len(own), own[0]))
+    members = sorted(
+        (np.flatnonzero(piece == p) for p in range(count)), key=lambda own: (-len(own), own[0])
+    )
     places = np.empty((size, 2))
     width, left, top, height = 1.1 * math.sqrt(size) if count > 1 else math.inf, 0.0, 0.0, 0.0
     for own in members:
@@ -91,12 +104,15 @@ def _by_distance(links: scipy.sparse.csr_array) -> Places:
 
 def _distances(links: scipy.sparse.csr_array, client: int | None = None) -> Places:
     """The distances of all clients, or to one, along the links."""
-    found: Places = scipy.sparse.csgraph.shortest_path(links, directed=False, unweighted=True, indices=client)
+    found: Places = scipy.sparse.csgraph.shortest_path(
+        links, directed=False, unweighted=True, indices=client
+    )
     return found
 
 
 def _start(links: scipy.sparse.csr_array) -> Places:
-    """A first drawing: the two main directions of the squared distances to some clients that are far apart."""
+    """A first drawing: the two main directions of the squared distances to some clients that are
+    far apart."""
     size = links.shape[0]
     rows = [_distances(links, 0)]
     while len(rows) < min(PIVOTS, size):
@@ -107,14 +123,16 @@ def _start(links: scipy.sparse.csr_array) -> Places:
     first = _main_direction(inner, np.linspace(-1, 1, len(rows)))
     inner = inner - np.outer(first, first) * (first @ inner @ first)
     second = _main_direction(inner, np.cos(np.arange(len(rows))))
-    wobble = 1e-3 * np.column_stack([np.cos(np.arange(size)), np.sin(np.arange(size))])  # no two at one place
+    # no two at one place
+    wobble = 1e-3 * np.column_stack([np.cos(np.arange(size)), np.sin(np.arange(size))])
     drawn: Places = centred @ np.column_stack([first, second])
     scale = float(np.max(rows)) / 2 / max(1e-12, float(np.abs(drawn).max()))
     return drawn * scale + wobble
 
 
 def _main_direction(matrix: Places, start: Places) -> Places:
-    """The eigenvector of the largest eigenvalue, from a fixed start: always the same one, also of several."""
+    """The eigenvector of the largest eigenvalue, from a fixed start: always the same one, also of
+    several."""
     vector = start
     for _ in range(100):
         vector = matrix @ vector
@@ -134,7 +152,9 @@ def _improved(places: Places, distances: Places) -> Places:
         np.fill_diagonal(apart, 1.0)
         ratios = pulls / np.maximum(apart, 1e-9)
         # each client takes the mean of the places at which the others want it
-        moved: Places = weights @ places + ratios.sum(axis=1, keepdims=True) * places - ratios @ places
+        moved: Places = (
+            weights @ places + ratios.sum(axis=1, keepdims=True) * places - ratios @ places
+        )
         places = moved / totals
     return places
 

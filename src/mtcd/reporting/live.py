@@ -1,4 +1,5 @@
-"""A training that is watched on the report page: a callback that knows the state of the training at any time."""
+"""A training that is watched on the report page: a callback that knows the state of the training at
+any time."""
 
 from __future__ import annotations
 
@@ -27,10 +28,16 @@ SPACING = 1.0  # seconds between two looks at the blocks
 
 
 class LiveRun(Callback):
-    """Collects what the page shows. ``document`` may be called by another thread than that of the training."""
+    """Collects what the page shows. ``document`` may be called by another thread than that of the
+    training."""
 
     def __init__(
-        self, name: str, data: VerticalData | VerticalDataset, costs: Costs, yaml: str, notes: Sequence[str] = ()
+        self,
+        name: str,
+        data: VerticalData | VerticalDataset,
+        costs: Costs,
+        yaml: str,
+        notes: Sequence[str] = (),
     ) -> None:
         self.name, self.costs, self.yaml, self.notes = name, costs, yaml, notes
         self.clients, self.features = data.clients, _features(data)
@@ -48,7 +55,9 @@ class LiveRun(Callback):
         now = monotonic()
         if now >= self._looked + SPACING:
             self._looked = now
-            self._norms = [block_norm(theta) for theta in moment.get_parameters()[: len(self.clients)]]
+            self._norms = [
+                block_norm(theta) for theta in moment.get_parameters()[: len(self.clients)]
+            ]
 
     def on_end(self, run: Run) -> None:
         self._run = run
@@ -66,7 +75,9 @@ class LiveRun(Callback):
         return Record(
             name=self.name,
             status=RUNNING,
-            message=f"In training, at iteration {rows[-1].iteration:,}." if rows else "Getting ready.",
+            message=f"In training, at iteration {rows[-1].iteration:,}."
+            if rows
+            else "Getting ready.",
             method="" if info is None else info.method,
             stepsize=None if info is None else info.settings.get("method.stepsize"),
             history=rows,

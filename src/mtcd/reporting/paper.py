@@ -18,7 +18,8 @@ NARROW_PANEL = 2.2  # inches: panels that would be narrower stand below each oth
 
 @dataclass(frozen=True)
 class Paper:
-    """The width of a figure in inches, and the size of its text in points; the default is a column of two."""
+    """The width of a figure in inches, and the size of its text in points; the default is a column
+    of two."""
 
     width: float = 3.5
     points: float = 8.0
@@ -34,7 +35,8 @@ class Paper:
 
     @contextmanager
     def fonts(self) -> Iterator[None]:
-        """The context in which a figure is drawn: a serif font that comes with Matplotlib, embedded as Type 42."""
+        """The context in which a figure is drawn: a serif font that comes with Matplotlib, embedded
+        as Type 42."""
         settings: Any = {
             "font.family": ["STIXGeneral", "DejaVu Sans"],
             "mathtext.fontset": "stix",
@@ -65,11 +67,17 @@ def parse_style(text: str | None) -> Paper | None:
     if name == "screen" and not sizes:
         return None
     try:
-        paper = Paper(*(float(size) for size in sizes.split(",") if size)) if name == "paper" else None
+        paper = (
+            Paper(*(float(size) for size in sizes.split(",") if size)) if name == "paper" else None
+        )
     except (TypeError, ValueError):
         paper = None
     if paper is None:
-        raise ConfigError(f"--style {text}: give screen, paper, or paper:WIDTH,POINTS, such as paper:3.5,8.")
+        raise ConfigError(
+            f"--style {text}: give screen, paper, or paper:WIDTH,POINTS, such as paper:3.5,8."
+        )
     if not (1 <= paper.width <= 20 and 4 <= paper.points <= 30):
-        raise ConfigError(f"--style {text}: the width is 1 to 20 inches, the size of the text 4 to 30 points.")
+        raise ConfigError(
+            f"--style {text}: the width is 1 to 20 inches, the size of the text 4 to 30 points."
+        )
     return paper

@@ -28,7 +28,8 @@ SHARES = ("test_accuracy", "accuracy")
 
 
 def plot_run(run: Run, file: str | Path | None = None) -> Figure:
-    """The picture of one run; written to a file too, if one is given (its ending says the format)."""
+    """The picture of one run; written to a file too, if one is given (its ending says the
+    format)."""
     figure = draw_runs({run.method: run})
     if file is not None:
         try:
@@ -38,8 +39,11 @@ def plot_run(run: Run, file: str | Path | None = None) -> Figure:
     return figure
 
 
-def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None) -> None:
-    """The gap (or the accuracy, or the objective) of each run against iterations and communication cost.
+def plot_runs(
+    runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None
+) -> None:
+    """The gap (or the accuracy, or the objective) of each run against iterations and communication
+    cost.
 
     For a paper there is no title, and no legend of a single run.
     """
@@ -49,7 +53,9 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper
     with paper.fonts():
         figure = draw_runs(runs, "", paper)
         paper.shrink(figure)
-        figure.savefig(path, dpi=300, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+        figure.savefig(
+            path, dpi=300, metadata={"CreationDate": None} if path.suffix == ".pdf" else None
+        )
 
 
 def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = None) -> Figure:
@@ -60,12 +66,18 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     stacked = paper is not None and paper.stacked(panels)
     figure = Figure(figsize=(15 if wide else 9.5, 3.8), layout="constrained")
     if paper is not None:
-        figure.set_size_inches(paper.width, paper.width * (0.65 * panels if stacked else 1.05 / panels))
+        figure.set_size_inches(
+            paper.width, paper.width * (0.65 * panels if stacked else 1.05 / panels)
+        )
     left, right, *third = figure.subplots(*((panels, 1) if stacked else (1, panels)))
     right.sharey(left)
     right.tick_params(which="both", labelleft=stacked)
     shown = _shown(runs)
-    far = "epoch" if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES else "iteration"
+    far = (
+        "epoch"
+        if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES
+        else "iteration"
+    )
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         style: dict[str, Any] = {"label": label, "color": colour, "linewidth": 1.8}
         _curve(left, run.history, far, shown, style)
@@ -97,7 +109,8 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
 
 
 def _shown(runs: Mapping[str, Run]) -> str:
-    """The quantity by which all runs can be compared. Split networks have an accuracy in every row."""
+    """The quantity by which all runs can be compared. Split networks have an accuracy in every
+    row."""
     finals = [run.final for run in runs.values()]
     of_networks = all(last.accuracy is not None for last in finals)
     names = [name for name in NAMES if name not in SHARES or of_networks]

@@ -52,7 +52,8 @@ class Record:
 
 
 def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
-    """The record of a run that has ended; ``known``: clients, features, coefficients and other fields of the model."""
+    """The record of a run that has ended; ``known``: clients, features, coefficients and other
+    fields of the model."""
     return Record(
         name=name,
         status=run.status,
@@ -70,7 +71,8 @@ def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
 
 
 def read_record(folder: Path, name: str) -> Record:
-    """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is run."""
+    """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is
+    run."""
     about, run = read_without_model(folder)
     model = about.get("model") or about.get("split") or about.get("additive") or {}
     try:
@@ -86,7 +88,9 @@ def read_record(folder: Path, name: str) -> Record:
             families=_families(about.get("additive")),
         )
     except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
-        raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+        raise MtcdError(
+            f"{folder} is not a complete run folder ({type(error).__name__}: {error})."
+        ) from None
 
 
 def _features(model: Mapping[str, Any]) -> list[int] | None:

@@ -1,6 +1,8 @@
-"""The web page of a report: one HTML file with its data, its code and BokehJS inside, which needs no network.
+"""The web page of a report: one HTML file with its data, its code and BokehJS inside, which needs
+no network.
 
-The scripts are allowed by their hashes and nothing else is, so that a name or a note of a report can never run.
+The scripts are allowed by their hashes and nothing else is, so that a name or a note of a report
+can never run.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def render(report: dict[str, Any]) -> str:
 
 
 def _as_text(report: dict[str, Any]) -> str:
-    """JSON that no HTML parser ends early; a number that is not finite is an error of whoever made the report."""
+    """JSON that no HTML parser ends early; a number that is not finite is an error of whoever made
+    the report."""
     return json.dumps(report, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -70,11 +73,15 @@ def _read(name: str) -> str:
 
 
 def _policy(scripts: tuple[str, ...], served: bool) -> str:
-    """What the page may load and run: its own scripts, and, where it is served, the newest report."""
-    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    """What the page may load and run: its own scripts, and, where it is served, the newest
+    report."""
+    hashes = (
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
+    )
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     asks = "'self'" if served else "'none'"
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: "
+        f"blob:; "
         f"connect-src {asks}; base-uri 'none'; form-action 'none'"
     )

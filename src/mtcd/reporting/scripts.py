@@ -29,11 +29,14 @@ OTHER_SCRIPTS = (
 def any_script() -> Iterator[None]:
     """The context in which names of a user's are drawn.
 
-    Matplotlib's own font lacks many scripts: those of this machine stand in. A letter that none has is a box, without
-    a warning for each on the user's screen.
+    Matplotlib's own font lacks many scripts: those of this machine stand in. A letter that none has
+    is a box, without a warning for each on the user's screen.
     """
     installed = set(fontManager.get_font_names())
-    families = [*mpl.rcParams["font.family"], *(name for name in OTHER_SCRIPTS if name in installed)]
+    families = [
+        *mpl.rcParams["font.family"],
+        *(name for name in OTHER_SCRIPTS if name in installed),
+    ]
     with mpl.rc_context({"font.family": families}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         yield

@@ -1,8 +1,10 @@
-"""Serves the report page and its document over HTTP while something goes on: ``mtcd train --live``, a dashboard.
+"""Serves the report page and its document over HTTP while something goes on: ``mtcd train --live``,
+a dashboard.
 
-The page is at ``/``, the document at ``/data``, which the page asks for again and again. On the loopback interface,
-requests must name this very address as their host: a page of another site, whose name was pointed at 127.0.0.1, is
-refused. On any other interface both are below a random secret, ``/SECRET/``. Everything else is 404.
+The page is at ``/``, the document at ``/data``, which the page asks for again and again. On the
+loopback interface, requests must name this very address as their host: a page of another site,
+whose name was pointed at 127.0.0.1, is refused. On any other interface both are below a random
+secret, ``/SECRET/``. Everything else is 404.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from mtcd.core.optional import find
 
 LOCAL = "127.0.0.1:0"
 """The default address: this machine alone, a free port."""
-FRESH = 0.5  # seconds for which a document is handed out again: several viewers cost no more than one
+# seconds for which a document is handed out again: several viewers cost no more than one
+FRESH = 0.5
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: "
+        "blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -42,9 +46,11 @@ Render = Callable[[dict[str, Any]], str]
 
 
 def serve(address: str, document: Document, render: Render | None = None) -> Serving:
-    """Serve the page and the document at an address HOST:PORT (port 0: a free one) until ``close`` is called.
+    """Serve the page and the document at an address HOST:PORT (port 0: a free one) until ``close``
+    is called.
 
-    A failing ``document`` is answered with 503 and the text of its error, and asked again by the next request.
+    A failing ``document`` is answered with 503 and the text of its error, and asked again by the
+    next request.
     """
     return Serving(address, document, render or find("mtcd.reporting.render").render)
 
@@ -55,7 +61,11 @@ class Serving(Closing):
     def __init__(self, address: str, document: Document, render: Render) -> None:
         self._server = server = WebServer(address, self.answer, "The page", HEADERS)
         self._secret = None if server.is_local else secrets.token_urlsafe(24)
-        shown = socket.gethostname() if ip_address(server.host).is_unspecified else _bracketed(server.host)
+        shown = (
+            socket.gethostname()
+            if ip_address(server.host).is_unspecified
+            else _bracketed(server.host)
+        )
         self.url = f"http://{shown}:{server.port}{self._prefix}"
         self._document, self._render = document, render
         self._lock = Lock()
@@ -77,7 +87,8 @@ class Serving(Closing):
         self._server.close()
 
     def finish(self, seconds: float = 3.0) -> None:
-        """The document will not change any more: wait until a page that is being watched has the last one."""
+        """The document will not change any more: wait until a page that is being watched has the
+        last one."""
         with self._lock:
             self._latest, now = None, monotonic()
         if self._asked < now - seconds:
@@ -88,22 +99,29 @@ class Serving(Closing):
 
     def answer(self, path: str, headers: Message) -> Answer:
         """The page, the document, or nothing."""
-        known = self._secret is not None or names_this_machine(headers)  # behind a tunnel the port is another
+        # behind a tunnel the port is another
+        known = self._secret is not None or names_this_machine(headers)
         # compared as bytes: in constant time, whatever characters were sent
-        right = secrets.compare_digest(path[: len(self._prefix)].encode(errors="replace"), self._prefix.encode())
+        right = secrets.compare_digest(
+            path[: len(self._prefix)].encode(errors="replace"), self._prefix.encode()
+        )
         name = path[len(self._prefix) :]
         if not (known and right) or name not in ("", "data"):
             return NOTHING
         try:
             if name == "data":
                 self._asked = monotonic()
-                return _answer(HTTPStatus.OK, json.dumps(self._now(), allow_nan=False), "application/json")
+                return _answer(
+                    HTTPStatus.OK, json.dumps(self._now(), allow_nan=False), "application/json"
+                )
             return _answer(HTTPStatus.OK, self._render(self._now()), "text/html")
         except MtcdError as error:
             return _answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{error}\n")
         except Exception:
             logging.getLogger("mtcd").exception("The report page could not be made")
-            return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, "The page could not be made: see the log.\n")
+            return _answer(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "The page could not be made: see the log.\n"
+            )
 
     def _now(self) -> dict[str, Any]:
         with self._lock:

@@ -16,11 +16,16 @@ EACH, ALL = 10, 200
 DIGITS = 9
 """Of numbers in a report: all 17 would double the size of its curves."""
 TRAINED = "scaled_coefficient"
-LINK_NAMES = {"client_client": "between clients", "uplink": "to the server", "downlink": "from the server"}
+LINK_NAMES = {
+    "client_client": "between clients",
+    "uplink": "to the server",
+    "downlink": "from the server",
+}
 
 
 def finite(value: Any) -> Any:
-    """The number, with as many digits as a page can show, or None where it is none that JSON knows."""
+    """The number, with as many digits as a page can show, or None where it is none that JSON
+    knows."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
@@ -33,7 +38,8 @@ def facts(record: Record) -> list[list[str]]:
         ("step size", None if record.stepsize is None else f"{record.stepsize:.6g}"),
         ("clients", f"{len(record.clients):,}" if record.clients else None),
     ]
-    if record.trace is not None and record.trace.tokens and record.ledger.hops:  # other methods have no tokens
+    # other methods have no tokens
+    if record.trace is not None and record.trace.tokens and record.ledger.hops:
         known.append(("tokens", f"{record.trace.tokens:,}"))
     if record.history:
         last = record.history[-1]
@@ -55,7 +61,9 @@ def _metrics(record: Record) -> list[tuple[str, float]]:
     """The latest value of each metric: it is not in every measurement."""
     latest = {name: value for row in record.history for name, value in row.metrics.items()}
     learnt = {name: getattr(record.history[-1], name) for name in ("accuracy", "test_accuracy")}
-    return list(({name: value for name, value in learnt.items() if value is not None} | latest).items())
+    return list(
+        ({name: value for name, value in learnt.items() if value is not None} | latest).items()
+    )
 
 
 def ledger_rows(record: Record) -> list[list[str]]:
@@ -65,7 +73,10 @@ def ledger_rows(record: Record) -> list[list[str]]:
     for account in get_args(Account):
         messages, sizes = ledger.messages(account), ledger.bytes(account)
         rows += [
-            [f"{account}, {LINK_NAMES[link]}", f"{_counted(messages[link])}, {filesize.decimal(sizes[link])}"]
+            [
+                f"{account}, {LINK_NAMES[link]}",
+                f"{_counted(messages[link])}, {filesize.decimal(sizes[link])}",
+            ]
             for link in LINKS
             if messages[link]
         ]
@@ -87,12 +98,18 @@ def _counted(messages: int) -> str:
 def coefficients(
     rows: Sequence[Mapping[str, Any]], importance: Sequence[Mapping[str, Any]] = ()
 ) -> list[dict[str, Any]]:
-    """The largest coefficients by absolute value, as trained: those of scaled columns can be compared. Of trees, the
-    largest shares of columns in the gain of all splits.
+    """The largest coefficients by absolute value, as trained: those of scaled columns can be
+    compared. Of trees, the largest shares of columns in the gain of all splits.
     """
     rows = [*rows, *({**row, TRAINED: row["share"]} for row in importance)]
     found = [
-        (abs(value), -number, row["client"], row["column"] + name.removeprefix(TRAINED).replace("_", ", ", 1), value)
+        (
+            abs(value),
+            -number,
+            row["client"],
+            row["column"] + name.removeprefix(TRAINED).replace("_", ", ", 1),
+            value,
+        )
         for number, row in enumerate(rows)
         if row["client"]
         for name in row

@@ -11,9 +11,25 @@ import numpy as np
 
 from mtcd_experiments.schema import Experiment
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#7F7F7F")
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+    "#7F7F7F",
+)
 # 9 colours and 5 dashes have no common factor: counting both up together gives 45 different looks
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)))
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (9, 2)),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "h", "<", "X", ">")
 WIDEST, NARROWEST = 2.6, 1.5
 
@@ -44,15 +60,19 @@ class Style:
 def curve_styles(experiment: Experiment, cases: Sequence[str]) -> dict[tuple[str, str], Style]:
     """The look of every (case, curve).
 
-    A curve that several cases show looks the same in all. Where no curve is shown twice, each case starts
-    from the first colour, so that cases built alike look alike.
+    A curve that several cases show looks the same in all. Where no curve is shown twice, each case
+    starts from the first colour, so that cases built alike look alike.
     """
     shown = {case: experiment.shown(case) for case in cases}
     used = Counter(name for names in shown.values() for name in names)
     groups = list(shown.values())
     if any(count > 1 for count in used.values()):
         groups = [[name for name in experiment.curves if name in used]]
-    looks = {name: look for names in groups for name, look in zip(names, _looks(experiment, names), strict=True)}
+    looks = {
+        name: look
+        for names in groups
+        for name, look in zip(names, _looks(experiment, names), strict=True)
+    }
     return {(case, name): looks[name] for case, names in shown.items() for name in names}
 
 
@@ -61,7 +81,12 @@ def _looks(experiment: Experiment, names: Sequence[str]) -> list[Style]:
     places = _families([experiment.curves[name].method for name in names])
     widths = np.linspace(WIDEST, NARROWEST, len(names))
     return [
-        Style(COLOURS[colour % len(COLOURS)], DASHES[dash % len(DASHES)], MARKERS[i % len(MARKERS)], float(width))
+        Style(
+            COLOURS[colour % len(COLOURS)],
+            DASHES[dash % len(DASHES)],
+            MARKERS[i % len(MARKERS)],
+            float(width),
+        )
         for i, ((colour, dash), width) in enumerate(zip(places, widths, strict=True))
     ]
 
@@ -69,13 +94,20 @@ def _looks(experiment: Experiment, names: Sequence[str]) -> list[Style]:
 def _families(methods: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
     """A colour and a dash for each method.
 
-    If they are pairs, triples ... that differ in one setting (four numbers of tokens, each with two ways to
-    combine), that setting is the dash and the rest the colour. Otherwise both are counted up.
+    If they are pairs, triples ... that differ in one setting (four numbers of tokens, each with two
+    ways to combine), that setting is the dash and the rest the colour. Otherwise both are counted
+    up.
     """
     best, most = [(i, i) for i in range(len(methods))], 1
-    settings = [{key: str(value) for key, value in method.items() if key != "stepsize"} for method in methods]
+    settings = [
+        {key: str(value) for key, value in method.items() if key != "stepsize"}
+        for method in methods
+    ]
     for key in sorted({key for method in settings for key in method}):
-        rests = [str(sorted((other, value) for other, value in method.items() if other != key)) for method in settings]
+        rests = [
+            str(sorted((other, value) for other, value in method.items() if other != key))
+            for method in settings
+        ]
         values = [method.get(key, "") for method in settings]
         families = sum(count > 1 for count in Counter(rests).values())
         pairs = list(zip(_numbered(rests), _numbered(values), strict=True))

@@ -37,7 +37,8 @@ KEYS: dict[str, Over] = {"model.l1": "l1", "model.l2": "l2", "model.alpha": "l2"
 
 
 def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
-    """The parts of the config; ``over``: the penalty of a path, which decides on a method that is not given."""
+    """The parts of the config; ``over``: the penalty of a path, which decides on a method that is
+    not given."""
     config = read_config(options.config, options.changes, options.seed)
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
@@ -84,7 +85,11 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
         print(json.dumps({"over": name, "rows": plain_rows(rows), **chosen, "out": str(out)}))  # noqa: T201
     elif not options.quiet:
         screen.print(metrics_rows(rows, [name, "nonzero", "iterations"]))
-        best = "" if found.metric is None else f"Best {found.metric}: {name} = {found.best_value:.6g}. "
+        best = (
+            ""
+            if found.metric is None
+            else f"Best {found.metric}: {name} = {found.best_value:.6g}. "
+        )
         screen.print(escape(f"{best}Folder: {out}"), highlight=False, soft_wrap=True)
     return 0
 
@@ -132,7 +137,8 @@ def cv_config(options: ConfigOptions, folds: int, force: bool = False) -> int:
 
 
 def parsed(over: str) -> tuple[Over, int | list[float]]:
-    """The penalty and its values of '--over model.l1=0.1,1,10', or a number of points, 'model.l1=20 points'."""
+    """The penalty and its values of '--over model.l1=0.1,1,10', or a number of points, 'model.l1=20
+    points'."""
     key, _, text = over.partition("=")
     if key not in KEYS:
         raise ConfigError(f"--over: {key!r} is no penalty; {did_you_mean(key, KEYS)}")
@@ -148,7 +154,8 @@ def parsed(over: str) -> tuple[Over, int | list[float]]:
 
 
 def metrics_rows(rows: Sequence[Mapping[str, Any]], about: Sequence[str]) -> ScreenTable:
-    """A row for each training: these keys, and its metrics on the test set, or without one on the training samples."""
+    """A row for each training: these keys, and its metrics on the test set, or without one on the
+    training samples."""
     measured = [name for name in rows[-1] if name.partition("_")[0] in PARTS]
     names = [*about, *([name for name in measured if name.startswith("test_")] or measured)]
     cells = [[shown(row[name]) for name in names] for row in rows]
@@ -156,14 +163,18 @@ def metrics_rows(rows: Sequence[Mapping[str, Any]], about: Sequence[str]) -> Scr
 
 
 def cv_table(found: CrossValidation) -> ScreenTable:
-    """A row for each fold, then mean and standard deviation; a row for each metric, if there are many."""
+    """A row for each fold, then mean and standard deviation; a row for each metric, if there are
+    many."""
     tested = {name: mean for name, mean in found.mean.items() if name.startswith("test_")}
     if sum(len(name) + 2 for name in tested) <= ROOM:
         ends = [{"fold": "mean", **found.mean}, {"fold": "sd", **found.sd}]
         return metrics_rows([*found.rows(), *ends], ["fold"])
     each = {name: [one[name] for one in found.metrics] for name in tested}
     rows = [
-        [name.replace("_", " "), *map(shown, (mean, found.sd[name], min(each[name]), max(each[name])))]
+        [
+            name.replace("_", " "),
+            *map(shown, (mean, found.sd[name], min(each[name]), max(each[name]))),
+        ]
         for name, mean in tested.items()
     ]
     return ScreenTable(["metric", "mean", "sd", "least", "most"], rows, words=["metric"])
@@ -173,14 +184,21 @@ def check_path_folder(out: Path) -> None:
     """Reject a folder that holds anything but an earlier path."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file: choose another folder.")
-    others = sorted(found.name for found in out.iterdir() if found.name not in FILES) if out.exists() else []
+    others = (
+        sorted(found.name for found in out.iterdir() if found.name not in FILES)
+        if out.exists()
+        else []
+    )
     if others:
-        raise ConfigError(f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
+        raise ConfigError(
+            f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder."
+        )
     check_writable(out)
 
 
 def check_folds_file(out: Path) -> None:
-    """Reject a file that is not the table of an earlier cross-validation: it may be somebody's data."""
+    """Reject a file that is not the table of an earlier cross-validation: it may be somebody's
+    data."""
     if not out.exists():
         return
     try:
@@ -189,7 +207,9 @@ def check_folds_file(out: Path) -> None:
     except (OSError, ValueError):
         begins = ""
     if begins != FOLDS:
-        raise ConfigError(f"{out} is not the table of a cross-validation: choose another file, or give --force.")
+        raise ConfigError(
+            f"{out} is not the table of a cross-validation: choose another file, or give --force."
+        )
 
 
 def write_path(found: RegularisationPath, setup: Setup, out: Path) -> None:
@@ -203,14 +223,23 @@ def write_path(found: RegularisationPath, setup: Setup, out: Path) -> None:
 
 
 def _config_of_best(setup: Setup, found: RegularisationPath) -> Config:
-    changed: dict[str, Any] = {found.over: found.best_value, **({"alpha": None} if found.over == "l2" else {})}
+    changed: dict[str, Any] = {
+        found.over: found.best_value,
+        **({"alpha": None} if found.over == "l2" else {}),
+    }
     model = setup.config.model.model_copy(update=changed)
     return setup.config.model_copy(update={"model": model, "callbacks": None})
 
 
 def shown(value: Any) -> str:
     """A number in four digits; whole numbers and texts as they are."""
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        f"{value:.4g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
 
 
 def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -23,20 +23,29 @@ ROWS = 20  # settings in the table on the screen
 REASONS = 3  # of failures, on the screen
 
 
-def sweep_config(options: ConfigOptions, over: list[str], seeds: int, by: str | None, backend: Backend) -> int:
+def sweep_config(
+    options: ConfigOptions, over: list[str], seeds: int, by: str | None, backend: Backend
+) -> int:
     """Train the grid, write and show the outcome; returns the exit code."""
     out = options.out or RUNS / f"{options.config.stem}-sweep"
     values = parse_over(over)
     changes = [*options.changes, *([] if options.seed is None else [f"seed={options.seed}"])]
     with trainings_progress(options.quiet) as (show, _):
         try:
-            found = sweep(options.config, values, seeds, out, backend.workers, backend.ray, by, changes, show)
+            found = sweep(
+                options.config, values, seeds, out, backend.workers, backend.ray, by, changes, show
+            )
         except KeyboardInterrupt:
             aside.print(escape(_interrupted(out)), highlight=False, soft_wrap=True)
             return 130
     failed = sum(record["row"]["status"] == FAILED for record in found.records)
     if options.as_json:
-        said: dict[str, Any] = {"trainings": len(found.points), "kept": found.kept, "failed": failed, "by": found.by}
+        said: dict[str, Any] = {
+            "trainings": len(found.points),
+            "kept": found.kept,
+            "failed": failed,
+            "by": found.by,
+        }
         best = {"best": found.best, "config": str(out / BEST) if found.best is not None else None}
         print(json.dumps(said | best | {"rows": plain_rows(found.rows()), "out": str(out)}))  # noqa: T201
     elif not options.quiet:
@@ -48,10 +57,14 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
     if found.kept:
         show_notes([f"{found.kept} of {len(found.points)} trainings were finished before."])
     screen.print(settings_table(found))
-    reasons = dict.fromkeys(one["row"]["reason"] for one in found.records if one["row"]["status"] == FAILED)
+    reasons = dict.fromkeys(
+        one["row"]["reason"] for one in found.records if one["row"]["status"] == FAILED
+    )
     show_notes(f"Failed: {reason}" for reason in list(reasons)[:REASONS])
     if failed:
-        show_notes([f"{failed} of {len(found.points)} trainings failed: sweep.csv has the reasons."])
+        show_notes(
+            [f"{failed} of {len(found.points)} trainings failed: sweep.csv has the reasons."]
+        )
     if found.best is not None:
         screen.print(escape(found.best_sentence), highlight=False, soft_wrap=True)
     screen.print(escape(f"Folder: {out}"), highlight=False, soft_wrap=True)
@@ -67,7 +80,9 @@ def settings_table(found: Sweep) -> ScreenTable:
         states = [row["status"] for row in outcomes]
         said = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         settings = [shown(value) for value in found.points[group[0]].settings.values()]
-        rows.append([*settings, said, *(_mean([row.get(name) for row in outcomes]) for name in columns)])
+        rows.append(
+            [*settings, said, *(_mean([row.get(name) for row in outcomes]) for name in columns)]
+        )
     titles = [*found.keys, "seeds", *(name.replace("_", " ") for name in columns)]
     return ScreenTable(titles, rows, words=[*found.keys, "seeds"], best=True)
 

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation(Outcomes):
-    """The result of :func:`cross_validate`: a run for every fold, and its metrics ('train_auc', 'test_auc').
+    """The result of :func:`cross_validate`: a run for every fold, and its metrics ('train_auc',
+    'test_auc').
 
-    ``fold`` tells in which fold each sample was held out. ``mean`` and ``sd`` are over the folds, by metric.
+    ``fold`` tells in which fold each sample was held out. ``mean`` and ``sd`` are over the folds,
+    by metric.
     """
 
     runs: tuple[Run, ...]
@@ -45,33 +47,56 @@ class CrossValidation(Outcomes):
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name} {self.mean[name]:.4g} ± {self.sd[name]:.2g}" for name in self.mean if name.startswith("test_")
+            f"{name} {self.mean[name]:.4g} ± {self.sd[name]:.2g}"
+            for name in self.mean
+            if name.startswith("test_")
         )
         return f"CrossValidation({len(self.runs)} folds: {shown})"
 
     @property
     def mean(self) -> dict[str, float]:
         """The mean of each metric over the folds."""
-        return {name: float(np.mean([one[name] for one in self.metrics])) for name in self.metrics[0]}
+        return {
+            name: float(np.mean([one[name] for one in self.metrics])) for name in self.metrics[0]
+        }
 
     @property
     def sd(self) -> dict[str, float]:
         """The standard deviation of each metric over the folds (with K - 1 in the denominator)."""
-        return {name: float(np.std([one[name] for one in self.metrics], ddof=1)) for name in self.metrics[0]}
+        return {
+            name: float(np.std([one[name] for one in self.metrics], ddof=1))
+            for name in self.metrics[0]
+        }
 
     def rows(self) -> Rows:
         rows = Rows()
         for number, (run, metrics) in enumerate(zip(self.runs, self.metrics, strict=True)):
             held_out = int((self.fold == number).sum())
-            about = {"fold": number, "train_samples": len(self.fold) - held_out, "test_samples": held_out}
+            about = {
+                "fold": number,
+                "train_samples": len(self.fold) - held_out,
+                "test_samples": held_out,
+            }
             last = run.final
-            rows.append({**about, "status": run.status, "iterations": last.iteration, "cost": last.cost, **metrics})
+            rows.append(
+                {
+                    **about,
+                    "status": run.status,
+                    "iterations": last.iteration,
+                    "cost": last.cost,
+                    **metrics,
+                }
+            )
         return rows
 
 
 def cross_validate(
     data: AnyData,
-    model: Glm | Additive | SplitModel | Callable[[AnyData], Glm | Additive | SplitModel] | None = None,
+    model: Glm
+    | Additive
+    | SplitModel
+    | Callable[[AnyData], Glm | Additive | SplitModel]
+    | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     folds: int | ArrayLike = 5,
@@ -83,12 +108,13 @@ def cross_validate(
     metrics: Sequence[str] | None = None,
     watch: Watch | None = None,
 ) -> CrossValidation:
-    """Train once for every fold on the other folds, and test on it; the other parameters are those of ``train``.
+    """Train once for every fold on the other folds, and test on it; the other parameters are those
+    of ``train``.
 
-    ``folds`` is their number, or holds a fold for each sample. The rows are drawn once for all clients, from the seed;
-    of classes, each fold has about the same share. Preparation and scaling are fitted on the training rows of each
-    fold. A test set of the data takes no part. ``model`` may be a function that makes the model from the data of a
-    fold.
+    ``folds`` is their number, or holds a fold for each sample. The rows are drawn once for all
+    clients, from the seed; of classes, each fold has about the same share. Preparation and scaling
+    are fitted on the training rows of each fold. A test set of the data takes no part. ``model``
+    may be a function that makes the model from the data of a fold.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=60, features=6, clients=3)
@@ -97,7 +123,10 @@ def cross_validate(
     (3, 1.0)
     """
     if not isinstance(data, VerticalData | VerticalDataset):
-        raise ConfigError(f"cross_validate needs VerticalData or a VerticalDataset, but got {type(data).__name__}.")
+        raise ConfigError(
+            f"cross_validate needs VerticalData or a VerticalDataset, but got "
+            f"{type(data).__name__}."
+        )
     model = Glm() if model is None else model
     whole = replace(data, test=None)
     maker = model if callable(model) else None
@@ -106,10 +135,24 @@ def cross_validate(
     runs, found = [], []
     for number in range(int(fold.max()) + 1):
         inside = fold == number
-        note = f"Held out for the test: fold {number}, {int(inside.sum())} of {whole.samples} samples."
+        note = (
+            f"Held out for the test: fold {number}, {int(inside.sum())} of {whole.samples} samples."
+        )
         part = whole.parted(np.flatnonzero(~inside), np.flatnonzero(inside), note)
-        own = maker(part) if maker else model
-        run = train(part, own, network, method, stop, costs, seed, standardise, watch, compute=compute, metrics=metrics)  # type: ignore[arg-type]
+        own: Any = maker(part) if maker else model
+        run = train(
+            part,
+            own,
+            network,
+            method,
+            stop,
+            costs,
+            seed,
+            standardise,
+            watch,
+            compute=compute,
+            metrics=metrics,
+        )
         runs.append(check_trained(run, f"Fold {number}"))
         found.append(final_metrics(run, part, metrics))
     return CrossValidation(tuple(runs), tuple(found), fold)
@@ -121,7 +164,8 @@ def has_classes(model: Any, data: AnyData) -> bool:
         return bool(model.weighted(data.labels)[2])
     if not hasattr(model, "loss"):
         raise ConfigError(
-            "cross_validate needs a Glm, Trees, Mixed or a SplitModel, or a function that makes one, but got "
+            "cross_validate needs a Glm, Trees, Mixed or a SplitModel, or a function that makes "
+            "one, but got "
             f"{model!r}."
         )
     from mtcd.models.splitnet.labels import find_loss

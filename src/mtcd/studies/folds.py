@@ -1,4 +1,5 @@
-"""The folds of a cross-validation: drawn once for all clients, from the labels and the seed alone."""
+"""The folds of a cross-validation: drawn once for all clients, from the labels and the seed
+alone."""
 
 from __future__ import annotations
 
@@ -25,14 +26,17 @@ def fold_numbers(folds: int | ArrayLike, labels: NDArray[Any], of_classes: bool,
         return _given(folds, len(labels))
     check_whole("folds", folds, least=2)
     if folds > len(labels):
-        raise DataError(f"There are {len(labels)} samples, too few for {folds} folds: ask for fewer.")
+        raise DataError(
+            f"There are {len(labels)} samples, too few for {folds} folds: ask for fewer."
+        )
     order = stream(seed, "folds").permutation(len(labels))
     if of_classes:
         classes, counts = np.unique(labels, return_counts=True)
         few = int(counts.argmin())
         if counts[few] < folds:
             raise DataError(
-                f"Class {classes[few].item()!r} has {counts[few]} sample(s), too few for {folds} folds: "
+                f"Class {classes[few].item()!r} has {counts[few]} sample(s), too few for {folds} "
+                f"folds: "
                 "ask for fewer folds, or leave the class out."
             )
         order = order[np.argsort(labels[order], kind="stable")]  # class after class
@@ -48,7 +52,9 @@ def _given(folds: ArrayLike, samples: int) -> Rows:
             raise ValueError
         found, numbers = np.unique(numbers, return_inverse=True)
     except (TypeError, ValueError):  # of ragged lists, and of values that cannot be sorted
-        raise ConfigError(f"folds must be a number of folds, or a fold for each of the {samples} samples.") from None
+        raise ConfigError(
+            f"folds must be a number of folds, or a fold for each of the {samples} samples."
+        ) from None
     if len(found) < 2:
         raise ConfigError("folds: all samples are in one fold: give at least two.")
     return numbers.astype(np.intp)

@@ -24,7 +24,8 @@ Over = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One training of the grid: the settings that differ, the seed, and the config; or why there is none."""
+    """One training of the grid: the settings that differ, the seed, and the config; or why there is
+    none."""
 
     settings: dict[str, Any]
     seed: int
@@ -34,11 +35,17 @@ class Point:
     @property
     def label(self) -> str:
         """Its settings in words."""
-        return ", ".join([*(f"{key}={_short(value)}" for key, value in self.settings.items()), f"seed={self.seed}"])
+        return ", ".join(
+            [
+                *(f"{key}={_short(value)}" for key, value in self.settings.items()),
+                f"seed={self.seed}",
+            ]
+        )
 
 
 def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
-    """The values of each key, from 'method.tokens=1,2,4'. Values are YAML; brackets and quotes keep commas together.
+    """The values of each key, from 'method.tokens=1,2,4'. Values are YAML; brackets and quotes keep
+    commas together.
 
     >>> parse_over(["method.tokens=1,2", "method.walk=lazy,tour", "data.clients=[2, 3]"])
     {'method.tokens': [1, 2], 'method.walk': ['lazy', 'tour'], 'data.clients': [2, 3]}
@@ -48,9 +55,14 @@ def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
         key, sign, text = one.partition("=")
         key, text = key.strip(), text.strip()
         if not sign or not text or not all(key.split(".")):
-            raise ConfigError(f"--over {one!r} is not of the form key.key=value,value, such as method.hops=4,16,64.")
+            raise ConfigError(
+                f"--over {one!r} is not of the form key.key=value,value, such as "
+                f"method.hops=4,16,64."
+            )
         if key in over:
-            raise ConfigError(f"--over: {key} is given twice: write all its values after one --over.")
+            raise ConfigError(
+                f"--over: {key} is given twice: write all its values after one --over."
+            )
         whole = text if text.startswith("[") and text.endswith("]") else f"[{text}]"
         values = parse_value(whole, f"--over {one!r}")
         assert isinstance(values, list)
@@ -58,11 +70,13 @@ def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
     return over
 
 
-def grid(config: Path | str | Mapping[str, Any], over: Over, seeds: int, changes: Sequence[str] = ()) -> list[Point]:
+def grid(
+    config: Path | str | Mapping[str, Any], over: Over, seeds: int, changes: Sequence[str] = ()
+) -> list[Point]:
     """All trainings: settings in the order given, the last key fastest, and for each the seeds.
 
-    A setting that the config cannot have is refused alone; if all are, this is an error. Seeds count from that of the
-    config.
+    A setting that the config cannot have is refused alone; if all are, this is an error. Seeds
+    count from that of the config.
     """
     content, folder, where = _content(config)
     for change in changes:
@@ -75,7 +89,10 @@ def grid(config: Path | str | Mapping[str, Any], over: Over, seeds: int, changes
     for values in over.values():
         total *= len(values)
     if total > MOST:
-        raise ConfigError(f"This is a sweep of {total:,} trainings, more than {MOST:,}: give fewer values or seeds.")
+        raise ConfigError(
+            f"This is a sweep of {total:,} trainings, more than {MOST:,}: give fewer values or "
+            f"seeds."
+        )
     look_in(folder / str(content.get("code") or "."))
     points = []
     for chosen in product(*over.values()):
@@ -87,11 +104,16 @@ def grid(config: Path | str | Mapping[str, Any], over: Over, seeds: int, changes
 
 
 def _content(config: Path | str | Mapping[str, Any]) -> tuple[dict[str, Any], Path, str]:
-    """The keys of a config file, or of a dict; the folder that its paths are looked for in; its name in errors."""
+    """The keys of a config file, or of a dict; the folder that its paths are looked for in; its
+    name in errors."""
     if isinstance(config, Mapping):
         return deepcopy(dict(config)), Path.cwd(), "the config"
     path = Path(config)
-    return read_yaml(path, "config", "data, model, network, method"), path.resolve().parent, str(path)
+    return (
+        read_yaml(path, "config", "data, model, network, method"),
+        path.resolve().parent,
+        str(path),
+    )
 
 
 def _checked(over: Over) -> dict[str, list[Any]]:
@@ -100,16 +122,23 @@ def _checked(over: Over) -> dict[str, list[Any]]:
         if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
             raise ConfigError(f"over: give a list of values for {key}, but it is {values!r}.")
         if key == "seed":
-            raise ConfigError("over: seeds are counted from that of the config: use seeds (--seeds) for their number.")
+            raise ConfigError(
+                "over: seeds are counted from that of the config: use seeds (--seeds) for their "
+                "number."
+            )
         made[key] = list(values)
         shown = [json.dumps(value, sort_keys=True, default=str) for value in made[key]]
         twice = sorted({one for one in shown if shown.count(one) > 1})
         if twice:
-            raise ConfigError(f"over: {key} has a value twice ({listing(twice, 3)}): give each once.")
+            raise ConfigError(
+                f"over: {key} has a value twice ({listing(twice, 3)}): give each once."
+            )
     return made
 
 
-def _point(content: dict[str, Any], folder: Path, where: str, settings: dict[str, Any], seed: int) -> Point:
+def _point(
+    content: dict[str, Any], folder: Path, where: str, settings: dict[str, Any], seed: int
+) -> Point:
     own = deepcopy(content)
     for key, value in settings.items():
         put_value(own, key, value, "over")

@@ -48,7 +48,8 @@ def write_rows(path: Path, rows: Rows) -> None:
 
 
 def final_metrics(run: Run, data: AnyData, names: Sequence[str] | None) -> dict[str, float]:
-    """The metrics of a trained model on its training samples, and on its test set if there is one; NaN if not defined.
+    """The metrics of a trained model on its training samples, and on its test set if there is one;
+    NaN if not defined.
 
     They go by names such as 'test_auc'; ``names`` as in :func:`mtcd.train`.
     """

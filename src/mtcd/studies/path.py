@@ -1,4 +1,5 @@
-"""A regularisation path: trainings along l1 or l2, from strong to weak, each from the end of the one before."""
+"""A regularisation path: trainings along l1 or l2, from strong to weak, each from the end of the
+one before."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class Path(Outcomes):
 
     @property
     def coefficients(self) -> Array:
-        """The coefficients of all runs, on the columns as given: (runs, d), or (runs, d, classes)."""
+        """The coefficients of all runs, on the columns as given: (runs, d), or (runs, d,
+        classes)."""
         return np.stack([run.coefficients for run in self.runs])
 
     @property
@@ -72,7 +74,8 @@ class Path(Outcomes):
 
     @property
     def best(self) -> Run:
-        """The run with the best ``metric`` on the test set; of equal ones, that with the strongest penalty."""
+        """The run with the best ``metric`` on the test set; of equal ones, that with the strongest
+        penalty."""
         return self.runs[self.best_index]
 
     @property
@@ -88,7 +91,9 @@ class Path(Outcomes):
     def _chosen(self) -> Array:
         """The metric of all runs, turned such that more is better."""
         if self.metric is None:
-            raise ConfigError("Which run is best is decided on a test set: make one with data.holdout(0.2).")
+            raise ConfigError(
+                "Which run is best is decided on a test set: make one with data.holdout(0.2)."
+            )
         found = np.array([one[self.metric] for one in self.metrics])
         return found if find_metric(self.metric.partition("_")[2]).higher_is_better else -found
 
@@ -96,7 +101,12 @@ class Path(Outcomes):
         rows = Rows()
         for value, run, metrics in zip(self.values.tolist(), self.runs, self.metrics, strict=True):
             last, kept = run.final, int(np.count_nonzero(run.coefficients))
-            about = {self.over: value, "nonzero": kept, "objective": last.objective, "status": run.status}
+            about = {
+                self.over: value,
+                "nonzero": kept,
+                "objective": last.objective,
+                "status": run.status,
+            }
             rows.append({**about, "iterations": last.iteration, "cost": last.cost, **metrics})
         return rows
 
@@ -122,11 +132,12 @@ def path(
 ) -> Path:
     """Train along ``l1`` or ``l2``, from strong to weak, each run from the end of the one before.
 
-    Give a list of values, or the number of points: these are evenly spaced in the logarithm, from the least l1 with
-    which all coefficients are 0 down to a thousandth of it, or from l2 = L, the smoothness of the loss, down to 1e-5 L.
-    The other penalty stays that of the model. Methods that start at 0 (dcpa, tree-cg) do so at every point. ``metric``
-    decides which run is best on the test set of the data: the first of ``metrics`` unless given. The other parameters
-    are those of ``train``.
+    Give a list of values, or the number of points: these are evenly spaced in the logarithm, from
+    the least l1 with which all coefficients are 0 down to a thousandth of it, or from l2 = L, the
+    smoothness of the loss, down to 1e-5 L. The other penalty stays that of the model. Methods that
+    start at 0 (dcpa, tree-cg) do so at every point. ``metric`` decides which run is best on the
+    test set of the data: the first of ``metrics`` unless given. The other parameters are those of
+    ``train``.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=60, features=6, clients=3).holdout(0.3)
@@ -138,7 +149,10 @@ def path(
     if not isinstance(model, Glm) or not isinstance(data, VerticalData):
         raise ConfigError("path is for linear models: give a Glm and VerticalData.")
     if (l1 is None) == (l2 is None):
-        raise ConfigError("path goes along l1 or l2: give a list of values, or the number of points, of one of them.")
+        raise ConfigError(
+            "path goes along l1 or l2: give a list of values, or the number of points, of one of "
+            "them."
+        )
     over: Over
     over, given = ("l1", l1) if l1 is not None else ("l2", l2)
     assert given is not None
@@ -182,7 +196,9 @@ def with_penalty(model: Glm, over: Over, value: float) -> Glm:
     return replace(model, l1=value) if over == "l1" else replace(model, l2=value, alpha=None)
 
 
-def penalties(over: Over, given: int | ArrayLike, model: Glm, data: VerticalData, standardise: bool) -> Array:
+def penalties(
+    over: Over, given: int | ArrayLike, model: Glm, data: VerticalData, standardise: bool
+) -> Array:
     """The values of a path, from strong to weak."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         check_whole(f"the number of points of {over}", given, least=2)
@@ -203,7 +219,9 @@ def penalties(over: Over, given: int | ArrayLike, model: Glm, data: VerticalData
 def strongest(over: Over, model: Glm, data: VerticalData) -> float:
     """The least l1 with which all coefficients are 0; of l2, the smoothness L of the loss."""
     problem = model.problem(data)
-    blocks = [X[:, : X.shape[1] - r.free] for X, r in zip(problem.blocks, problem.penalties, strict=True)]
+    blocks = [
+        X[:, : X.shape[1] - r.free] for X, r in zip(problem.blocks, problem.penalties, strict=True)
+    ]
     if over == "l2":
         return overall_smoothness(blocks, problem.loss)
     z = np.zeros(problem.labels.shape)
@@ -215,17 +233,25 @@ def strongest(over: Over, model: Glm, data: VerticalData) -> float:
 
 
 def _deciding(metric: str | None, found: dict[str, float]) -> str | None:
-    """The name of the metric by which the best run is chosen: one that is defined on the test set."""
-    tested = [name for name, value in found.items() if name.startswith("test_") and not math.isnan(value)]
+    """The name of the metric by which the best run is chosen: one that is defined on the test
+    set."""
+    tested = [
+        name for name, value in found.items() if name.startswith("test_") and not math.isnan(value)
+    ]
     if metric is None:
         return tested[0] if tested else None
     name = metric if metric.startswith("test_") else f"test_{metric}"
     if name in found and name not in tested:
         raise ConfigError(
-            f"metric: {metric!r} is not defined on this test set: choose another, or hold out more samples."
+            f"metric: {metric!r} is not defined on this test set: choose another, or hold out more "
+            f"samples."
         )
     if name not in tested:
         known = [one.removeprefix("test_") for one in tested]
-        hint = did_you_mean(metric, known) if known else "there is no test set: make one with data.holdout(0.2)."
+        hint = (
+            did_you_mean(metric, known)
+            if known
+            else "there is no test set: make one with data.holdout(0.2)."
+        )
         raise ConfigError(f"metric: {metric!r} is not computed here; {hint}")
     return name

@@ -12,13 +12,15 @@ from mtcd.reporting.scripts import any_script
 from mtcd.reporting.styles import COLOURS, DASHES, plain
 from mtcd.studies.path import Path
 
-NAMED = 8  # columns with a name in the legend: those with the largest coefficients; the others are grey
+# columns with a name in the legend: those with the largest coefficients; the others are grey
+NAMED = 8
 SHORT = 24  # letters of a name
 
 
 @any_script()
 def plot_path(path: Path, file: FilePath) -> None:
-    """Coefficients on the left; on the right the metric of training and test samples, if there is a test set."""
+    """Coefficients on the left; on the right the metric of training and test samples, if there is a
+    test set."""
     tested = path.metric is not None
     figure = Figure(figsize=(12 if tested else 7.5, 4.2), layout="constrained")
     axes = figure.subplots(1, 2 if tested else 1, squeeze=False)[0]
@@ -43,18 +45,35 @@ def _coefficients(axes: Axes, path: Path) -> None:
             axes.plot(path.values, values[:, j], color="#BBBBBB", linewidth=0.8, zorder=1)
     for place, j in enumerate(largest):
         style = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
-        axes.plot(path.values, values[:, j], label=_short(path.column_names[j]), linewidth=1.6, **style)
+        axes.plot(
+            path.values, values[:, j], label=_short(path.column_names[j]), linewidth=1.6, **style
+        )
     title = f"largest\n({values.shape[1] - NAMED} others grey)" if values.shape[1] > NAMED else None
     axes.set_ylabel("norm over classes" if path.coefficients.ndim == 3 else "coefficient")
-    axes.legend(frameon=False, fontsize=8, title=title, title_fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(
+        frameon=False,
+        fontsize=8,
+        title=title,
+        title_fontsize=8,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+    )
 
 
 def _metric(axes: Axes, path: Path) -> None:
     name = str(path.metric).removeprefix("test_")
     for part, colour, dash in (("test", COLOURS[1], "-"), ("train", COLOURS[0], DASHES[1])):
         found = [one.get(f"{part}_{name}", np.nan) for one in path.metrics]
-        axes.plot(path.values, found, color=colour, linestyle=dash, marker="o", markersize=3.5, label=part)
-    axes.axvline(path.best_value, color="#555555", linewidth=0.9, linestyle=":", label=f"best: {path.best_value:.3g}")
+        axes.plot(
+            path.values, found, color=colour, linestyle=dash, marker="o", markersize=3.5, label=part
+        )
+    axes.axvline(
+        path.best_value,
+        color="#555555",
+        linewidth=0.9,
+        linestyle=":",
+        label=f"best: {path.best_value:.3g}",
+    )
     axes.set_ylabel(name.replace("_", " "))
     axes.legend(frameon=False, fontsize=9)
 

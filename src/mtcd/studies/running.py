@@ -1,4 +1,5 @@
-"""Runs the trainings of a sweep on workers: those that were finished before are read, the others trained and kept."""
+"""Runs the trainings of a sweep on workers: those that were finished before are read, the others
+trained and kept."""
 
 from __future__ import annotations
 
@@ -94,10 +95,13 @@ class Running:
         if not self._seconds:
             return None
         mean = sum(self._seconds) / len(self._seconds)
-        open_work = len(self._waiting) + sum(1.0 - self._fraction.get(number, 0.0) for number in self._began)
+        open_work = len(self._waiting) + sum(
+            1.0 - self._fraction.get(number, 0.0) for number in self._began
+        )
         return mean * open_work / workers
 
 
 def failure(why: str) -> Record:
-    """The record of a training that could not be done. It is not kept: the next sweep tries again."""
+    """The record of a training that could not be done. It is not kept: the next sweep tries
+    again."""
     return {"row": {"status": FAILED, "reason": why}, "curve": None}

@@ -24,7 +24,13 @@ from mtcd.studies.running import FAILED, Progress, Running
 from mtcd.studies.work import Finished, Record
 from mtcd.training.history import PARTS
 
-TRAININGS, TABLE, PARQUET, BEST, PICTURE = "trainings", "sweep.csv", "sweep.parquet", "best.yaml", "sweep.png"
+TRAININGS, TABLE, PARQUET, BEST, PICTURE = (
+    "trainings",
+    "sweep.csv",
+    "sweep.parquet",
+    "best.yaml",
+    "sweep.png",
+)
 WORDS = ("status", "reason")
 DIVERGED = "diverged"
 
@@ -52,7 +58,11 @@ class Sweep(Outcomes):
 
     def rows(self) -> Rows:
         """Settings, seed, status, reason, then the numbers."""
-        mixed = {key for key in self.keys if not _one_kind([point.settings[key] for point in self.points])}
+        mixed = {
+            key
+            for key in self.keys
+            if not _one_kind([point.settings[key] for point in self.points])
+        }
         return Rows(
             {
                 **{key: _cell(value, key in mixed) for key, value in point.settings.items()},
@@ -67,7 +77,9 @@ class Sweep(Outcomes):
         """The trainings of each setting, which differ in the seed."""
         found: dict[str, list[int]] = {}
         for number, point in enumerate(self.points):
-            found.setdefault(json.dumps(point.settings, sort_keys=True, default=str), []).append(number)
+            found.setdefault(json.dumps(point.settings, sort_keys=True, default=str), []).append(
+                number
+            )
         return list(found.values())
 
     @property
@@ -75,7 +87,9 @@ class Sweep(Outcomes):
         """The trainings of the best settings; an error if all failed."""
         usable = [group for group in self.groups if any(self._counts(number) for number in group)]
         if not usable:
-            raise MtcdError(f"No training of this sweep succeeded. {self.records[0]['row']['reason']}")
+            raise MtcdError(
+                f"No training of this sweep succeeded. {self.records[0]['row']['reason']}"
+            )
         return min(usable, key=self.rank)
 
     def _counts(self, number: int) -> bool:
@@ -86,12 +100,19 @@ class Sweep(Outcomes):
     def _reaches(self, number: int) -> bool:
         """Whether it reached the gap, where one is asked for."""
         config = self.points[number].config
-        return config is None or config.stop.gap is None or self.records[number]["row"]["status"] == "converged"
+        return (
+            config is None
+            or config.stop.gap is None
+            or self.records[number]["row"]["status"] == "converged"
+        )
 
     def rank(self, group: Sequence[int]) -> tuple[float, float]:
-        """First the share of seeds that failed, or did not reach the gap; then the mean of the deciding column."""
+        """First the share of seeds that failed, or did not reach the gap; then the mean of the
+        deciding column."""
         good = [number for number in group if self._counts(number)]
-        missed = sum(not (self._counts(number) and self._reaches(number)) for number in group) / len(group)
+        missed = sum(
+            not (self._counts(number) and self._reaches(number)) for number in group
+        ) / len(group)
         mean = fmean(self.records[number]["row"][self.by] for number in good) if good else math.inf
         return missed, -mean if higher_is_better(self.by) else mean
 
@@ -106,7 +127,9 @@ class Sweep(Outcomes):
     @property
     def best_config(self) -> Config:
         """The config with the best settings, and the first seed."""
-        config = next(self.points[number].config for number in self.best_group if self.points[number].config)
+        config = next(
+            self.points[number].config for number in self.best_group if self.points[number].config
+        )
         assert config is not None
         return config
 
@@ -133,14 +156,21 @@ class Sweep(Outcomes):
         group = self.best_group
         values = [self.records[number]["row"][self.by] for number in group if self._counts(number)]
         said = (
-            ", ".join(f"{key}={value}" for key, value in self.points[group[0]].settings.items()) or "the config's own"
+            ", ".join(f"{key}={value}" for key, value in self.points[group[0]].settings.items())
+            or "the config's own"
         )
-        missed = len(group) - sum(self._counts(number) and self._reaches(number) for number in group)
+        missed = len(group) - sum(
+            self._counts(number) and self._reaches(number) for number in group
+        )
         gap = self.best_config.stop.gap is not None
-        left = f"; {missed} of {len(group)} seeds {'did not reach the gap' if gap else 'failed'}" if missed else ""
-        return (
-            f"Best by mean {self.by.replace('_', ' ')} over {len(values)} seed(s): {said} ({fmean(values):.4g}){left}."
+        left = (
+            f"; {missed} of {len(group)} seeds {'did not reach the gap' if gap else 'failed'}"
+            if missed
+            else ""
         )
+        by = self.by.replace("_", " ")
+        mean = f"{fmean(values):.4g}"
+        return f"Best by mean {by} over {len(values)} seed(s): {said} ({mean}){left}."
 
 
 def sweep(
@@ -156,12 +186,13 @@ def sweep(
 ) -> Sweep:
     """Train a config over a grid of settings and seeds, several at a time.
 
-    ``config`` is a config file, or its keys as a dict; ``over`` has the values of each key to try, such as
-    ``{"method.tokens": [1, 2, 4], "method.hops": [4, 16]}``. Seeds count from that of the config. Finished trainings
-    are kept in ``out``: the same sweep again, or a larger one, continues from them. A training that fails is a row with
-    its reason. ``workers`` is how many train at the same time: processes, or with ``ray`` ('local', 'auto', an address)
-    actors of Ray. ``by`` is the column by which the best settings are chosen, on average over the seeds: the cost if
-    the config has a gap to reach, else the first metric of the test set, else the objective.
+    ``config`` is a config file, or its keys as a dict; ``over`` has the values of each key to try,
+    such as ``{"method.tokens": [1, 2, 4], "method.hops": [4, 16]}``. Seeds count from that of the
+    config. Finished trainings are kept in ``out``: the same sweep again, or a larger one, continues
+    from them. A training that fails is a row with its reason. ``workers`` is how many train at the
+    same time: processes, or with ``ray`` ('local', 'auto', an address) actors of Ray. ``by`` is the
+    column by which the best settings are chosen, on average over the seeds: the cost if the config
+    has a gap to reach, else the first metric of the test set, else the objective.
     """
     points = grid(config, over or {}, seeds, changes)
     folder = None if out is None else Path(out)
@@ -176,7 +207,9 @@ def sweep(
     return found
 
 
-def _swept(points: list[Point], folder: Path, backend: Backend, by: str | None, progress: Progress | None) -> Sweep:
+def _swept(
+    points: list[Point], folder: Path, backend: Backend, by: str | None, progress: Progress | None
+) -> Sweep:
     running = Running(points, Finished(folder / TRAININGS))
     running.run(backend, progress or (lambda status: None))
     records = tuple(running.records[number] for number in range(len(points)))
@@ -194,7 +227,9 @@ def check_sweep_folder(out: Path) -> None:
         else []
     )
     if others:
-        raise ConfigError(f"{out} holds other files ({', '.join(others[:3])}): choose an empty or a new folder.")
+        raise ConfigError(
+            f"{out} holds other files ({', '.join(others[:3])}): choose an empty or a new folder."
+        )
     check_writable(out)
 
 
@@ -202,7 +237,12 @@ def _deciding(by: str | None, points: Sequence[Point], records: Sequence[Record]
     """The column that decides."""
     rows = [record["row"] for record in records if record["row"]["status"] != FAILED]
     numbers = list(
-        dict.fromkeys(name for row in rows for name, value in row.items() if name not in WORDS and value is not None)
+        dict.fromkeys(
+            name
+            for row in rows
+            for name, value in row.items()
+            if name not in WORDS and value is not None
+        )
     )
     if by is not None:
         if rows and by not in numbers:
@@ -222,8 +262,12 @@ def higher_is_better(column: str) -> bool:
 
 
 def _one_kind(values: Sequence[Any]) -> bool:
-    """Whether these settings fit into one column as they are: all numbers, all texts, all true or false."""
-    kinds = {bool if isinstance(one, bool) else float if isinstance(one, int | float) else type(one) for one in values}
+    """Whether these settings fit into one column as they are: all numbers, all texts, all true or
+    false."""
+    kinds = {
+        bool if isinstance(one, bool) else float if isinstance(one, int | float) else type(one)
+        for one in values
+    }
     return len(kinds) == 1 and not kinds & {list, dict}
 
 

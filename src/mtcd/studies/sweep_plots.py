@@ -21,7 +21,8 @@ LETTERS = 40  # of a label
 
 @any_script()
 def plot_sweep(sweep: Sweep, file: Path) -> None:
-    """Curves on the left; on the right the deciding column against one key, or a map of the first two."""
+    """Curves on the left; on the right the deciding column against one key, or a map of the first
+    two."""
     figure = Figure(figsize=(12.5, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     _curves(left, sweep)
@@ -42,8 +43,13 @@ def _curves(axes: Axes, sweep: Sweep) -> None:
             continue
         curve = sweep.records[number]["curve"]
         x, y = (np.array(curve[name], dtype=float) for name in ("cost", what))
-        style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
-        axes.plot(x, np.where(y > 0, y, np.nan), label=_label(sweep, number), linewidth=1.6, **style)
+        style: dict[str, Any] = {
+            "color": COLOURS[place % len(COLOURS)],
+            "linestyle": DASHES[place % len(DASHES)],
+        }
+        axes.plot(
+            x, np.where(y > 0, y, np.nan), label=_label(sweep, number), linewidth=1.6, **style
+        )
     axes.set_xscale("symlog", linthresh=1.0)
     axes.set_yscale("log")
     axes.set_xlabel("communication cost")
@@ -55,7 +61,10 @@ def _curves(axes: Axes, sweep: Sweep) -> None:
 
 def _label(sweep: Sweep, number: int) -> str:
     settings = sweep.points[number].settings
-    text = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()) or "the config"
+    text = (
+        ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items())
+        or "the config"
+    )
     return plain(text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…")
 
 
@@ -66,7 +75,9 @@ def _value(sweep: Sweep, number: int) -> float:
 
 
 def _mean(sweep: Sweep, group: list[int]) -> float:
-    values = [value for value in (_value(sweep, number) for number in group) if not math.isnan(value)]
+    values = [
+        value for value in (_value(sweep, number) for number in group) if not math.isnan(value)
+    ]
     return math.nan if not values else float(np.mean(values))
 
 
@@ -76,7 +87,13 @@ def _against(axes: Axes, sweep: Sweep) -> None:
     for place, group in enumerate(groups):
         values = [_value(sweep, number) for number in group]
         axes.plot([place] * len(values), values, "o", color=COLOURS[0], alpha=0.4, markersize=4)
-    axes.plot(range(len(groups)), [_mean(sweep, group) for group in groups], color=COLOURS[1], marker="s", label="mean")
+    axes.plot(
+        range(len(groups)),
+        [_mean(sweep, group) for group in groups],
+        color=COLOURS[1],
+        marker="s",
+        label="mean",
+    )
     shown = [str(next(iter(sweep.points[group[0]].settings.values()), "")) for group in groups]
     axes.set_xticks(range(len(groups)), [plain(text) for text in shown])
     axes.set_xlabel(key)
@@ -88,7 +105,10 @@ def _against(axes: Axes, sweep: Sweep) -> None:
 def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     """The mean over the seeds, for the first two keys; of further keys, the best value counts."""
     across, down = sweep.keys[1], sweep.keys[0]
-    names = {key: list(dict.fromkeys(str(point.settings[key]) for point in sweep.points)) for key in (across, down)}
+    names = {
+        key: list(dict.fromkeys(str(point.settings[key]) for point in sweep.points))
+        for key in (across, down)
+    }
     best = np.nanmax if higher_is_better(sweep.by) else np.nanmin
     table = np.full((len(names[down]), len(names[across])), np.nan)
     for group in sweep.groups:
@@ -96,11 +116,21 @@ def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
         place = names[down].index(str(settings[down])), names[across].index(str(settings[across]))
         values = [value for value in (table[place], _mean(sweep, group)) if not math.isnan(value)]
         table[place] = best(values) if values else math.nan
-    shown = axes.imshow(table, cmap="viridis" if higher_is_better(sweep.by) else "viridis_r", aspect="auto")
+    shown = axes.imshow(
+        table, cmap="viridis" if higher_is_better(sweep.by) else "viridis_r", aspect="auto"
+    )
     if table.size <= 100:
         for (i, j), value in np.ndenumerate(table):
             text = "failed" if math.isnan(value) else f"{value:.3g}"
-            axes.text(j, i, text, ha="center", va="center", fontsize=8, bbox={"color": "white", "alpha": 0.7, "pad": 1})
+            axes.text(
+                j,
+                i,
+                text,
+                ha="center",
+                va="center",
+                fontsize=8,
+                bbox={"color": "white", "alpha": 0.7, "pad": 1},
+            )
     axes.set_xticks(range(len(names[across])), [plain(text) for text in names[across]])
     axes.set_yticks(range(len(names[down])), [plain(text) for text in names[down]])
     axes.set_xlabel(across)

@@ -21,7 +21,8 @@ FORMAT = 1  # count up when a training gives other numbers, or is kept in anothe
 DRAWN = ("iteration", "cost", "seconds", "objective", "gap")
 POINTS = 200  # of a curve
 Record = dict[str, Any]
-"""A finished training in plain values: ``row`` is its row of the table, ``curve`` what is drawn of it."""
+"""A finished training in plain values: ``row`` is its row of the table, ``curve`` what is drawn of
+it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ def row_of(run: Run) -> dict[str, Any]:
     """The outcome of a training in one flat row; null where a number is not known or not finite."""
     last, account = run.final, run.costs.account
     row: dict[str, Any] = {"status": run.status, "reason": run.message, "stepsize": run.stepsize}
-    row |= {name: value for name, value in last.row().items() if not name.startswith(("messages_", "floats_"))}
+    row |= {
+        name: value
+        for name, value in last.row().items()
+        if not name.startswith(("messages_", "floats_"))
+    }
     sent = {"messages": last.messages, "bytes": run.ledger.bytes(account)}
     for what, counts in sent.items():
         row |= {what: sum(counts.values())} | {f"{what}_{link}": counts[link] for link in LINKS}
@@ -76,7 +81,9 @@ class Finished:
         """The record of a finished training; a damaged file counts as missing."""
         try:
             record = json.loads(self.path(config).read_text(encoding="utf-8"))
-            whole = isinstance(record["row"]["status"], str) and all(name in record["curve"] for name in DRAWN)
+            whole = isinstance(record["row"]["status"], str) and all(
+                name in record["curve"] for name in DRAWN
+            )
             return record if whole else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None

@@ -1,19 +1,21 @@
-"""A federation as an engine: every party is a node in a thread of this process, with real links and journals.
+"""A federation as an engine: every party is a node in a thread of this process, with real links and
+journals.
 
-It runs a whole federation on one machine: in the contract suite, and for trials before the parties start on their own
-hosts. The nodes are those of ``mtcd party``; here an observer watches them.
+It runs a whole federation on one machine: in the contract suite, and for trials before the parties
+start on their own hosts. The nodes are those of ``mtcd party``; here an observer watches them.
 
 What can be observed, and what cannot:
 
-- **Progress** comes from the party that reports it, which waits until the observer asks for the next observation.
-  Observations that the observer skips (``skip_to``) cost nothing.
-- **Parameters** of linear models are read from the parties at an observation, which is impossible across hosts. Those
-  of split networks are available only after the end, in the parties' blocks.
-- **The ledger** is the sum of the parties' ledgers. It is exact after the end. At an observation of a single token
-  without a server it lacks the hop that the token is about to make, and where clients report their parts of an
-  iteration (DCPA), it may have messages of the next.
-- **The end**: the parties apply stop and divergence rules themselves (``node/watch.py``). Stopping the engine before
-  they end is like a crash of all processes: ``resume`` continues from their journals.
+- **Progress** comes from the party that reports it, which waits until the observer asks for the
+  next observation. Observations that the observer skips (``skip_to``) cost nothing.
+- **Parameters** of linear models are read from the parties at an observation, which is impossible
+  across hosts. Those of split networks are available only after the end, in the parties' blocks.
+- **The ledger** is the sum of the parties' ledgers. It is exact after the end. At an observation of
+  a single token without a server it lacks the hop that the token is about to make, and where
+  clients report their parts of an iteration (DCPA), it may have messages of the next.
+- **The end**: the parties apply stop and divergence rules themselves (``node/watch.py``). Stopping
+  the engine before they end is like a crash of all processes: ``resume`` continues from their
+  journals.
 """
 
 from __future__ import annotations
@@ -47,13 +49,17 @@ END_SECONDS = 120.0  # for all parties to learn of the end
 
 
 class FederationEngine(Engine):
-    """Runs the parties (and the server) of these kits (credentials bundles), with run folders in ``folder``.
+    """Runs the parties (and the server) of these kits (credentials bundles), with run folders in
+    ``folder``.
 
     ``participant`` makes the participant of a kit; without it, tables are read as the kits say.
     """
 
     def __init__(
-        self, kits: Mapping[str, Kit], folder: Path, participant: Callable[[Kit], Participant] | None = None
+        self,
+        kits: Mapping[str, Kit],
+        folder: Path,
+        participant: Callable[[Kit], Participant] | None = None,
     ) -> None:
         self.kits, self.folder = kits, folder
         self.participant = participant or partial(make_participant, given={})
@@ -83,7 +89,8 @@ class FederationEngine(Engine):
         while True:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._observed is not None or not self._running, PAUSE_SECONDS if pausing else None
+                    lambda: self._observed is not None or not self._running,
+                    PAUSE_SECONDS if pausing else None,
                 )
                 observed, over = self._observed, not self._running
             if observed is not None:
@@ -105,19 +112,24 @@ class FederationEngine(Engine):
     def parameters(self) -> list[Any]:
         if any(isinstance(kit.config.model, SplitSection) for kit in self.kits.values()):
             raise MtcdError(
-                "In a federation, networks stay with their parties: read the blocks in their run folders after the end."
+                "In a federation, networks stay with their parties: read the blocks in their run "
+                "folders after the end."
             )
         while self._running and any(node.trainer is None for node in self.nodes.values()):
-            sleep(PAUSE_SECONDS)  # the first observation may come before all parties have started the run
+            # the first observation may come before all parties have started the run
+            sleep(PAUSE_SECONDS)
         with self._changed:
-            if self._running and self._observed is None:  # an interrupt: wait for the next observation
+            # an interrupt: wait for the next observation
+            if self._running and self._observed is None:
                 self._due = 0
                 self._changed.wait_for(lambda: self._observed is not None or not self._running)
             if self._observed is not None and self._observed.parameters is not None:
                 return list(self._observed.parameters)
         clients: list[Any] = [self.nodes[name].party for name in self._names]
         server = self.nodes[SERVER_NAME].party if SERVER_NAME in self.nodes else None
-        return replace(self.nodes[self._names[0]].role.parties, clients=clients, server=server).parameters()
+        return replace(
+            self.nodes[self._names[0]].role.parties, clients=clients, server=server
+        ).parameters()
 
     def snapshot(self) -> Snapshot:
         """The folder of the journals, from which ``resume`` continues after ``stop``."""
@@ -140,7 +152,10 @@ class FederationEngine(Engine):
         if any(thread.is_alive() for thread in self._threads):
             for node in self.nodes.values():
                 node.loop.stop()
-            raise MtcdError(f"The parties did not end within {END_SECONDS:.0f} s: see their logs in {self.folder}.")
+            raise MtcdError(
+                f"The parties did not end within {END_SECONDS:.0f} s: see their logs in "
+                f"{self.folder}."
+            )
         self._conclude()
 
     @property
@@ -158,7 +173,9 @@ class FederationEngine(Engine):
                 node.close()
             raise
         self._running = len(self.nodes)
-        self._threads = [Thread(target=self._run_node, args=(node,), daemon=True) for node in self.nodes.values()]
+        self._threads = [
+            Thread(target=self._run_node, args=(node,), daemon=True) for node in self.nodes.values()
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -182,10 +199,12 @@ class FederationEngine(Engine):
             node.loop.stop()
 
     def _report(self, number: int, payload: Any, status: str | None) -> str | None:
-        """Called in a party's thread with a report to the monitor, and the status if it ends the training.
+        """Called in a party's thread with a report to the monitor, and the status if it ends the
+        training.
 
-        The party waits here during the observation, unless other clients have yet to report their parts: a waiting
-        party retries nothing, and they may need it. Returns the status, or raises if the party is to exit.
+        The party waits here during the observation, unless other clients have yet to report their
+        parts: a waiting party retries nothing, and they may need it. Returns the status, or raises
+        if the party is to exit.
         """
         hop = reached(payload) or 0
         with self._changed:
@@ -198,7 +217,8 @@ class FederationEngine(Engine):
                     self._changed.notify_all()
                     self._changed.wait_for(lambda: self._leaving or self._released >= hop)
             if self._leaving:
-                raise KeyboardInterrupt  # as if its process were interrupted: its journal is complete
+                # as if its process were interrupted: its journal is complete
+                raise KeyboardInterrupt
         return status
 
     def _release(self, observed: Progress) -> None:
@@ -209,7 +229,9 @@ class FederationEngine(Engine):
 
     def _add_up(self) -> None:
         trainers = [node.trainer for node in self.nodes.values()]
-        self.ledger = Ledger.total([trainer.reliable.ledger for trainer in trainers if trainer is not None])
+        self.ledger = Ledger.total(
+            [trainer.reliable.ledger for trainer in trainers if trainer is not None]
+        )
 
     def _conclude(self) -> None:
         """Collect ledgers and status after all parties have exited."""

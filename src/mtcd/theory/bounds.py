@@ -1,4 +1,5 @@
-"""The bounds of the theorems on the gradient norm, and the iterations and batch sizes that follow from them."""
+"""The bounds of the theorems on the gradient norm, and the iterations and batch sizes that follow
+from them."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from mtcd.core.errors import ConfigError
 class Guarantee:
     """Both theorems: for a step size eta of at most 1/(2 L S Q), after T iterations,
 
-        1/T sum over t < T of E|grad f(theta^t)|^2  <=  2 Delta/(eta pi T) + eta S^2 Q^2 sigma^2 L/(pi B).
+        1/T sum over t < T of E|grad f(theta^t)|^2  <=  2 Delta/(eta pi T) + eta S^2 Q^2 sigma^2
+        L/(pi B).
 
-    ``delta`` is f(theta^0) - f*, ``pi`` the least probability that a token visits a client in an iteration
-    (``LeastVisits.per_token``, for whatever walk it takes), ``variance`` the bound sigma^2/B, at B = 1, on the error
-    of a mini-batch gradient: 0 for the full batch, for which the second term is 0.
+    ``delta`` is f(theta^0) - f*, ``pi`` the least probability that a token visits a client in an
+    iteration (``LeastVisits.per_token``, for whatever walk it takes), ``variance`` the bound
+    sigma^2/B, at B = 1, on the error of a mini-batch gradient: 0 for the full batch, for which the
+    second term is 0.
 
     >>> Guarantee(delta=10.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0).after(1000)
     4.0
@@ -44,13 +47,15 @@ class Guarantee:
         limit = 1 / (2 * self.smoothness * self.hops * self.local_updates)
         if self.stepsize > limit * (1 + 1e-9):
             raise ConfigError(
-                f"the theorems hold for step sizes up to 1/(2 L S Q) = {limit:.4g}, but this one is "
+                f"the theorems hold for step sizes up to 1/(2 L S Q) = {limit:.4g}, but this one "
+                f"is "
                 f"{self.stepsize:.4g}: make it smaller, or the hops or local updates fewer."
             )
 
     @property
     def floor(self) -> float:
-        """eta S^2 Q^2 sigma^2 L/(pi B), the limit of the bound for T to infinity; 0 for the full batch."""
+        """eta S^2 Q^2 sigma^2 L/(pi B), the limit of the bound for T to infinity; 0 for the full
+        batch."""
         return self._noise / self.batch
 
     def after(self, iterations: int) -> float:
@@ -59,23 +64,38 @@ class Guarantee:
         return 2 * self.delta / (self.stepsize * self.pi * iterations) + self.floor
 
     def iterations(self, target: float) -> int:
-        """The least T for which the right-hand side is at most ``target``: 2 Delta/(eta pi (target - floor))."""
+        """The least T for which the right-hand side is at most ``target``: 2 Delta/(eta pi (target
+        - floor))."""
         check_number("target", target, above=0)
         if self.floor >= target:
             raise ConfigError(
-                f"with this batch the bound stays at {self.floor:.4g}, above the target {target:.4g}, for ever: "
+                f"with this batch the bound stays at {self.floor:.4g}, above the target "
+                f"{target:.4g}, for ever: "
                 f"a batch above {self.batch_size(target):,} is needed, or a smaller step size."
             )
-        return max(1, math.ceil(2 * self.delta / (self.stepsize * self.pi * (target - self.floor)) * (1 - 1e-12)))
+        return max(
+            1,
+            math.ceil(
+                2 * self.delta / (self.stepsize * self.pi * (target - self.floor)) * (1 - 1e-12)
+            ),
+        )
 
     def batch_size(self, error: float) -> int:
-        """The least B for which the second term is at most ``error``: sigma^2/error * eta S^2 Q^2 L/pi."""
+        """The least B for which the second term is at most ``error``: sigma^2/error * eta S^2 Q^2
+        L/pi."""
         check_number("error", error, above=0)
-        return max(1, math.ceil(self._noise / error * (1 - 1e-12)))  # not one more for a rounding error
+        # not one more for a rounding error
+        return max(1, math.ceil(self._noise / error * (1 - 1e-12)))
 
     @property
     def _noise(self) -> float:
-        return self.stepsize * (self.hops * self.local_updates) ** 2 * self.variance * self.smoothness / self.pi
+        return (
+            self.stepsize
+            * (self.hops * self.local_updates) ** 2
+            * self.variance
+            * self.smoothness
+            / self.pi
+        )
 
 
 @dataclass(frozen=True)
@@ -86,9 +106,10 @@ class LoneGuarantee:
 
         Omega_1 = 4 eta L^2/(pi_min (1 - eta L_b/2)),     Omega_2 = 4/(pi_min eta (1 - eta L_b/2)).
 
-    ``mixing_time`` is tau, the hops until the walk is within pi_min/2 of its long run in total variation, wherever it
-    started; ``pi_min`` the least share of the long run. ``smoothness`` is L, ``block_smoothness`` L_b, the largest of
-    the clients' L_k. The paper leaves Omega_1 and Omega_2 open; docs/theory.md derives these.
+    ``mixing_time`` is tau, the hops until the walk is within pi_min/2 of its long run in total
+    variation, wherever it started; ``pi_min`` the least share of the long run. ``smoothness`` is L,
+    ``block_smoothness`` L_b, the largest of the clients' L_k. The paper leaves Omega_1 and Omega_2
+    open; docs/theory.md derives these.
 
     >>> LoneGuarantee(
     ...     delta=3.0, stepsize=0.5, pi_min=0.25, mixing_time=1, local_updates=2, smoothness=2.0, block_smoothness=2.0
@@ -114,7 +135,8 @@ class LoneGuarantee:
             raise ConfigError(f"pi_min is a share of the time, so at most 1, but is {self.pi_min}.")
         if self.stepsize >= 2 / self.block_smoothness:
             raise ConfigError(
-                f"the bound holds for step sizes below 2/max_k L_k = {2 / self.block_smoothness:.4g}, but this one is "
+                f"the bound holds for step sizes below 2/max_k L_k = "
+                f"{2 / self.block_smoothness:.4g}, but this one is "
                 f"{self.stepsize:.4g}: make it smaller."
             )
 
@@ -131,7 +153,8 @@ class LoneGuarantee:
     @property
     def constant(self) -> float:
         """C of the bound C/r."""
-        waits = max(self.local_updates * self.mixing_time - 1, 0)  # tau = 0: one client, visited all the time
+        # tau = 0: one client, visited all the time
+        waits = max(self.local_updates * self.mixing_time - 1, 0)
         return (self.omega_1 * waits**2 + self.omega_2) * self.delta
 
     def after(self, updates: int) -> float:

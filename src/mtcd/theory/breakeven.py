@@ -1,14 +1,17 @@
-"""Break-even ratios at which an iteration of MTCD is cheaper, or faster, than a round of client-server VFL.
+"""Break-even ratios at which an iteration of MTCD is cheaper, or faster, than a round of
+client-server VFL.
 
-Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Gamma with the full batch.
+Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Gamma with the full
+batch.
 
                      client-server                          MTCD
     cost     K C_CS + K C_CS                     U C_CS + Gamma C_CS + S Gamma C_CC
     time     K tau_t + K tau_t + P tau_q         U tau_t + Gamma tau_t + S tau_s + P tau_q
 
-Assumed: a representation is as large as a token; the server's bandwidth is shared, so that l messages take l tau_t;
-tokens hop in parallel; both do P = S Q local updates in a row, and so have the same step-size limit. (The progress of
-an iteration may differ: the bounds agree if pi = 1, as when each token tours a cycle of S = K/Gamma clients.)
+Assumed: a representation is as large as a token; the server's bandwidth is shared, so that l
+messages take l tau_t; tokens hop in parallel; both do P = S Q local updates in a row, and so have
+the same step-size limit. (The progress of an iteration may differ: the bounds agree if pi = 1, as
+when each token tours a cycle of S = K/Gamma clients.)
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from mtcd.core.checks import check_whole
 
 @dataclass(frozen=True)
 class Comparison:
-    """One iteration of MTCD (Gamma ``tokens``, S ``hops``, Q ``local_updates``) and one client-server round.
+    """One iteration of MTCD (Gamma ``tokens``, S ``hops``, Q ``local_updates``) and one
+    client-server round.
 
     >>> Comparison(clients=80, tokens=2, hops=64).cost_ratio  # S Gamma/(K - Gamma)
     1.641025641025641
@@ -35,8 +39,8 @@ class Comparison:
     uplink: float = 1.0
     downlink: float = 1.0
     hop: float = 1.0
-    """The sizes of MTCD's messages, in representations; those of the client-server round are one each. For costs per
-    float; times are of messages of the same size."""
+    """The sizes of MTCD's messages, in representations; those of the client-server round are one
+    each. For costs per float; times are of messages of the same size."""
 
     def __post_init__(self) -> None:
         for name in ("clients", "tokens", "hops", "local_updates"):
@@ -54,7 +58,8 @@ class Comparison:
         return uplinks * self.uplink + self.tokens * self.downlink
 
     def cost(self, C_CS: float, C_CC: float) -> float:
-        """The cost of an iteration of MTCD: C_CS per message to or from the server, C_CC between clients."""
+        """The cost of an iteration of MTCD: C_CS per message to or from the server, C_CC between
+        clients."""
         return self.server_traffic * C_CS + self.hops * self.tokens * self.hop * C_CC
 
     def client_server_cost(self, C_CS: float) -> float:
@@ -62,7 +67,8 @@ class Comparison:
         return 2 * self.clients * C_CS
 
     def time(self, tau_t: float, tau_s: float, tau_q: float) -> float:
-        """The time of an iteration of MTCD: tau_t for a message at the server, tau_s a hop, tau_q a local update."""
+        """The time of an iteration of MTCD: tau_t for a message at the server, tau_s a hop, tau_q a
+        local update."""
         return self.server_messages * tau_t + self.hops * (tau_s + self.local_updates * tau_q)
 
     def client_server_time(self, tau_t: float, tau_q: float) -> float:
@@ -71,16 +77,20 @@ class Comparison:
 
     @property
     def cost_ratio(self) -> float:
-        """The C_CS/C_CC from which MTCD is not more expensive: S Gamma/(K - Gamma), half with the full batch.
+        """The C_CS/C_CC from which MTCD is not more expensive: S Gamma/(K - Gamma), half with the
+        full batch.
 
-        Infinite for Gamma >= K: with a token for every client no message to the server is saved. (Both are for
-        messages of one size.)
+        Infinite for Gamma >= K: with a token for every client no message to the server is saved.
+        (Both are for messages of one size.)
         """
-        return _per_saved(self.hops * self.tokens * self.hop, 2 * self.clients - self.server_traffic)
+        return _per_saved(
+            self.hops * self.tokens * self.hop, 2 * self.clients - self.server_traffic
+        )
 
     @property
     def time_ratio(self) -> float:
-        """The tau_t/tau_s from which MTCD is no slower: S/(K - Gamma), half of it with the full batch.
+        """The tau_t/tau_s from which MTCD is no slower: S/(K - Gamma), half of it with the full
+        batch.
 
         With S = K/Gamma this is the paper's K/(Gamma (K - Gamma)). Infinite for Gamma >= K.
         """

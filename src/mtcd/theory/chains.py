@@ -13,19 +13,22 @@ from mtcd.network.walks.facts import Chain
 def longest_hitting_time(chain: Chain) -> float:
     """The largest expected number of hops from one client to another.
 
-    With the fundamental matrix Z = (I - P + 1 share^T)^-1 it is (Z_jj - Z_kj)/share_j from k to j. Infinite on a
-    disconnected network.
+    With the fundamental matrix Z = (I - P + 1 share^T)^-1 it is (Z_jj - Z_kj)/share_j from k to j.
+    Infinite on a disconnected network.
     """
     P, share = chain
     if not is_irreducible(P):
         return math.inf
     away = np.eye(share.size) - P.toarray()
-    Z = np.linalg.inv(away + share)  # no mutants: any multiple of share makes it regular and cancels below
+    Z = np.linalg.inv(
+        away + share
+    )  # no mutants: any multiple of share makes it regular and cancels below
     return float(((Z.diagonal() - Z) / share).max())
 
 
 def cover_bound(hitting_time: float, K: int) -> float:
-    """An upper bound on the expected number of hops until all K clients have been visited, from any start.
+    """An upper bound on the expected number of hops until all K clients have been visited, from any
+    start.
 
     Matthews' bound: the longest hitting time times 1 + 1/2 + ... + 1/(K - 1).
 

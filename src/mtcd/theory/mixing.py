@@ -23,11 +23,12 @@ ROUNDING = 1e-12
 
 
 def spectral_gap(P: sp.csr_array, pi: Array) -> float:
-    """1 - max(|lambda_2|, |lambda_K|), the rate at which the walk approaches its stationary distribution pi.
+    """1 - max(|lambda_2|, |lambda_K|), the rate at which the walk approaches its stationary
+    distribution pi.
 
-    The walk must be reversible (pi_k P_kj = pi_j P_jk), as lazy and Metropolis walks are: then D^1/2 P D^-1/2,
-    D = diag(pi), is symmetric with the same eigenvalues. 0 if the network is disconnected, or if the walk alternates
-    between two halves of it; 1 for one client.
+    The walk must be reversible (pi_k P_kj = pi_j P_jk), as lazy and Metropolis walks are: then
+    D^1/2 P D^-1/2, D = diag(pi), is symmetric with the same eigenvalues. 0 if the network is
+    disconnected, or if the walk alternates between two halves of it; 1 for one client.
     """
     K = P.shape[0]
     if K == 1:
@@ -35,22 +36,29 @@ def spectral_gap(P: sp.csr_array, pi: Array) -> float:
     if not _forgets(P):
         return 0.0
     if not is_reversible(P, pi):
-        raise ConfigError("this walk is not reversible, so its spectral gap says nothing: use mixing_time instead.")
+        raise ConfigError(
+            "this walk is not reversible, so its spectral gap says nothing: use mixing_time "
+            "instead."
+        )
     M = sp.csr_array(sp.diags_array(np.sqrt(pi)) @ P @ sp.diags_array(1 / np.sqrt(pi)))
     if K <= DENSE_LIMIT:
         values = scipy.linalg.eigvalsh(M.toarray())
         return float(1 - max(abs(values[0]), abs(values[-2])))
     second = 1.0 - fiedler_sparse(sp.csr_array(sp.eye_array(K) - M))[0]
-    lowest = 2 * P.diagonal().min() - 1  # no eigenvalue is below this: often enough to know that it is not the largest
+    # no eigenvalue is below this: often enough to know that it is not the largest
+    lowest = 2 * P.diagonal().min() - 1
     if abs(lowest) > second:
         lowest = _lowest_eigenvalue(M)
     return float(1 - max(abs(lowest), second))
 
 
-def mixing_bounds(gap: float, least_stationary: float, distance: float = DISTANCE) -> tuple[float, float]:
+def mixing_bounds(
+    gap: float, least_stationary: float, distance: float = DISTANCE
+) -> tuple[float, float]:
     """Lower and upper bound of the mixing time of a reversible walk, in hops.
 
-    (1/gap - 1) log(1/(2 distance)) <= t_mix <= log(1/(distance least_stationary)) / gap; infinite for gap 0.
+    (1/gap - 1) log(1/(2 distance)) <= t_mix <= log(1/(distance least_stationary)) / gap; infinite
+    for gap 0.
     """
     if gap <= 0:
         return math.inf, math.inf
@@ -59,7 +67,8 @@ def mixing_bounds(gap: float, least_stationary: float, distance: float = DISTANC
 
 
 def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float:
-    """The hops after which the walk is within ``distance`` of pi in total variation, wherever it started.
+    """The hops after which the walk is within ``distance`` of pi in total variation, wherever it
+    started.
 
     min t with max_k 1/2 sum_j |(P^t)_kj - pi_j| <= distance; infinite where the gap is 0.
     """
@@ -71,7 +80,9 @@ def mixing_times(P: sp.csr_array, pi: Array, distances: Sequence[float]) -> list
     if not _forgets(P):
         return [math.inf] * len(distances)
     find = _by_spectrum(P, pi) if is_reversible(P, pi) else partial(_by_squaring, P, pi)
-    return [0 if 1.0 - pi.min() <= distance + ROUNDING else find(distance) for distance in distances]
+    return [
+        0 if 1.0 - pi.min() <= distance + ROUNDING else find(distance) for distance in distances
+    ]
 
 
 def is_reversible(P: sp.csr_array, pi: Array) -> bool:
@@ -81,10 +92,12 @@ def is_reversible(P: sp.csr_array, pi: Array) -> bool:
 
 
 def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
-    """For a reversible walk: the distance after t hops, from the eigenvalues and -vectors of D^1/2 P D^-1/2 = U V U^T.
+    """For a reversible walk: the distance after t hops, from the eigenvalues and -vectors of D^1/2
+    P D^-1/2 = U V U^T.
 
-    (P^t)_kj - pi_j = sqrt(pi_j/pi_k) sum over i of v_i^t u_ki u_ji, without the eigenvalue 1. At the t that matter few
-    v_i^t are above rounding, so a t takes little time, and the bounds from the gap say between which to look.
+    (P^t)_kj - pi_j = sqrt(pi_j/pi_k) sum over i of v_i^t u_ki u_ji, without the eigenvalue 1. At
+    the t that matter few v_i^t are above rounding, so a t takes little time, and the bounds from
+    the gap say between which to look.
     """
     root = np.sqrt(pi)
     M = sp.diags_array(root) @ P @ sp.diags_array(1 / root)
@@ -93,13 +106,18 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
     def is_near(t: int, distance: float) -> bool:
         powers = values**t
-        kept = np.abs(powers) > 1e-14 * root.min()  # no mutants: only the time; the rest is below 1e-14
+        kept = (
+            np.abs(powers) > 1e-14 * root.min()
+        )  # no mutants: only the time; the rest is below 1e-14
         apart = (U[:, kept] * powers[kept]) @ U[:, kept].T
         return float((np.abs(apart) @ root / root).max()) / 2 <= distance + ROUNDING
 
     def find(distance: float) -> int:
         low, high = mixing_bounds(1 - float(np.abs(values).max()), float(pi.min()), distance)
-        far, near = max(0, int(low) - 1), math.ceil(high) + 1  # no mutants: widened where it is too narrow
+        far, near = (
+            max(0, int(low) - 1),
+            math.ceil(high) + 1,
+        )  # no mutants: widened where it is too narrow
         if far > 0 and is_near(far, distance):  # no mutants: by rounding, of a long walk
             far = 0  # no mutants: as above
         while not is_near(near, distance):
@@ -113,8 +131,8 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
 
 def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
-    """For any walk. The distance never grows with t: P, P^2, P^4, ... are formed until one is near enough, and t is
-    then found bit by bit."""
+    """For any walk. The distance never grows with t: P, P^2, P^4, ... are formed until one is near
+    enough, and t is then found bit by bit."""
 
     def near(Pt: Array) -> bool:
         return float(np.abs(Pt - pi).sum(axis=1).max()) / 2 <= distance + ROUNDING
@@ -122,7 +140,8 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
     powers = [P.toarray()]
     while not near(powers[-1]):
         powers.append(powers[-1] @ powers[-1])
-    steps, far = 0, np.eye(len(pi))  # the longest walk so far that is not near enough, and its length
+    # the longest walk so far that is not near enough, and its length
+    steps, far = 0, np.eye(len(pi))
     for bit in reversed(range(len(powers) - 1)):
         further = far @ powers[bit]
         if not near(further):
@@ -133,8 +152,8 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
 def _forgets(P: sp.csr_array) -> bool:
     """Whether the walk is irreducible and aperiodic.
 
-    Its period is the greatest common divisor of level_k + 1 - level_j over all hops k -> j, where level is the number
-    of hops from any one client.
+    Its period is the greatest common divisor of level_k + 1 - level_j over all hops k -> j, where
+    level is the number of hops from any one client.
     """
     if not is_irreducible(P):
         return False
@@ -147,7 +166,9 @@ def _forgets(P: sp.csr_array) -> bool:
 def _lowest_eigenvalue(M: sp.csr_array) -> float:
     noise = stream(0, "spectral gap").standard_normal(M.shape[0])  # no mutants: any noise will do
     try:
-        [lowest] = eigsh(M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
+        [lowest] = eigsh(
+            M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False
+        )
         return float(lowest)
     except ArpackNoConvergence:  # close to others, as on a long cycle: there its inverse is quick
         below = -1 - 1 / M.shape[0] ** 2  # no mutants: anything just below the lowest

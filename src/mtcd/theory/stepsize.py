@@ -1,4 +1,5 @@
-"""Step sizes: the limits of the theorems, the stability limit of one client, and the choice of 'auto'."""
+"""Step sizes: the limits of the theorems, the stability limit of one client, and the choice of
+'auto'."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from mtcd.core.errors import DataError
 
 
 class Smoothness(ABC):
-    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. A kind of model computes them."""
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. A kind of model
+    computes them."""
 
     problem: Any
     """The problem whose constants they are, with its ``penalties``."""
@@ -49,7 +51,10 @@ class Smoothness(ABC):
 def positive(L: float) -> float:
     """L, or an error if all features are 0."""
     if not L > 0:
-        raise DataError("All features are 0, so there is nothing to learn from: check the columns (and the scaling).")
+        raise DataError(
+            "All features are 0, so there is nothing to learn from: check the columns (and the "
+            "scaling)."
+        )
     return L
 
 
@@ -67,7 +72,8 @@ def theorem_limit(
 ) -> StepsizeRule:
     """1/(2*L*S*Q): the largest step size of both theorems.
 
-    They hold for smooth objectives; with l1, or with settings ``beyond`` them, it is a rule of thumb.
+    They hold for smooth objectives; with l1, or with settings ``beyond`` them, it is a rule of
+    thumb.
     """
     L = smoothness.batch(batch)
     what = f"{smoothness.named}, of a mini-batch at worst," if batch else smoothness.named
@@ -86,8 +92,12 @@ def descent_limit(smoothness: Smoothness, averaged: bool = False) -> StepsizeRul
     Averaging models that are no worse than the start gives one that is no worse, as f is convex.
     """
     largest = float(smoothness.blocks.max())
-    never = "no visit raises f" + (", nor does the average at a sync, f being convex" if averaged else "")
-    return StepsizeRule(1.0 / largest, f"1/max_k L_k, with which {never}; max_k L_k = {largest:.4g}")
+    never = "no visit raises f" + (
+        ", nor does the average at a sync, f being convex" if averaged else ""
+    )
+    return StepsizeRule(
+        1.0 / largest, f"1/max_k L_k, with which {never}; max_k L_k = {largest:.4g}"
+    )
 
 
 def stability_limit(smoothness: Smoothness) -> float:
@@ -96,7 +106,8 @@ def stability_limit(smoothness: Smoothness) -> float:
 
 
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
-    """1/(l2 + 2*mu_y*max_k |X_k|^2), half of the stability limit of primal-dual methods; mu_y = mu_w by default."""
+    """1/(l2 + 2*mu_y*max_k |X_k|^2), half of the stability limit of primal-dual methods; mu_y =
+    mu_w by default."""
     l2, norm = smoothness.l2, positive(smoothness.norm)
     if mu_y is not None:
         value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"

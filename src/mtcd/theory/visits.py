@@ -1,7 +1,8 @@
-"""pi, the probability that a client is visited in one iteration: exact, and the paper's lower bounds.
+"""pi, the probability that a client is visited in one iteration: exact, and the paper's lower
+bounds.
 
-A token makes S visits in an iteration: one at its start k ~ P_gamma, and one after each of S - 1 hops (the hop
-after the last visit leads to the server).
+A token makes S visits in an iteration: one at its start k ~ P_gamma, and one after each of S - 1
+hops (the hop after the last visit leads to the server).
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from mtcd.theory.starts import Roam
 R = TypeVar("R")
 
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K
-DENSE_SHARE = 0.05  # no mutants: only the time; from this share of nonzeros on, dense products are quicker
+DENSE_SHARE = (
+    0.05  # no mutants: only the time; from this share of nonzeros on, dense products are quicker
+)
 
 
 def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array:
     """For each client, the probability that a token visits it in an iteration of S visits.
 
     The client is made absorbing: with start p and P_0, which is P with column j set to zero, it is
-    p_j + sum over s = 1..S-1 of (p' P_0^(s-1) P)_j, where p' is p without p_j. All terms are positive, so that
-    small probabilities come out right too. P is sparse or dense, of any walk whose hops depend on the client alone.
+    p_j + sum over s = 1..S-1 of (p' P_0^(s-1) P)_j, where p' is p without p_j. All terms are
+    positive, so that small probabilities come out right too. P is sparse or dense, of any walk
+    whose hops depend on the client alone.
 
     >>> visit_probabilities(np.array([[0.5, 0.5], [0.5, 0.5]]), [1.0, 0.0], S=3).tolist()
     [1.0, 0.75]
@@ -47,7 +51,8 @@ def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array
     for first in range(0, p.size, TARGETS):
         targets = np.arange(first, min(first + TARGETS, p.size))
         there = (targets, targets - first)
-        alive = np.repeat(p[:, None], targets.size, axis=1)  # column j: where a token is that has not been at j
+        # column j: where a token is that has not been at j
+        alive = np.repeat(p[:, None], targets.size, axis=1)
         alive[there] = 0.0
         for _ in range(S - 1):
             alive = back @ alive
@@ -60,9 +65,9 @@ class LeastVisits(NamedTuple):
     """The least probability of a visit in one iteration.
 
     ``per_token`` is the pi of both theorems: over all tokens and all clients that the token is for.
-    ``any_token`` is over all clients, for a visit by at least one token: 1 - prod over gamma of (1 - p_gamma).
-    Both are the same with a token per cluster; where tokens overlap, the second is larger, but the theorem (which
-    averages what the tokens found) rests on the first.
+    ``any_token`` is over all clients, for a visit by at least one token: 1 - prod over gamma of (1
+    - p_gamma). Both are the same with a token per cluster; where tokens overlap, the second is
+    larger, but the theorem (which averages what the tokens found) rests on the first.
     """
 
     per_token: float
@@ -70,7 +75,8 @@ class LeastVisits(NamedTuple):
 
 
 def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
-    """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly.
+    """For each client of ``roam``, the probability that a token on this walk visits it in S visits,
+    exactly.
 
     Raises an error for a walk without theory.
     """
@@ -80,11 +86,15 @@ def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
         return exact
     chain = None if facts is None else facts.chain()
     if chain is None:
-        raise ConfigError(f"the probability of a visit is not known for {type(walk).__name__}: {DECLARE}.")
+        raise ConfigError(
+            f"the probability of a visit is not known for {type(walk).__name__}: {DECLARE}."
+        )
     return visit_probabilities(chain.P, roam.start, S)
 
 
-def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
+def least_visits(
+    network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None
+) -> LeastVisits:
     """pi for these tokens, exactly. ``walks`` has one for each; by default the lazy walk."""
     least, seen = [], np.zeros(network.size)
     each = [make_walk("lazy", network)] * len(roams) if walks is None else walks
@@ -100,7 +110,8 @@ def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequenc
 def unlike(roams: Sequence[R], walks: Sequence[Walk]) -> list[tuple[R, Walk, int]]:
     """Each distinct pair of roam and walk, and the number of tokens that have it.
 
-    ``Walk.facts`` of one kind of walk are alike, whatever the token; transitions that walks declare may not be.
+    ``Walk.facts`` of one kind of walk are alike, whatever the token; transitions that walks declare
+    may not be.
     """
     found: dict[tuple[R, Walk | type[Walk]], tuple[Walk, int]] = {}
     for roam, walk in zip(roams, walks, strict=True):
@@ -119,20 +130,24 @@ def start_bound(roams: Sequence[Roam]) -> float:
     return min(min(roam.start) for roam in roams)
 
 
-def walk_bound(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> float:
+def walk_bound(
+    network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None
+) -> float:
     """pi >= p_0 (1 + d_max)^-S, p_0 that of the likeliest start; 0 where the bound does not hold.
 
-    For walks that take any way to a neighbour with probability 1/(1 + d_max) or more: lazy (unless ``walks`` are
-    given), Metropolis and non-backtracking (along a shortest path, which never goes back), others if they declare it.
+    For walks that take any way to a neighbour with probability 1/(1 + d_max) or more: lazy (unless
+    ``walks`` are given), Metropolis and non-backtracking (along a shortest path, which never goes
+    back), others if they declare it.
 
-    It holds if S is *above* the diameter of every cluster. (The paper says S >= diameter; but S visits are S - 1
-    hops, so with S = diameter the client at the far end is never reached.)
+    It holds if S is *above* the diameter of every cluster. (The paper says S >= diameter; but S
+    visits are S - 1 hops, so with S = diameter the client at the far end is never reached.)
     """
     degrees: list[int] = []
     for roam in set(roams):
         region = inside(network, roam.clients)
         longest, exact = diameter(region)
-        if longest is None or longest * (1 if exact else 2) >= S:  # found from one client: at most twice as long
+        # found from one client: at most twice as long
+        if longest is None or longest * (1 if exact else 2) >= S:
             return 0.0
         degrees += map(len, region.neighbours)
     p_0, d_max = min(max(roam.start) for roam in roams), max(degrees)

@@ -1,7 +1,9 @@
-"""Checkpoints: the whole state of a training in one file, from which it continues bit for bit as if never stopped.
+"""Checkpoints: the whole state of a training in one file, from which it continues bit for bit as if
+never stopped.
 
-A checkpoint is taken at a measurement, when all parties hold one model. Everything random is a function of the seed
-and of the iteration, so it consists of the state of the parties, the messages under way, history and ledger.
+A checkpoint is taken at a measurement, when all parties hold one model. Everything random is a
+function of the seed and of the iteration, so it consists of the state of the parties, the messages
+under way, history and ledger.
 """
 
 from __future__ import annotations
@@ -34,28 +36,43 @@ class CheckpointFormat(Protocol):
         """Write the file atomically."""
 
     def read(self, path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The values and the tensors of a file; raises ``MtcdError`` if it is not of this format."""
+        """The values and the tensors of a file; raises ``MtcdError`` if it is not of this
+        format."""
 
 
 class Spacing(NamedTuple):
-    """The time between two checkpoints: at least ``seconds``, and ``times`` the time that writing the last one took."""
+    """The time between two checkpoints: at least ``seconds``, and ``times`` the time that writing
+    the last one took."""
 
     seconds: float = 0.0
     times: float = 0.0
 
 
 class Checkpoints:
-    """The checkpoint file of a folder. ``facts`` identify the training; ``resumes``: whether to read it."""
+    """The checkpoint file of a folder. ``facts`` identify the training; ``resumes``: whether to
+    read it."""
 
     def __init__(
-        self, folder: Path, resumes: bool, facts: Mapping[str, Any], form: CheckpointFormat, spacing: Spacing
+        self,
+        folder: Path,
+        resumes: bool,
+        facts: Mapping[str, Any],
+        form: CheckpointFormat,
+        spacing: Spacing,
     ) -> None:
         check_writable(folder)
-        self.path, self.resumes, self.facts, self.form, self.spacing = folder / form.name, resumes, facts, form, spacing
+        self.path, self.resumes, self.facts, self.form, self.spacing = (
+            folder / form.name,
+            resumes,
+            facts,
+            form,
+            spacing,
+        )
         self._due = 0.0
 
     def write(self, observer: Observer, last: bool = False) -> None:
-        """Write the state of all parties at the latest observation, unless the last checkpoint is too recent.
+        """Write the state of all parties at the latest observation, unless the last checkpoint is
+        too recent.
 
         The checkpoint of the ``last`` measurement is always written.
         """
@@ -81,29 +98,42 @@ class Checkpoints:
         for name, value in self.facts.items():
             if facts.get(name) != value:
                 raise MtcdError(
-                    f"The checkpoint {self.path} is of another training: its {name} was {facts.get(name)!r}, "
-                    f"now it is {value!r}. Give the same settings, or start without resume in another folder."
+                    f"The checkpoint {self.path} is of another training: its {name} was "
+                    f"{facts.get(name)!r}, "
+                    f"now it is {value!r}. Give the same settings, or start without resume in "
+                    f"another folder."
                 )
         observer.engine.resume(Snapshot(facts["parties"], tensors))
         observer.callbacks.restore(Snapshot(facts, tensors))
-        if observer.engine.tracer is not None and facts.get("trace") is not None:  # older versions kept none
+        # older versions kept none
+        if observer.engine.tracer is not None and facts.get("trace") is not None:
             observer.engine.tracer.restore(facts["trace"])
         observer.resume([Measurement(**row) for row in facts["rows"]], Ledger(**facts["ledger"]))
 
 
 def training_facts(
-    method: Method, seed: int, clients: Sequence[str], network: Network, costs: Costs, samples: int, data: str
+    method: Method,
+    seed: int,
+    clients: Sequence[str],
+    network: Network,
+    costs: Costs,
+    samples: int,
+    data: str,
 ) -> dict[str, Any]:
     """The facts of any training that must be the same when it is resumed; ``data`` is a digest."""
     links = hashlib.sha256(
-        repr((network.neighbours, network.changes) if network.changes else network.neighbours).encode()
+        repr(
+            (network.neighbours, network.changes) if network.changes else network.neighbours
+        ).encode()
     )
     changes = f", {len(network.changes)} changes" if network.changes else ""
     return {
         "method": repr(method),
         "seed": seed,
         "clients": list(clients),
-        "network": (f"{network.size} clients, {network.edges} links{changes} ({links.hexdigest()[:8]})"),
+        "network": (
+            f"{network.size} clients, {network.edges} links{changes} ({links.hexdigest()[:8]})"
+        ),
         "costs": f"ratio {costs.ratio:g}, as {costs.account}{'' if costs.per == 'message' else f', per {costs.per}'}",
         "samples": samples,
         "data": data,

@@ -20,14 +20,18 @@ def value_of(row: Measurement, column: str) -> float | None:
 
 def higher_is_better(column: str) -> bool:
     """Whether a larger number in this column is better."""
-    if column in PLAIN:  # asked at every measurement, and looking for metrics in plugins takes a while
+    # asked at every measurement, and looking for metrics in plugins takes a while
+    if column in PLAIN:
         return False
-    name = next((column.removeprefix(f"{part}_") for part in PARTS if column.startswith(f"{part}_")), column)
+    name = next(
+        (column.removeprefix(f"{part}_") for part in PARTS if column.startswith(f"{part}_")), column
+    )
     return name in METRICS and METRICS[name].higher_is_better
 
 
 class Best:
-    """The best value in a column so far. An improvement is larger than the share ``by`` of the best value before."""
+    """The best value in a column so far. An improvement is larger than the share ``by`` of the best
+    value before."""
 
     def __init__(self, column: str, by: float = 0.0, value: float | None = None) -> None:
         self.column, self.by, self.higher = column, by, higher_is_better(column)
@@ -36,7 +40,9 @@ class Best:
     def improves(self, value: float) -> bool:
         """Whether this value is an improvement; it is the best then."""
         best = self.value
-        if best is not None and not (value - best if self.higher else best - value) > self.by * abs(best):
+        if best is not None and not (value - best if self.higher else best - value) > self.by * abs(
+            best
+        ):
             return False
         self.value = value
         return True
@@ -46,11 +52,13 @@ def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
     if rows == 0 and value_of(row, column) is None:
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
-        raise ConfigError(f"There is no column {column!r} in the history of this training. It has {known}.")
+        raise ConfigError(
+            f"There is no column {column!r} in the history of this training. It has {known}."
+        )
 
 
 def has_begun(first: Measurement, row: Measurement) -> bool:
-    """Whether the model has changed since the first measurement: parties with trees measure their gains before they
-    grow the first tree, and rules that end a training must not end it there.
+    """Whether the model has changed since the first measurement: parties with trees measure their
+    gains before they grow the first tree, and rules that end a training must not end it there.
     """
     return row.iteration >= MOST_MEASURED or row.objective != first.objective

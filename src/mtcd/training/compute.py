@@ -15,9 +15,10 @@ PRECISIONS = ("full", "mixed")
 class Compute:
     """``device``: 'auto' (a GPU if there is one), 'cpu', 'cuda' or 'cuda:1'.
 
-    ``precision``: 'full' (float32) or 'mixed': networks run in bfloat16, parameters and tokens stay float32.
-    ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto': wherever possible.
-    ``threads``: CPU threads for one operation; by default one for small networks, and PyTorch's choice for others.
+    ``precision``: 'full' (float32) or 'mixed': networks run in bfloat16, parameters and tokens stay
+    float32. ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto':
+    wherever possible. ``threads``: CPU threads for one operation; by default one for small
+    networks, and PyTorch's choice for others.
     """
 
     device: str = "auto"
@@ -26,8 +27,14 @@ class Compute:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.device, str) or self.device.partition(":")[0] not in ("auto", "cpu", "cuda"):
-            raise ConfigError(f"compute.device is 'auto', 'cpu', 'cuda' or 'cuda:N', but is {self.device!r}.")
+        if not isinstance(self.device, str) or self.device.partition(":")[0] not in (
+            "auto",
+            "cpu",
+            "cuda",
+        ):
+            raise ConfigError(
+                f"compute.device is 'auto', 'cpu', 'cuda' or 'cuda:N', but is {self.device!r}."
+            )
         if self.precision not in PRECISIONS:
             hint = did_you_mean(self.precision, PRECISIONS)
             raise ConfigError(f"compute.precision: nothing is called {self.precision!r}; {hint}")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 DIVERGED = "diverged"
 # a training whose objective is this many times that of the start has diverged ...
 HOPELESS = 1e3
-# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
+# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a
+# little
 WORST_END, WORST_NOISY_END = 1.0, 10.0
 ROUNDING = 1e-6  # an end that is above by no more than this share is at the start
 
@@ -23,8 +24,9 @@ ROUNDING = 1e-6  # an end that is above by no more than this share is at the sta
 class Divergence:
     """The rule for a training whose objective was ``start`` before the first update.
 
-    ``worst_end``: at the end, the objective may be so many times that of the start; any number of times, if it is
-    infinite. What is not finite has diverged at any time: an objective, or a parameter.
+    ``worst_end``: at the end, the objective may be so many times that of the start; any number of
+    times, if it is infinite. What is not finite has diverged at any time: an objective, or a
+    parameter.
     """
 
     start: float
@@ -38,7 +40,9 @@ class Divergence:
 
     def at_the_end(self, objective: float) -> bool:
         """Whether a training that ends with this objective has diverged."""
-        return self.on_the_way(objective) or objective > self._times(self.worst_end) + ROUNDING * abs(self.start)
+        return self.on_the_way(objective) or objective > self._times(
+            self.worst_end
+        ) + ROUNDING * abs(self.start)
 
     def _times(self, factor: float) -> float:
         """A multiple of the start, which may be negative with custom losses."""
@@ -46,7 +50,8 @@ class Divergence:
 
 
 def allowing(worst_end: float, start: float, end: float) -> float:
-    """The multiple of this start that is allowed at the end, such that an objective of ``end`` is allowed too.
+    """The multiple of this start that is allowed at the end, such that an objective of ``end`` is
+    allowed too.
 
     >>> allowing(1.0, start=2.0, end=6.0), allowing(1.0, start=-2.0, end=6.0), allowing(1.0, start=2.0, end=1.0)
     (3.0, 5.0, 1.0)
@@ -58,7 +63,8 @@ def allowing(worst_end: float, start: float, end: float) -> float:
 
 
 def looks_hopeless(seen: EpochLoss | None) -> bool:
-    """Whether a split network has diverged on the way, in any engine, by what one party of a federation sees.
+    """Whether a split network has diverged on the way, in any engine, by what one party of a
+    federation sees.
 
     The objective on all samples takes the networks of all parties, so it is left for the end.
     """
@@ -68,8 +74,9 @@ def looks_hopeless(seen: EpochLoss | None) -> bool:
 def worst_end_of(method: Method, linear: bool) -> float:
     """The allowed multiple of the start at the end: mini-batches and networks are noisy.
 
-    A model of gradients with noise is kept in any case: the budget of its privacy is spent, and whether f, which is
-    measured without noise, has grown too much would tell more than the budget counts.
+    A model of gradients with noise is kept in any case: the budget of its privacy is spent, and
+    whether f, which is measured without noise, has grown too much would tell more than the budget
+    counts.
     """
     if method.noisy:
         return math.inf

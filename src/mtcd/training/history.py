@@ -28,11 +28,12 @@ PARTS = ("train", "test")
 class Measurement:
     """The state of a training at one moment.
 
-    ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f - f*)/|f*|,
-    None where f* was not asked for. ``seconds`` is time spent training, not measuring. ``epoch`` counts passes
-    over the samples, ``accuracy`` is that on them and ``test_accuracy`` that on others; None where not known.
-    ``metrics`` are those on the training samples ('train_auc') and on others ('test_auc'); a name is left out where
-    its value was not computed at this moment, or is not defined.
+    ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f -
+    f*)/|f*|, None where f* was not asked for. ``seconds`` is time spent training, not measuring.
+    ``epoch`` counts passes over the samples, ``accuracy`` is that on them and ``test_accuracy``
+    that on others; None where not known. ``metrics`` are those on the training samples
+    ('train_auc') and on others ('test_auc'); a name is left out where its value was not computed at
+    this moment, or is not defined.
     """
 
     iteration: int
@@ -59,8 +60,11 @@ class Measurement:
 
     @staticmethod
     def from_row(row: dict[str, str]) -> Measurement:
-        """The inverse of ``row``, from text; older files have no columns about learning, or no metrics."""
-        totals = [{link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")]
+        """The inverse of ``row``, from text; older files have no columns about learning, or no
+        metrics."""
+        totals = [
+            {link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")
+        ]
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
@@ -77,9 +81,14 @@ class Measurement:
 
 
 def _metrics(row: Mapping[str, str]) -> dict[str, float]:
-    """The metrics of a row. The accuracy on test samples is one of them if that on training samples is."""
+    """The metrics of a row. The accuracy on test samples is one of them if that on training samples
+    is."""
     others = () if row.get("train_accuracy") else LEARNT
-    named = {name: value for name, value in row.items() if name.partition("_")[0] in PARTS and name not in others}
+    named = {
+        name: value
+        for name, value in row.items()
+        if name.partition("_")[0] in PARTS and name not in others
+    }
     return {name: float(value) for name, value in named.items() if value}
 
 

@@ -1,6 +1,8 @@
-"""Kinds of models: what differs between linear models, trees and split networks when they are trained.
+"""Kinds of models: what differs between linear models, trees and split networks when they are
+trained.
 
-A kind is found by the class of the model, without importing the others: ``mtcd.train`` has no branch per kind.
+A kind is found by the class of the model, without importing the others: ``mtcd.train`` has no
+branch per kind.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ class Request:
     engine: EngineSettings | None
 
     def connected(self) -> AbstractContextManager[object]:
-        """The context of the engine, where its processes have to read the data before the training begins."""
+        """The context of the engine, where its processes have to read the data before the training
+        begins."""
         if self.engine is not None and isinstance(self.data, BlockSources):
             return self.engine.connected()
         return nullcontext()
@@ -75,7 +78,8 @@ class Request:
 
 
 class Training(Protocol):
-    """A model on its data, with a method over a network: the parts that differ for linear models and split networks."""
+    """A model on its data, with a method over a network: the parts that differ for linear models
+    and split networks."""
 
     network: Network
     method: Method
@@ -120,14 +124,17 @@ class Training(Protocol):
         """The model with these parameters; None if they are not finite."""
 
     def divergence(self, measured: bool) -> str:
-        """The reason of a divergence, and advice; ``measured``: whether there is any measurement."""
+        """The reason of a divergence, and advice; ``measured``: whether there is any
+        measurement."""
 
 
 class ModelKind(Protocol):
-    """What a kind of model brings to a training. An implementation has no state: see the modules in ``KINDS``."""
+    """What a kind of model brings to a training. An implementation has no state: see the modules in
+    ``KINDS``."""
 
     linear: bool
-    """Whether representations are linear or additive, as encryption and the transports need them."""
+    """Whether representations are linear or additive, as encryption and the transports need
+    them."""
     reads_sources: bool
     """Whether blocks may stay with the processes of an engine (``BlockSources``)."""
 
@@ -138,7 +145,8 @@ class ModelKind(Protocol):
         """The stop rule, unless one is given."""
 
     def training(self, asked: Request) -> Training:
-        """The training, checked. ``asked`` is complete: a network, a stop rule, a method with its privacy."""
+        """The training, checked. ``asked`` is complete: a network, a stop rule, a method with its
+        privacy."""
 
 
 KINDS = {
@@ -146,7 +154,8 @@ KINDS = {
     "mtcd.models.trees.model:Additive": "mtcd.models.trees.training:ADDITIVE",
     "mtcd.models.splitnet.model:SplitModel": "mtcd.models.splitnet.training:SPLIT",
 }
-"""The kind of each class of models. In the new layout every folder of ``models`` adds its own line, as plugins do."""
+"""The kind of each class of models. In the new layout every folder of ``models`` adds its own line,
+as plugins do."""
 
 
 def kind_of(model: object) -> ModelKind:
@@ -161,10 +170,12 @@ def kind_of(model: object) -> ModelKind:
 
 
 def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
-    """The request with its network, stop rule and private method, checked; the kind of its model; notes for the run."""
+    """The request with its network, stop rule and private method, checked; the kind of its model;
+    notes for the run."""
     if asked.method is not None and not isinstance(asked.method, Method):
         raise ConfigError(
-            "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, but is "
+            "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, "
+            "but is "
             f"{asked.method!r}."
         )
     kind = kind_of(asked.model)
@@ -186,7 +197,9 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     notes = () if asked.method is not None else (default_note(method, network.connected),)
 
     if asked.engine is not None and not isinstance(asked.engine, EngineSettings):
-        raise ConfigError(f"engine must be a kind of engine, such as mtcd.Ray(), but is {asked.engine!r}.")
+        raise ConfigError(
+            f"engine must be a kind of engine, such as mtcd.Ray(), but is {asked.engine!r}."
+        )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
     asked = replace(asked, data=data, network=network, method=method)
@@ -199,7 +212,9 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
 
 def _check(given: object, *kinds: type) -> None:
     if not isinstance(given, kinds):
-        raise ConfigError(f"train needs a {' or '.join(one.__name__ for one in kinds)}, but got {given!r}.")
+        raise ConfigError(
+            f"train needs a {' or '.join(one.__name__ for one in kinds)}, but got {given!r}."
+        )
 
 
 def as_network(network: GivenNetwork, clients: tuple[str, ...], seed: int) -> Network:
@@ -208,8 +223,12 @@ def as_network(network: GivenNetwork, clients: tuple[str, ...], seed: int) -> Ne
         return make_network(network, clients, seed=seed)
     if isinstance(network, Network):
         if network.clients != clients:
-            raise ConfigError("The network and the data do not have the same clients in the same order.")
+            raise ConfigError(
+                "The network and the data do not have the same clients in the same order."
+            )
         return network
     if not isinstance(network, nx.Graph | Iterable):
-        raise ConfigError(f"network must be a name, a graph, edges or a Network, but is {network!r}.")
+        raise ConfigError(
+            f"network must be a name, a graph, edges or a Network, but is {network!r}."
+        )
     return network_from_edges(network, clients)

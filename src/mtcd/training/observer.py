@@ -1,4 +1,5 @@
-"""Observes a training through its engine: measures progress, and applies the stop and divergence rules."""
+"""Observes a training through its engine: measures progress, and applies the stop and divergence
+rules."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import PLATEAU, Plateau, PlateauHistory
 from mtcd.training.stop import Stop
 
-# Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for so many samples,
-# as ranking the samples of a large table takes longer than a hop
+# Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for
+# so many samples, as ranking the samples of a large table takes longer than a hop
 METRICS_SPACING, METRICS_SAMPLES = 1.1, 2000
 # A model this much below the optimum, as a share of it or of 1, is no rounding
 BELOW_OPTIMUM = 1e-9
@@ -44,15 +45,20 @@ class Scored(Protocol):
     def read_off(self, aggregate: Any, penalty: float) -> float:
         """f, from the aggregate and the penalty of a token."""
 
-    def metrics(self, aggregate: Any, parameters: Callable[[], Sequence[Any]]) -> Mapping[str, float]:
-        """The metrics, from the aggregate of a token; those of a test set from the parameters of all clients."""
+    def metrics(
+        self, aggregate: Any, parameters: Callable[[], Sequence[Any]]
+    ) -> Mapping[str, float]:
+        """The metrics, from the aggregate of a token; those of a test set from the parameters of
+        all clients."""
 
 
 class Observer:
-    """Observes a training through its engine: measures it, and ends it at a limit or when it diverges.
+    """Observes a training through its engine: measures it, and ends it at a limit or when it
+    diverges.
 
-    ``best`` is f*, where gaps are asked for. ``worst_end``: see :class:`mtcd.training.divergence.Divergence`. ``keep``
-    is called after every measurement, with whether it is the last. ``pausing``: see ``advance``.
+    ``best`` is f*, where gaps are asked for. ``worst_end``: see
+    :class:`mtcd.training.divergence.Divergence`. ``keep`` is called after every measurement, with
+    whether it is the last. ``pausing``: see ``advance``.
     """
 
     def __init__(
@@ -67,7 +73,13 @@ class Observer:
         keep: Keep | None = None,
         callbacks: Calling | None = None,
     ) -> None:
-        self.problem, self.engine, self.costs, self.best, self.worst_end = problem, engine, costs, best, worst_end
+        self.problem, self.engine, self.costs, self.best, self.worst_end = (
+            problem,
+            engine,
+            costs,
+            best,
+            worst_end,
+        )
         self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
         self.callbacks = callbacks or Calling()
         self.rows: list[Measurement] = []
@@ -100,13 +112,18 @@ class Observer:
         assert status is not None  # no pause was requested
         return status
 
-    def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
-        """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
+    def advance(
+        self, stop: Stop, watch: Watch | None = None, until: float = math.inf
+    ) -> str | None:
+        """Run until a limit is reached, and return the status; or until this time of
+        ``perf_counter``, and return None.
 
-        Called again, it continues. Built with ``pausing``, it checks the time after every message, otherwise only at
-        observations.
+        Called again, it continues. Built with ``pausing``, it checks the time after every message,
+        otherwise only at observations.
         """
-        limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
+        limit = min(
+            stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf)
+        )
         if self._observations is None and self.rows:  # it continues an earlier training
             self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
@@ -121,7 +138,8 @@ class Observer:
         wants_syncs = self.callbacks.wants_syncs
         often = stop.seconds is not None or stop.cost is not None or wants_syncs
         self.engine.skip_to(0 if often else self._due)
-        with np.errstate(all="ignore"), self.clock.running():  # overflows are detected by measurements
+        # overflows are detected by measurements
+        with np.errstate(all="ignore"), self.clock.running():
             for progress in self._observations:
                 if progress is not None:
                     self._latest = progress
@@ -138,11 +156,18 @@ class Observer:
                     return None
             if self.engine.status is not None:
                 return self._ended_by_parties(self.engine.status)
-        raise MtcdError("No message is under way, but the training has not ended. This is a defect in the method.")
+        raise MtcdError(
+            "No message is under way, but the training has not ended. This is a defect in the "
+            "method."
+        )
 
     def _ended_by_parties(self, status: str) -> str:
         """The parties ended the training by their own stop rules, before the observer did."""
-        if status != DIVERGED and self._latest is not None and self._latest.hop > self.rows[-1].iteration:
+        if (
+            status != DIVERGED
+            and self._latest is not None
+            and self._latest.hop > self.rows[-1].iteration
+        ):
             with self.clock.paused():
                 self.rows.append(self._model_row(self._latest))
         return status
@@ -171,13 +196,15 @@ class Observer:
             score = self._score(progress)
             row = self._row(progress, score)
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
-            if not math.isfinite(score.objective):  # not a measurement; at the end, there is no model
+            # not a measurement; at the end, there is no model
+            if not math.isfinite(score.objective):
                 return DIVERGED if diverged or stop.reached(row) or not self.rows else None
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
             ends = stop.reached(row) or self._on_plateau(stop, self.rows, row)
-            if ends and progress.aggregate is not None:  # at the end, measure the model, not the token
+            # at the end, measure the model, not the token
+            if ends and progress.aggregate is not None:
                 row = self._model_row(progress)
             self.rows.append(row)
             fraction, last = stop.fraction(row, self.rows[0].gap), True
@@ -198,12 +225,15 @@ class Observer:
             self._syncs = progress.t
             with self.clock.paused():
                 fraction = stop.fraction(self.rows[-1], self.rows[0].gap)
-                self.callbacks.synced(lambda: self._model_row(progress), fraction, self.engine.parameters)
+                self.callbacks.synced(
+                    lambda: self._model_row(progress), fraction, self.engine.parameters
+                )
             if self.callbacks.stopped is not None:
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
-        """The status, if a callback has ended the training; its last row is then of the model, not of the token."""
+        """The status, if a callback has ended the training; its last row is then of the model, not
+        of the token."""
         if self.callbacks.stopped is None:
             return None
         if progress.aggregate is not None:
@@ -215,7 +245,9 @@ class Observer:
         usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
         return min(usual, stop.next_window(iteration, self.pace.epoch))
 
-    def _on_plateau(self, stop: Stop, earlier: Sequence[Measurement], row: Measurement) -> str | None:
+    def _on_plateau(
+        self, stop: Stop, earlier: Sequence[Measurement], row: Measurement
+    ) -> str | None:
         """The status, if this measurement, after the earlier ones, has reached the plateau."""
         rule, epoch, ledger = stop.plateau, self.pace.epoch, self.engine.ledger
         if not isinstance(rule, Plateau) or epoch is None:
@@ -229,7 +261,9 @@ class Observer:
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
         now = self.rows[-1].objective
-        status = stop.reached(self.rows[-1]) or self._on_plateau(stop, self.rows[:-1], self.rows[-1])
+        status = stop.reached(self.rows[-1]) or self._on_plateau(
+            stop, self.rows[:-1], self.rows[-1]
+        )
         return DIVERGED if status and self._rule().at_the_end(now) else status
 
     def _is_hopeless(self, objective: float) -> bool:
@@ -238,7 +272,8 @@ class Observer:
         return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
 
     def _rule(self, start: float = math.nan) -> Divergence:
-        """Set up the divergence rule with the first measurement; ``start`` is it, if this is the first."""
+        """Set up the divergence rule with the first measurement; ``start`` is it, if this is the
+        first."""
         return Divergence(self.rows[0].objective if self.rows else start, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
@@ -252,9 +287,12 @@ class Observer:
         return self._held()
 
     def _metrics_due(self, progress: Progress) -> bool:
-        """Whether it is time for metrics: a rule that depends on the iterations alone, so that reruns agree."""
+        """Whether it is time for metrics: a rule that depends on the iterations alone, so that
+        reruns agree."""
         last = self._metrics_at
-        spacing = len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
+        spacing = (
+            len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
+        )
         return last is None or progress.hop >= max(METRICS_SPACING * last, last + spacing)
 
     def _model_row(self, progress: Progress) -> Measurement:
@@ -262,15 +300,19 @@ class Observer:
         return self._row(progress, self._held())
 
     def _held(self) -> Score:
-        """The score of the model that the parties hold; an error if it is better than the optimum."""
+        """The score of the model that the parties hold; an error if it is better than the
+        optimum."""
         score = self.problem.score(self.engine.parameters())
         if self.best is None or not math.isfinite(score.objective):
             return score
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
-                f"The model has an objective of {score.objective:.9g}, which is below the optimum of {self.best:.9g} "
-                "that was computed from the derivatives of the loss. So the value of the loss does not belong to its "
-                "gradient and hessian_product: correct the loss, or stop at a number of iterations instead of a gap."
+                f"The model has an objective of {score.objective:.9g}, which is below the optimum "
+                f"of {self.best:.9g} "
+                "that was computed from the derivatives of the loss. So the value of the loss does "
+                "not belong to its "
+                "gradient and hessian_product: correct the loss, or stop at a number of iterations "
+                "instead of a gap."
             )
         return score
 
@@ -332,8 +374,11 @@ class _Clock:
 
 
 def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
-    """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and why."""
-    epochs = "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and
+    why."""
+    epochs = (
+        "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    )
     at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
     if status == "converged":
         return f"Reached the gap asked for {at}."

@@ -7,25 +7,29 @@ from abc import ABC, abstractmethod
 
 
 class Pace(ABC):
-    """A spacing of measurements. ``epoch``: the iterations of an epoch, None with the full batch."""
+    """A spacing of measurements. ``epoch``: the iterations of an epoch, None with the full
+    batch."""
 
     def __init__(self, epoch: int | None = None) -> None:
         self.epoch = epoch
 
     @abstractmethod
     def next(self, iteration: int, near: bool) -> float:
-        """The iteration at which to measure after this one; ``near``: the requested gap is close."""
+        """The iteration at which to measure after this one; ``near``: the requested gap is
+        close."""
 
 
 class Growing(Pace):
-    """Measures whenever the iterations have grown by a factor: a million hops need a thousand measurements."""
+    """Measures whenever the iterations have grown by a factor: a million hops need a thousand
+    measurements."""
 
     def __init__(self, epoch: int | None = None, spacing: float = 1.01) -> None:
         super().__init__(epoch)
         self.spacing = spacing
 
     def next(self, iteration: int, near: bool) -> float:
-        spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing  # close to the gap, look more often
+        # close to the gap, look more often
+        spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing
         return max(iteration + 1, math.ceil(iteration * spacing))
 
 

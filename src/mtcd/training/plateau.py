@@ -16,11 +16,12 @@ PLATEAU = "plateau"
 
 @dataclass(frozen=True)
 class Plateau:
-    """Reached when ``patience`` epochs have not improved the best value of the column ``on`` by more than the share
-    ``min_improvement`` of it.
+    """Reached when ``patience`` epochs have not improved the best value of the column ``on`` by
+    more than the share ``min_improvement`` of it.
 
-    Values are compared at the ends of windows of ``patience`` epochs, which are always measured. So the end does not
-    depend on the clock or on how often the training is measured. An epoch is that of ``Stop.epochs``.
+    Values are compared at the ends of windows of ``patience`` epochs, which are always measured. So
+    the end does not depend on the clock or on how often the training is measured. An epoch is that
+    of ``Stop.epochs``.
     """
 
     on: str = "objective"
@@ -35,8 +36,11 @@ class Plateau:
         """The end of the current window, where there must be a measurement."""
         return (iteration // (self.patience * epoch) + 1) * self.patience * epoch
 
-    def after(self, seen: Windows | None, row: Measurement, epoch: int) -> tuple[Windows | None, bool]:
-        """What to remember after this measurement, and whether it ends a window without an improvement."""
+    def after(
+        self, seen: Windows | None, row: Measurement, epoch: int
+    ) -> tuple[Windows | None, bool]:
+        """What to remember after this measurement, and whether it ends a window without an
+        improvement."""
         if not self.is_due(seen, row.iteration, epoch) or (value := value_of(row, self.on)) is None:
             return seen, False
         return self.end_window(seen, row.iteration, value, epoch)
@@ -45,8 +49,11 @@ class Plateau:
         """Whether a window has ended at this iteration, or since the last one that was seen."""
         return seen is None or iteration // (self.patience * epoch) > seen.ended
 
-    def end_window(self, seen: Windows | None, iteration: int, value: float, epoch: int) -> tuple[Windows, bool]:
-        """What to remember after this value at the end of a window, and whether the plateau is reached."""
+    def end_window(
+        self, seen: Windows | None, iteration: int, value: float, epoch: int
+    ) -> tuple[Windows, bool]:
+        """What to remember after this value at the end of a window, and whether the plateau is
+        reached."""
         best = Best(self.on, self.min_improvement, None if seen is None else seen.best)
         improved = best.improves(value)
         assert best.value is not None
@@ -62,7 +69,8 @@ class PlateauHistory:
         self._counted = 0
 
     def reached(self, earlier: Sequence[Measurement], row: Measurement) -> bool:
-        """Whether this measurement, after the earlier ones, ends a window without an improvement."""
+        """Whether this measurement, after the earlier ones, ends a window without an
+        improvement."""
         check_column(self.rule.on, len(earlier), row)
         for one in earlier[self._counted :]:
             self._seen, _ = self.rule.after(self._seen, one, self.epoch)

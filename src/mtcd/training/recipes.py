@@ -1,4 +1,5 @@
-"""Recipes of trainings: how a part of the parties is made in another process, from its own part of the data."""
+"""Recipes of trainings: how a part of the parties is made in another process, from its own part of
+the data."""
 
 from __future__ import annotations
 

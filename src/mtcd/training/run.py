@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 class Run:
     """The result of :func:`mtcd.train`.
 
-    ``status``: converged, iterations, epochs, seconds, cost, stopped (by a callback), interrupted or diverged;
-    ``message`` says it in a sentence. A diverged run has no model: asking for one is an error that says what to do.
+    ``status``: converged, iterations, epochs, seconds, cost, stopped (by a callback), interrupted
+    or diverged; ``message`` says it in a sentence. A diverged run has no model: asking for one is
+    an error that says what to do.
     """
 
     status: str
@@ -56,7 +57,8 @@ class Run:
         stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
         return (
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
-            f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, cost={last.cost:.6g}, "
+            f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, "
+            f"cost={last.cost:.6g}, "
             f"seconds={last.seconds:.3g},\n"
             f"{_metrics_line(last)}    model={self.model!r})"
         )
@@ -83,8 +85,8 @@ class Run:
 
     @property
     def parameters(self) -> Mapping[str, Array]:
-        """theta_k of every client of a linear model, its columns in order, as trained: on the scaled columns, where
-        ``standardise`` was asked for.
+        """theta_k of every client of a linear model, its columns in order, as trained: on the
+        scaled columns, where ``standardise`` was asked for.
         """
         parameters: Mapping[str, Array] = self.trained().part("parameters")
         return parameters
@@ -105,14 +107,16 @@ class Run:
     def coefficients(self) -> Array:
         """The parameters on the columns as given, in their original order: (d,), or (d, classes).
 
-        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
+        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the
+        columns or not.
         """
         coefficients: Array = self.trained().part("coefficients")
         return coefficients
 
     @property
     def scaled_coefficients(self) -> Array:
-        """The parameters as trained: of standardised columns, where ``standardise`` was asked for."""
+        """The parameters as trained: of standardised columns, where ``standardise`` was asked
+        for."""
         scaled_coefficients: Array = self.trained().part("scaled_coefficients")
         return scaled_coefficients
 
@@ -126,17 +130,20 @@ class Run:
     def intercept(self) -> float | Array:
         """The constant that goes with ``coefficients``: a number, or one per class.
 
-        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then takes in their means.
+        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then
+        takes in their means.
         """
         intercept: float | Array = self.trained().part("intercept")
         return intercept
 
     def coefficients_table(self) -> Rows:
-        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and ``to_pandas()``.
+        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and
+        ``to_pandas()``.
 
-        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is another one where
-        ``standardise`` was asked for; of several classes, one of each per class. The last row is the intercept.
-        Of prepared data, the columns are those that the preparation made.
+        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is
+        another one where ``standardise`` was asked for; of several classes, one of each per class.
+        The last row is the intercept. Of prepared data, the columns are those that the preparation
+        made.
         """
         table: Rows = self.trained().part("coefficients_table")()
         return table
@@ -154,13 +161,20 @@ class Run:
         return shares
 
     def importance(
-        self, X: Any = None, y: Any = None, kind: str = "gain", by: str = "party", repeats: int = 5, seed: int = 0
+        self,
+        X: Any = None,
+        y: Any = None,
+        kind: str = "gain",
+        by: str = "party",
+        repeats: int = 5,
+        seed: int = 0,
     ) -> Rows:
         """The importance of columns or parties in an additive model, as a list of dicts.
 
-        ``kind`` 'gain': the gain of the splits on each column of the parties with trees. 'permutation': how much the
-        mean loss of samples ``X`` with labels ``y`` rises when the rows of a party's block are shuffled, or with ``by``
-        'column' those of each column; the mean of so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
+        ``kind`` 'gain': the gain of the splits on each column of the parties with trees.
+        'permutation': how much the mean loss of samples ``X`` with labels ``y`` rises when the rows
+        of a party's block are shuffled, or with ``by`` 'column' those of each column; the mean of
+        so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
         """
         if by not in ("party", "column"):
             raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
@@ -171,16 +185,16 @@ class Run:
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
 
-        ``X`` is a matrix with the columns in their original order, vertical data, or a table: a data frame of pandas
-        or polars, an Arrow table, a dict of arrays. The columns of a table are found by name, in any order; those that
-        the model was not trained on are ignored. For a split network it is the features of each client, by its name,
-        or vertical data.
+        ``X`` is a matrix with the columns in their original order, vertical data, or a table: a
+        data frame of pandas or polars, an Arrow table, a dict of arrays. The columns of a table are
+        found by name, in any order; those that the model was not trained on are ignored. For a
+        split network it is the features of each client, by its name, or vertical data.
         """
         return self.trained().predict(X)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """The outputs of the model for new samples: a number for each (of two classes, the second where it is above 0),
-        or one for every class. ``X`` as in ``predict``.
+        """The outputs of the model for new samples: a number for each (of two classes, the second
+        where it is above 0), or one for every class. ``X`` as in ``predict``.
         """
         return self.trained().decision(X)
 
@@ -192,11 +206,13 @@ class Run:
 
     @property
     def classes(self) -> tuple[str | float, ...]:
-        """The classes, in the order of the columns of ``predict_proba``; none of a model that predicts values."""
+        """The classes, in the order of the columns of ``predict_proba``; none of a model that
+        predicts values."""
         return self.trained().known_classes
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, float]:
-        """All metrics that this model has, on samples with labels ``y``; NaN where one is not defined.
+        """All metrics that this model has, on samples with labels ``y``; NaN where one is not
+        defined.
 
         ``X`` as in ``predict``; data with labels, such as ``data.test``, needs no ``y``.
         """
@@ -204,12 +220,14 @@ class Run:
         return all_metrics(len(outputs.classes), outputs.has_probabilities).of(outputs)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in ``evaluate``."""
+        """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in
+        ``evaluate``."""
         name = "accuracy" if self.classes else "r2"
         return find_metric(name).of(self.outputs(X, y))
 
     def plot(self, file: str | Path | None = None) -> Figure:
-        """The picture of the run, as a figure of Matplotlib: gap or objective against iterations and cost, and metrics.
+        """The picture of the run, as a figure of Matplotlib: gap or objective against iterations
+        and cost, and metrics.
 
         With a ``file`` (PNG, PDF, SVG) it is written there too.
         """
@@ -217,24 +235,31 @@ class Run:
         return figure
 
     def plot_evaluation(self, X: Any, y: Any, folder: str | Path) -> list[Path]:
-        """Draw ROC, precision-recall, calibration and lift curves, or predictions against values, into a folder.
+        """Draw ROC, precision-recall, calibration and lift curves, or predictions against values,
+        into a folder.
 
         Returns the files. ``X`` and ``y`` as in ``evaluate``.
         """
-        drawn: list[Path] = find("mtcd.reporting.evaluation_plots").plot_evaluation(self.outputs(X, y), Path(folder))
+        drawn: list[Path] = find("mtcd.reporting.evaluation_plots").plot_evaluation(
+            self.outputs(X, y), Path(folder)
+        )
         return drawn
 
     def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
-        """Write the model for ONNX runtimes; returns the files. docs/results.md has their inputs and outputs.
+        """Write the model for ONNX runtimes; returns the files. docs/results.md has their inputs
+        and outputs.
 
-        A linear model becomes one file. A split network becomes a folder with a file for each client, and
-        ``fusion.onnx``. A preparation is not exported: ``after_preparation`` exports what comes after it.
+        A linear model becomes one file. A split network becomes a folder with a file for each
+        client, and ``fusion.onnx``. A preparation is not exported: ``after_preparation`` exports
+        what comes after it.
         """
         trained = self.trained()
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
-                "The preparation of this run's columns cannot be exported to ONNX. To export the model that comes "
-                "after it, whose inputs are the prepared columns, ask for that: after_preparation=True, or "
+                "The preparation of this run's columns cannot be exported to ONNX. To export the "
+                "model that comes "
+                "after it, whose inputs are the prepared columns, ask for that: "
+                "after_preparation=True, or "
                 "--after-preparation."
             )
         files = trained.onnx(Path(path))
@@ -300,7 +325,8 @@ class Run:
 
     @staticmethod
     def load(folder: str | Path, model: Any = None, trusted: Sequence[str] = ()) -> Run:
-        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules.
+        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the
+        modules.
 
         ``trusted`` names types of transformers that skops does not know, and that may be loaded.
         """

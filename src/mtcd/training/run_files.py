@@ -48,15 +48,21 @@ def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
     with _complete(folder):
         about, run = read_without_model(folder)
         run = replace(run, model=read_trained(folder, about, model))
-        return _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
+        return (
+            _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
+        )
 
 
 def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
-    """What run.json says, and the run without its model, of which networks may need code: nothing is run."""
+    """What run.json says, and the run without its model, of which networks may need code: nothing
+    is run."""
     with _complete(folder):
         about: dict[str, Any] = json.loads((folder / MARKER).read_text())
         if about["format"] != FORMAT:
-            raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
+            raise MtcdError(
+                f"{folder} was written in format {about['format']}; this version reads format "
+                f"{FORMAT}."
+            )
         return about, Run(
             status=about["status"],
             message=about["message"],
@@ -67,7 +73,8 @@ def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
             costs=Costs(**about["costs"]),
             model=None,
             notes=tuple(about["notes"]),
-            trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,  # older versions kept none
+            # older versions kept none
+            trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,
         )
 
 
@@ -76,13 +83,15 @@ def _complete(folder: Path) -> Iterator[None]:
     """Files that are missing or damaged become an error that says so."""
     if not (folder / MARKER).is_file():
         raise MtcdError(
-            f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd train or run.save wrote."
+            f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd "
+            f"train or run.save wrote."
         )
     try:
         yield
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise MtcdError(
-            f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it again, or take another "
+            f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it "
+            f"again, or take another "
             "copy."
         ) from None
 

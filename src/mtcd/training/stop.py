@@ -22,13 +22,14 @@ MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", 
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
-    token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an iteration of DCPA or a hop of
-    STCD), ``seconds`` of training, or so much communication ``cost``; or on a ``plateau``: a :class:`Plateau`,
-    its settings, or the relative improvement that ten epochs must exceed.
+    """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops
+    per token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an
+    iteration of DCPA or a hop of STCD), ``seconds`` of training, or so much communication ``cost``;
+    or on a ``plateau``: a :class:`Plateau`, its settings, or the relative improvement that ten
+    epochs must exceed.
 
-    A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
-    the limit, when the parties hold one model.
+    A gap alone gives up after ten million iterations. A training ends at the first moment, at or
+    after the limit, when the parties hold one model.
     """
 
     gap: float | None = None
@@ -42,7 +43,10 @@ class Stop:
         if isinstance(self.plateau, Mapping):
             known = [field.name for field in fields(Plateau)]
             if unknown := [name for name in self.plateau if name not in known]:
-                raise ConfigError(f"stop.plateau has no key {unknown[0]!r}; {did_you_mean(str(unknown[0]), known)}")
+                raise ConfigError(
+                    f"stop.plateau has no key {unknown[0]!r}; "
+                    f"{did_you_mean(str(unknown[0]), known)}"
+                )
             object.__setattr__(self, "plateau", Plateau(**self.plateau))
         elif self.plateau is not None and not isinstance(self.plateau, Plateau):
             check_number("stop.plateau", self.plateau)
@@ -55,7 +59,9 @@ class Stop:
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
         if all(value is None for value in limits.values()):
-            raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost, plateau.")
+            raise ConfigError(
+                "stop: give at least one of gap, iterations, epochs, seconds, cost, plateau."
+            )
         if self.iterations is self.epochs is self.seconds is self.cost is None:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
 
@@ -66,23 +72,29 @@ class Stop:
         return replace(self, iterations=min(self.iterations or iterations, iterations))
 
     def epoch(self, method: Method, samples: int) -> int | None:
-        """The iterations of an epoch; None with the full batch, unless a limit on epochs needs them."""
+        """The iterations of an epoch; None with the full batch, unless a limit on epochs needs
+        them."""
         without = method.batch is None and self.epochs is None and self.plateau is None
         return None if without else method.epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
-        """Reject a limit on the cost that is never reached, if it is the only limit; with noise, limits on f."""
+        """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
+        limits on f."""
         if method.noisy and (self.gap is not None or self.plateau is not None):
             raise ConfigError(
-                f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a training must not "
-                "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it earlier."
+                f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a "
+                f"training must not "
+                "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it "
+                "earlier."
             )
         others = (self.iterations, self.epochs, self.seconds)
         alone = network.size == 1 and not method.has_server
-        stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays
+        # a hop is charged even if the token stays
+        stays = method.kind == "stcd" and costs.account == "charged"
         if self.cost and alone and not stays and others == (None, None, None):
             raise ConfigError(
-                f"stop.cost is never reached: {method.kind} with one client sends nothing. Use stop.iterations."
+                f"stop.cost is never reached: {method.kind} with one client sends nothing. Use "
+                f"stop.iterations."
             )
 
     def reached(self, now: Measurement) -> str | None:
@@ -97,7 +109,11 @@ class Stop:
 
     def next_window(self, iteration: int, epoch: int | None) -> float:
         """The iteration that the plateau rule needs a measurement of."""
-        return self.plateau.next(iteration, epoch) if isinstance(self.plateau, Plateau) and epoch else math.inf
+        return (
+            self.plateau.next(iteration, epoch)
+            if isinstance(self.plateau, Plateau) and epoch
+            else math.inf
+        )
 
     def nearly(self, now: Measurement) -> bool:
         """Whether the requested gap is close."""

@@ -64,31 +64,36 @@ def train(
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
-    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k). :class:`Trees`: boosted trees at
-    every client; :class:`Mixed`: another family of models at each. A :class:`SplitModel`: a module for every client,
-    on vertical data or a :class:`VerticalDataset`.
+    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k).
+    :class:`Trees`: boosted trees at every client; :class:`Mixed`: another family of models at each.
+    A :class:`SplitModel`: a module for every client, on vertical data or a
+    :class:`VerticalDataset`.
 
-    ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
-    ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). Left out, it is chosen by the model, and
-    ``run.notes`` says which was taken: a token on accelerated tours for a :class:`Glm` (with an l1 penalty, tours with
-    momentum), plain tours for trees and mixed families; split networks need one with a step size.
+    ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a
+    :class:`Network`; ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). Left
+    out, it is chosen by the model, and ``run.notes`` says which was taken: a token on accelerated
+    tours for a :class:`Glm` (with an l1 penalty, tours with momentum), plain tours for trees and
+    mixed families; split networks need one with a step size.
 
-    ``watch`` is called with every measurement and how far along it is. ``checkpoint`` names a folder in which the
-    state of the training is kept, and with ``resume`` it goes on from there, to the same iterates. ``callbacks`` are
-    called while it trains, and may end it (:class:`Callback`). ``compute`` says where split networks run.
+    ``watch`` is called with every measurement and how far along it is. ``checkpoint`` names a
+    folder in which the state of the training is kept, and with ``resume`` it goes on from there, to
+    the same iterates. ``callbacks`` are called while it trains, and may end it (:class:`Callback`).
+    ``compute`` says where split networks run.
 
-    ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data
-    has one (``data.holdout(0.2)``): see ``history.metrics``. By default accuracy and AUC of two classes, accuracy and
-    F1 of more, RMSE and R2 of values; () for none.
+    ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the
+    test set if the data has one (``data.holdout(0.2)``): see ``history.metrics``. By default
+    accuracy and AUC of two classes, accuracy and F1 of more, RMSE and R2 of values; () for none.
 
-    ``start`` is an earlier run of the same clients and columns, or parameters by client as in ``run.parameters``, from
-    which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token is then not zero, and collecting it is on
-    the ledger: an upload of every client, or with stcd a first pass of the token through all of them.
+    ``start`` is an earlier run of the same clients and columns, or parameters by client as in
+    ``run.parameters``, from which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token
+    is then not zero, and collecting it is on the ledger: an upload of every client, or with stcd a
+    first pass of the token through all of them.
 
-    ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token (docs/privacy.md).
+    ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token
+    (docs/privacy.md).
 
-    ``engine`` is where the parties run: in this process unless given, or ``mtcd.Ray(...)``, on the processes and
-    machines of one owner (docs/ray.md). The iterates are the same.
+    ``engine`` is where the parties run: in this process unless given, or ``mtcd.Ray(...)``, on the
+    processes and machines of one owner (docs/ray.md). The iterates are the same.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -148,9 +153,16 @@ def _run(
     calling: Calling,
     first_notes: tuple[str, ...],
 ) -> Run:
-    stop, method, checkpoints, network = training.stop, training.method, training.checkpoints, training.network
+    stop, method, checkpoints, network = (
+        training.stop,
+        training.method,
+        training.checkpoints,
+        training.network,
+    )
     parties = training.parties()
-    trace = Trace.of(network, method.token_clusters(network, training.seed), parties.server is not None)
+    trace = Trace.of(
+        network, method.token_clusters(network, training.seed), parties.server is not None
+    )
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         engine.tracer = tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
         keep = None if checkpoints is None else checkpoints.write
@@ -167,7 +179,14 @@ def _run(
         if checkpoints is not None and checkpoints.resumes:
             checkpoints.restore(observer)
         so_far = partial(trace.with_messages, tracer, observer.rows, latest=True)
-        calling.start(method.describe(), network.clients, settings_of(training), observer.rows, engine.ledger, so_far)
+        calling.start(
+            method.describe(),
+            network.clients,
+            settings_of(training),
+            observer.rows,
+            engine.ledger,
+            so_far,
+        )
         account = _account(training)
         if account is not None:
             account.begin()
@@ -178,14 +197,19 @@ def _run(
         trace = trace if model is None else trace.with_blocks(parameters)
     status = DIVERGED if model is None else status
     rows = observer.rows
-    begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0  # an interrupt may be within an iteration
+    # an interrupt may be within an iteration
+    begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0
     spending = () if account is None else account.end(begun)
-    most = method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
+    most = (
+        method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
+    )
     known = [(row.iteration, row.objective) for row in rows]
     end_notes = method.end_notes(network, begun, most, known)
     return Run(
         status=status,
-        message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1], calling.stopped),
+        message=training.divergence(bool(rows))
+        if status == DIVERGED
+        else sentence(status, rows[-1], calling.stopped),
         method=method.describe(),
         stepsize=None if method.stepsize is None else method.resolved_stepsize(),
         history=History(rows),
@@ -210,6 +234,15 @@ def _account(training: Training) -> Account | None:
 def settings_of(training: Training) -> dict[str, Any]:
     """The settings of a training by name, for logs of experiments."""
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
-    found = {f"{part}.{one.name}": getattr(given, one.name) for part, given in parts.items() for one in fields(given)}
+    found = {
+        f"{part}.{one.name}": getattr(given, one.name)
+        for part, given in parts.items()
+        for one in fields(given)
+    }
     known = {name: value for name, value in found.items() if value is not None}
-    return {"method.kind": training.method.kind, **known, "clients": training.network.size, "seed": training.seed}
+    return {
+        "method.kind": training.method.kind,
+        **known,
+        "clients": training.network.size,
+        "seed": training.seed,
+    }

@@ -20,7 +20,10 @@ _TAKING_PART = {
     INTERRUPTED: f"{CTRL_C}, or terminated: restart this party to continue",
 }
 EXIT_CODES: dict[str, dict[int, str]] = {
-    **dict.fromkeys(("federation init", "federation renew", "federation revoke", "federation move"), _ADMINISTRATION),
+    **dict.fromkeys(
+        ("federation init", "federation renew", "federation revoke", "federation move"),
+        _ADMINISTRATION,
+    ),
     **dict.fromkeys(("federation backup", "federation restore"), _ADMINISTRATION),
     "federation list": {SUCCESS: "listed, whatever the state of the certificates", INVALID: INPUT},
     "federation status": {
@@ -54,7 +57,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
 
 def described(command: str) -> str:
     """The exit codes of a command in one line, for its help."""
-    return "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES[command].items()) + "."
+    return (
+        "Exit codes: "
+        + "; ".join(f"{code} {text}" for code, text in EXIT_CODES[command].items())
+        + "."
+    )
 
 
 def by_reach(reached: Collection[str], everybody: Collection[str]) -> int:

@@ -12,7 +12,8 @@ LEFT_OUT = "left out: too slow to compute here"
 
 
 class Finding(NamedTuple):
-    """A number (None where there is none, and ``shown`` gives the reason), its text, and its explanation."""
+    """A number (None where there is none, and ``shown`` gives the reason), its text, and its
+    explanation."""
 
     key: str
     title: str
@@ -27,7 +28,13 @@ def finding(key: str, title: str, value: float | None, meaning: str, unit: str =
         return Finding(key, title, None, LEFT_OUT, meaning)
     if math.isinf(value):
         return Finding(key, title, None, "infinite", meaning)
-    return Finding(key, title, value, (f"{value:,}" if isinstance(value, int) else f"{value:.4g}") + unit, meaning)
+    return Finding(
+        key,
+        title,
+        value,
+        (f"{value:,}" if isinstance(value, int) else f"{value:.4g}") + unit,
+        meaning,
+    )
 
 
 def not_known(key: str, title: str) -> Finding:
@@ -37,4 +44,7 @@ def not_known(key: str, title: str) -> Finding:
 
 def as_plain(found: Sequence[Finding]) -> dict[str, Any]:
     """For JSON: value and meaning by key; a value that is infinite or left out is null."""
-    return {f.key: {"title": f.title, "value": f.value, "shown": f.shown, "meaning": f.meaning} for f in found}
+    return {
+        f.key: {"title": f.title, "value": f.value, "shown": f.shown, "meaning": f.meaning}
+        for f in found
+    }

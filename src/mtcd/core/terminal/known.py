@@ -2,5 +2,6 @@
 
 NOT_KNOWN = "not known for this walk"
 DECLARE = (
-    "override Walk.transitions to declare the probability of each next client, where it depends on the client alone"
+    "override Walk.transitions to declare the probability of each next client, "
+    "where it depends on the client alone"
 )

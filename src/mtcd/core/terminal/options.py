@@ -9,16 +9,23 @@ from typing import Annotated
 import typer
 
 ConfigFile = Annotated[
-    Path, typer.Argument(metavar="CONFIG.yaml", help="The data, the model, the network and the method.")
+    Path,
+    typer.Argument(metavar="CONFIG.yaml", help="The data, the model, the network and the method."),
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change one key of the config, such as method.hops=16. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one key of the config, such as method.hops=16. Repeatable.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
-AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="End with one line of JSON on standard output.")
+]
 StyleOption = Annotated[
     str | None,
     typer.Option(
@@ -27,7 +34,10 @@ StyleOption = Annotated[
         "LaTeX. paper is a column of 3.5 inches with 8 points.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace earlier results at --out, also those of another config.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace earlier results at --out, also those of another config."),
+]
 NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
 WorkersOption = Annotated[
     int | None,
@@ -49,7 +59,10 @@ RayOption = Annotated[
     ),
 ]
 RunCode = Annotated[
-    bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
+    bool,
+    typer.Option(
+        "--run-code", help="Use networks and parts that are not built in, which runs their code."
+    ),
 ]
 Stay = Annotated[
     float,
@@ -66,11 +79,14 @@ Check = Annotated[
         help="Only check what the run needs here: packages, certificate, table, columns, labels, addresses, clock.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")
+]
 Code = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE.py", help="A file with your own networks, if the federation file names some. Repeatable."
+        metavar="FILE.py",
+        help="A file with your own networks, if the federation file names some. Repeatable.",
     ),
 ]
 AgreeCode = Annotated[
@@ -88,7 +104,8 @@ Metrics = Annotated[
     ),
 ]
 RunDir = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run."),
 ]
 
 
@@ -105,12 +122,15 @@ class ConfigOptions:
 
 
 def with_ray_address(arguments: list[str]) -> list[str]:
-    """The command line with an address after each ``--ray`` that has none, which Typer cannot express.
+    """The command line with an address after each ``--ray`` that has none, which Typer cannot
+    express.
 
     >>> with_ray_address(["sweep", "config.yaml", "--ray", "--seeds", "2"])
     ['sweep', 'config.yaml', '--ray', 'local', '--seeds', '2']
     """
     given: list[str] = []
     for argument, following in zip(arguments, [*arguments[1:], "-"], strict=False):
-        given += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
+        given += (
+            [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
+        )
     return given

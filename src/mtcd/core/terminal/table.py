@@ -21,11 +21,12 @@ LONG_WORD = 24  # longer ones may be broken
 
 @dataclass(frozen=True)
 class ScreenTable:
-    """Columns side by side where the screen is wide enough, otherwise a block of lines for each row.
+    """Columns side by side where the screen is wide enough, otherwise a block of lines for each
+    row.
 
-    The columns named in ``words`` hold text, which may wrap; all others stand on one line, to the right. With
-    ``grouped``, a first cell that repeats the one above is left blank. The first row may be ``best``: it is bold. The
-    ``alarming`` rows are red.
+    The columns named in ``words`` hold text, which may wrap; all others stand on one line, to the
+    right. With ``grouped``, a first cell that repeats the one above is left blank. The first row
+    may be ``best``: it is bold. The ``alarming`` rows are red.
     """
 
     titles: Sequence[str]
@@ -39,7 +40,9 @@ class ScreenTable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", [[_one_line(cell) for cell in row] for row in self.rows])
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
         if self.caption is not None:
             yield Text(_one_line(self.caption), style="bold")
         for gap in GAPS:
@@ -61,15 +64,21 @@ class ScreenTable:
         """The width that a column needs at least."""
         if self.titles[j] not in self.words:
             return self._natural(j)
-        longest_word = max((cell_len(word) for cell in self._column(j) for word in cell.split()), default=0)
-        return max(min(longest_word, LONG_WORD), -(-self._natural(j) // LINES), cell_len(self.titles[j]))
+        longest_word = max(
+            (cell_len(word) for cell in self._column(j) for word in cell.split()), default=0
+        )
+        return max(
+            min(longest_word, LONG_WORD), -(-self._natural(j) // LINES), cell_len(self.titles[j])
+        )
 
     def _widths(self, room: int) -> list[int]:
         """The widths of the columns: those of words give way, the widest first."""
         widths = [self._natural(j) for j in range(len(self.titles))]
         least = [self._least(j) for j in range(len(self.titles))]
         while sum(widths) > room:
-            widest = max((j for j, width in enumerate(widths) if width > least[j]), key=lambda j: widths[j])
+            widest = max(
+                (j for j, width in enumerate(widths) if width > least[j]), key=lambda j: widths[j]
+            )
             widths[widest] -= 1
         return widths
 
@@ -78,7 +87,11 @@ class ScreenTable:
         for title, width in zip(self.titles, widths, strict=True):
             words = title in self.words
             table.add_column(
-                Text(title), width=width, justify="left" if words else "right", no_wrap=not words, overflow="fold"
+                Text(title),
+                width=width,
+                justify="left" if words else "right",
+                no_wrap=not words,
+                overflow="fold",
             )
         before = None
         for number, (first, *rest) in enumerate(self.rows):
@@ -88,12 +101,17 @@ class ScreenTable:
         return table
 
     def _block(self, number: int, row: Sequence[str], room: int) -> Iterator[RenderableType]:
-        """A row as lines, one for each column that is not empty; two where a number does not fit beside its title."""
+        """A row as lines, one for each column that is not empty; two where a number does not fit
+        beside its title."""
         if number:
             yield Text()
         yield Text(row[0], style=f"bold {self._style(number)}".strip(), overflow="fold")
         indented = max(map(cell_len, self.titles[1:]), default=0) + INDENT
-        numbers = [cell_len(cell) for title, cell in zip(self.titles, row, strict=True) if title not in self.words]
+        numbers = [
+            cell_len(cell)
+            for title, cell in zip(self.titles, row, strict=True)
+            if title not in self.words
+        ]
         stacked = indented + GAPS[0] + max(numbers, default=0) > room
         lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAPS[0], 0, 0))
         lines.add_column(overflow="fold", no_wrap=not stacked, min_width=0 if stacked else indented)

@@ -1,4 +1,5 @@
-"""Text from files and other parties, for the screen: it may hold neither markup nor codes that steer a terminal."""
+"""Text from files and other parties, for the screen: it may hold neither markup nor codes that
+steer a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ KEPT = "\n\t"
 
 
 def escape(text: str) -> str:
-    """The text as it is, but that control characters, and those that turn the writing round, become a visible mark."""
+    """The text as it is, but that control characters, and those that turn the writing round, become
+    a visible mark."""
     return markup.escape(plain_text(text))
 
 

@@ -1,4 +1,5 @@
-"""Workers: processes on this machine, or actors of Ray, that run jobs for sweeps, experiments and the planner."""
+"""Workers: processes on this machine, or actors of Ray, that run jobs for sweeps, experiments and
+the planner."""
 
 from mtcd.core.workers.choose import Backend, open_workers
 from mtcd.core.workers.job import Failed, Job, News

@@ -17,8 +17,9 @@ from mtcd.core.workers.processes import ProcessWorkers
 class Backend:
     """Where jobs run.
 
-    ``workers``: how many at the same time; without it, one for each CPU of this machine or of the Ray cluster.
-    ``ray``: None for processes, 'local' to start Ray on this machine, 'auto' or an address to join a cluster.
+    ``workers``: how many at the same time; without it, one for each CPU of this machine or of the
+    Ray cluster. ``ray``: None for processes, 'local' to start Ray on this machine, 'auto' or an
+    address to join a cluster.
     """
 
     workers: int | None = None
@@ -28,7 +29,9 @@ class Backend:
         if self.workers is not None:
             check_whole("workers", self.workers, least=1)
         if self.ray is not None and not (isinstance(self.ray, str) and self.ray.strip()):
-            raise ConfigError(f"ray is 'local', 'auto' or the address of a cluster, but is {self.ray!r}.")
+            raise ConfigError(
+                f"ray is 'local', 'auto' or the address of a cluster, but is {self.ray!r}."
+            )
 
 
 def open_workers(backend: Backend) -> Workers[Any]:

@@ -1,4 +1,5 @@
-"""A job: what a worker runs. It is sent to the worker, reports its progress, and returns plain values."""
+"""A job: what a worker runs. It is sent to the worker, reports its progress, and returns plain
+values."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Failed:
-    """A job that could not be done, and why. ``lost``: the worker died, so another attempt may succeed."""
+    """A job that could not be done, and why. ``lost``: the worker died, so another attempt may
+    succeed."""
 
     why: str
     lost: bool = False
 
 
 News = Any
-"""A report of a worker: the progress of a job (a float from 0 to 1), its result, or :class:`Failed`."""
+"""A report of a worker: the progress of a job (a float from 0 to 1), its result, or
+:class:`Failed`."""
 
 
 def outcome(job: Job, tell: Tell) -> News:

@@ -13,9 +13,11 @@ T = TypeVar("T")
 
 
 class Workers(ABC, Generic[T]):
-    """Up to ``jobs`` workers, started when they are needed and stopped at the end. ``T`` names a job.
+    """Up to ``jobs`` workers, started when they are needed and stopped at the end. ``T`` names a
+    job.
 
-    Workers are numbered from 0. A job that continues an earlier one, whose state its worker keeps, names that worker.
+    Workers are numbered from 0. A job that continues an earlier one, whose state its worker keeps,
+    names that worker.
     """
 
     jobs: int
@@ -24,7 +26,10 @@ class Workers(ABC, Generic[T]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 

@@ -1,4 +1,5 @@
-"""Workers as processes on this machine, one BLAS thread each. Each has a pipe to this process: jobs in, news out."""
+"""Workers as processes on this machine, one BLAS thread each. Each has a pipe to this process: jobs
+in, news out."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def _one_thread() -> Iterator[None]:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops them.
+    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops
+    them.
 
     It is held back, not ignored: one that comes meanwhile is heard afterwards.
     """

@@ -21,8 +21,8 @@ HASHED = 32
 
 @dataclass(frozen=True)
 class Choice:
-    """The steps that were chosen for a column, and why: ``categories`` is the number of distinct texts of a column of
-    texts, with an ``example``.
+    """The steps that were chosen for a column, and why: ``categories`` is the number of distinct
+    texts of a column of texts, with an ``example``.
     """
 
     column: str
@@ -34,13 +34,17 @@ class Choice:
 
 
 def automatic(
-    column: pl.Series, auto: Auto | None = None, keep_missing: bool = False, kind: Kind | None = None
+    column: pl.Series,
+    auto: Auto | None = None,
+    keep_missing: bool = False,
+    kind: Kind | None = None,
 ) -> Choice:
-    """Numbers: impute the median, standardise. Dates: the same for their parts. Texts: by their values.
+    """Numbers: impute the median, standardise. Dates: the same for their parts. Texts: by their
+    values.
 
-    A column of categories (Categorical, Enum) is one of texts, whatever its values are. With ``keep_missing``, for
-    trees: numbers as they are, texts as categories; nothing is imputed. ``kind`` is what the column holds, where
-    that is decided already.
+    A column of categories (Categorical, Enum) is one of texts, whatever its values are. With
+    ``keep_missing``, for trees: numbers as they are, texts as categories; nothing is imputed.
+    ``kind`` is what the column holds, where that is decided already.
     """
     kind = kind or kind_of_column(column, auto or Auto())
     if kind.what in ("texts", "codes"):
@@ -94,28 +98,55 @@ def _of_texts(column: pl.Series, kind: Kind, keep_missing: bool) -> Choice:
 
 
 def notes_on(choices: Sequence[Choice], client: str) -> list[str]:
-    """Sentences for the user on what was guessed: each kind of guess once, with all columns that it is about."""
+    """Sentences for the user on what was guessed: each kind of guess once, with all columns that it
+    is about."""
     notes = []
-    for what, called in (("numbers", "numbers"), ("dates", "dates"), ("clock", "seconds of a time of day")):
+    for what, called in (
+        ("numbers", "numbers"),
+        ("dates", "dates"),
+        ("clock", "seconds of a time of day"),
+    ):
         read = [one.kind.example for one in choices if one.kind.what == what]
         names = [one.column for one in choices if one.kind.what == what]
-        shown = [f"{name} ({e[0]!r} as {e[1]})" for name, e in zip(names, read, strict=True) if e is not None]
+        shown = [
+            f"{name} ({e[0]!r} as {e[1]})"
+            for name, e in zip(names, read, strict=True)
+            if e is not None
+        ]
         if shown:
-            notes.append(f"Columns of {client!r} are read as {called} in a format of their own: {_all(shown)}.")
+            notes.append(
+                f"Columns of {client!r} are read as {called} in a format of their own: "
+                f"{_all(shown)}."
+            )
     codes = [one for one in choices if one.kind.what == "codes"]
     if codes:
-        shown = [f"{one.column} (such as {one.kind.example[0]!r})" for one in codes if one.kind.example]
+        shown = [
+            f"{one.column} (such as {one.kind.example[0]!r})" for one in codes if one.kind.example
+        ]
         notes.append(
-            f"Columns of {client!r} with leading zeros are taken as codes, which are categories: {_all(shown)}. To "
+            f"Columns of {client!r} with leading zeros are taken as codes, which are categories: "
+            f"{_all(shown)}. To "
             "take one as numbers, give its steps: [number, impute, standardise]."
         )
-    mixed = [f"{one.column} ({one.kind.unread:,} values are neither)" for one in choices if one.kind.unread]
+    mixed = [
+        f"{one.column} ({one.kind.unread:,} values are neither)"
+        for one in choices
+        if one.kind.unread
+    ]
     if mixed:
-        notes.append(f"Columns of {client!r} that are mostly numbers or dates are taken as categories: {_all(mixed)}.")
-    hashed = [f"{one.column} ({one.categories:,} values, such as {one.example!r})" for one in choices if one.hashed]
+        notes.append(
+            f"Columns of {client!r} that are mostly numbers or dates are taken as categories: "
+            f"{_all(mixed)}."
+        )
+    hashed = [
+        f"{one.column} ({one.categories:,} values, such as {one.example!r})"
+        for one in choices
+        if one.hashed
+    ]
     if hashed:
         notes.append(
-            f"Columns of {client!r} with more than {MOST_CATEGORIES} categories are hashed into {HASHED} columns each, "
+            f"Columns of {client!r} with more than {MOST_CATEGORIES} categories are hashed into "
+            f"{HASHED} columns each, "
             f"which categories share: {_all(hashed)}."
         )
     return notes

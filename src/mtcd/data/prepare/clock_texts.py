@@ -1,4 +1,5 @@
-"""Times of day and durations as people write them: 14:30, 2:30 PM, 01:02:03.5, 14h30, 2h 5m, 1 days 02:00:00."""
+"""Times of day and durations as people write them: 14:30, 2:30 PM, 01:02:03.5, 14h30, 2h 5m, 1 days
+02:00:00."""
 
 from __future__ import annotations
 
@@ -34,9 +35,14 @@ def clock_seconds(texts: pl.Series) -> pl.Series:
 
 def _total(groups: pl.DataFrame) -> pl.Series:
     """The seconds of one pattern's groups; null where there is no such time."""
-    parts = [groups[part].str.replace(",", ".", literal=True).cast(pl.Float64) for part in _known(groups)]
+    parts = [
+        groups[part].str.replace(",", ".", literal=True).cast(pl.Float64) for part in _known(groups)
+    ]
     factors = [_SECONDS[part] for part in _known(groups)]
-    total = sum((part.fill_null(0.0) * factor for part, factor in zip(parts, factors, strict=True)), start=0.0)
+    total = sum(
+        (part.fill_null(0.0) * factor for part, factor in zip(parts, factors, strict=True)),
+        start=0.0,
+    )
     assert isinstance(total, pl.Series)
     matched = groups["minutes" if "minutes" in groups.columns else "hours"].is_not_null()
     total = total.set(~matched, None)
@@ -47,7 +53,9 @@ def _total(groups: pl.DataFrame) -> pl.Series:
     noon = (hours == 12.0).fill_null(False).cast(pl.Float64) * 43_200.0
     afternoon = (half == "p").fill_null(False).cast(pl.Float64) * 43_200.0
     on_dial = hours.is_between(1, 12) & groups["days"].is_null() & groups["sign"].is_null()
-    total = total.zip_with(half.is_null(), (total - noon + afternoon).set(~on_dial.fill_null(False), None))
+    total = total.zip_with(
+        half.is_null(), (total - noon + afternoon).set(~on_dial.fill_null(False), None)
+    )
     negative = groups["sign"].is_not_null()
     return (-total).zip_with(negative, total)
 

@@ -19,7 +19,8 @@ from mtcd.data.prepare.values import is_gap, is_text
 
 @dataclass(frozen=True)
 class Odd:
-    """Values of a column that are not as those of the training rows were: how many, of how many, and the first.
+    """Values of a column that are not as those of the training rows were: how many, of how many,
+    and the first.
 
     ``what`` they are, and what is done with them ``instead``.
     """
@@ -34,10 +35,11 @@ class Odd:
 
 @dataclass(frozen=True)
 class PreparedColumn:
-    """A column and its fitted steps; each step is applied to every column that the one before gives.
+    """A column and its fitted steps; each step is applied to every column that the one before
+    gives.
 
-    ``means`` of the resulting columns stand in for what is missing in new samples; ``had_missing``: whether the
-    value of a training row is missing, or cannot be read.
+    ``means`` of the resulting columns stand in for what is missing in new samples; ``had_missing``:
+    whether the value of a training row is missing, or cannot be read.
     """
 
     name: str
@@ -50,10 +52,12 @@ class PreparedColumn:
     def fit(
         column: pl.Series, steps: Steps, keep_missing: bool = False, kind: Kind | None = None
     ) -> tuple[PreparedColumn, list[pl.Series], Choice | None]:
-        """Fit the steps on the training rows of a column; ``kind`` is what it holds, where that is decided already.
+        """Fit the steps on the training rows of a column; ``kind`` is what it holds, where that is
+        decided already.
 
         Returns:
-            The fitted column; the columns that it becomes, with nulls; the automatic choice, if it was one.
+            The fitted column; the columns that it becomes, with nulls; the automatic choice, if it
+            was one.
         """
         parts, fitted, missing, choice = [column], [], bool(column.null_count()), None
         if isinstance(steps, Auto):
@@ -71,7 +75,8 @@ class PreparedColumn:
         for part in parts:
             if is_text(part):
                 raise DataError(
-                    f"Column {column.name!r} still holds texts after {name_of(type(fitted[-1][0]))}: add a step that "
+                    f"Column {column.name!r} still holds texts after "
+                    f"{name_of(type(fitted[-1][0]))}: add a step that "
                     "gives numbers, such as one-hot."
                 )
         names, means = tuple(part.name for part in parts), tuple(_mean(part) for part in parts)
@@ -91,24 +96,33 @@ class PreparedColumn:
 
     def filled(self, column: pl.Series) -> list[pl.Series]:
         """The same with the means of the training rows for missing values."""
-        return [part.fill_null(mean) for part, mean in zip(self.apply(column), self.means, strict=True)]
+        return [
+            part.fill_null(mean) for part, mean in zip(self.apply(column), self.means, strict=True)
+        ]
 
     def odd(self, column: pl.Series) -> list[Odd]:
-        """The values that cannot be read, or are of a category that no training row has; each is counted once."""
+        """The values that cannot be read, or are of a category that no training row has; each is
+        counted once."""
         parts, told, found = [column], pl.Series([False]).new_from_index(0, len(column)), []
         for states in self.steps:
             made = [state.apply(part) for state, part in zip(states, parts, strict=True)]
             for state, part, own in zip(states, parts, made, strict=True):
                 mask = _news(state, part, own) & ~told
                 if mask.any():
-                    first, total = column[int(mask.arg_true()[0])], len(column) - column.null_count()
-                    found.append(Odd(self.name, state.unread, state.instead, int(mask.sum()), total, first))
+                    first, total = (
+                        column[int(mask.arg_true()[0])],
+                        len(column) - column.null_count(),
+                    )
+                    found.append(
+                        Odd(self.name, state.unread, state.instead, int(mask.sum()), total, first)
+                    )
                 told |= mask
             parts = [out for own in made for out in own]
         return found
 
     def refuse_unseen(self, column: pl.Series) -> None:
-        """Raise an error where a value is of a category that no training row has, or missing or unreadable."""
+        """Raise an error where a value is of a category that no training row has, or missing or
+        unreadable."""
         parts, odd = [column], column.is_null() & (not self.had_missing)
         for states in self.steps:
             for state, part in zip(states, parts, strict=True):
@@ -117,9 +131,14 @@ class PreparedColumn:
             parts = _applied(states, parts)
         if odd.any():
             row = int(odd.arg_true()[0])
-            what = f"holds {column[row]!r}, as no training row does" if column[row] is not None else "is missing"
+            what = (
+                f"holds {column[row]!r}, as no training row does"
+                if column[row] is not None
+                else "is missing"
+            )
             raise DataError(
-                f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in all): mend the value, or "
+                f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in "
+                f"all): mend the value, or "
                 "prepare with on_unseen: ignore."
             )
 
@@ -144,7 +163,9 @@ class PreparedColumn:
             bool(stored["had_missing"]),
         )
         parts = made.apply(pl.Series(made.name, [None], dtype=pl.String))
-        if tuple(part.name for part in parts) != made.outputs or len(made.means) != len(made.outputs):
+        if tuple(part.name for part in parts) != made.outputs or len(made.means) != len(
+            made.outputs
+        ):
             raise ValueError(f"the steps of column {made.name!r} do not give its columns")
         return made
 
@@ -156,7 +177,8 @@ def unread(column: pl.Series, state: Fitted) -> tuple[int, object]:
 
 
 def _unseen(state: Fitted, column: pl.Series, made: list[pl.Series]) -> pl.Series:
-    """``state.unseen(column)``, where ``state.apply(column)`` is known: reading millions of texts takes seconds."""
+    """``state.unseen(column)``, where ``state.apply(column)`` is known: reading millions of texts
+    takes seconds."""
     if type(state).unseen is Fitted.unseen:
         return column.is_not_null() & made[0].is_null()
     return state.unseen(column)
@@ -173,8 +195,10 @@ def _check_reads_some(state: Fitted, column: pl.Series, odd: pl.Series) -> None:
     if known.any() and odd.filter(known).all():
         row = int(known.arg_true()[0])
         raise DataError(
-            f"Column {column.name!r}: {name_of(type(state))} reads {state.reads}, but none of the values is such: row "
-            f"{row + 1} holds {column[row]!r}. Choose another step, such as one-hot for texts, or auto."
+            f"Column {column.name!r}: {name_of(type(state))} reads {state.reads}, but none of the "
+            f"values is such: row "
+            f"{row + 1} holds {column[row]!r}. Choose another step, such as one-hot for texts, or "
+            f"auto."
         )
 
 

@@ -1,7 +1,8 @@
-"""Dates as people write them: 14.03.2024, 3/14/24 2:30 PM, 14 Mar 2024, March 14, 2024, 20240314T0830.
+"""Dates as people write them: 14.03.2024, 3/14/24 2:30 PM, 14 Mar 2024, March 14, 2024,
+20240314T0830.
 
-The order of day and month of 03/04/2024 is not in the text: it is decided from all values of a column
-(``kinds.py``), or given. All texts of a column are read at once.
+The order of day and month of 03/04/2024 is not in the text: it is decided from all values of a
+column (``kinds.py``), or given. All texts of a column are read at once.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ _TIME = rf"(?:\s*[T,:\s]\s*{_CLOCK}(?:\s*{_ZONE})?)?"
 
 _NUMBERED = [
     # year, month, day
-    r"(?P<year>\d{4})(?P<mark>[-/.])\s?(?P<month>\d{1,2})(?P<mark2>[-/.])\s?(?P<day>\d{1,2})\.?" + _TIME,
+    r"(?P<year>\d{4})(?P<mark>[-/.])\s?(?P<month>\d{1,2})(?P<mark2>[-/.])\s?(?P<day>\d{1,2})\.?"
+    + _TIME,
     r"(?P<year>\d{4})\s?[年년]\s?(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日일]" + _TIME,
     r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})T"
-    r"(?P<hour>\d{2}):?(?P<minute>\d{2})(?::?(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?" + rf"(?:{_ZONE})?",
+    r"(?P<hour>\d{2}):?(?P<minute>\d{2})(?::?(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
+    + rf"(?:{_ZONE})?",
     r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
     r"(?P<month>\d{1,2})/(?P<year>\d{4})",
 ]
@@ -69,7 +72,14 @@ _OPEN = [
     r"(?P<a>\d{1,2})(?P<mark>[-/.])\s?(?P<b>\d{1,2})(?P<mark2>[-/.])\s?(?P<c>\d{4}|\d{2})" + _TIME,
 ]
 _NAMED = [
-    _WEEKDAY + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?[\s\-/.]*" + _OF + _NAME + r"[\s\-/.,']*" + _OF + _YEAR + _TIME,
+    _WEEKDAY
+    + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?[\s\-/.]*"
+    + _OF
+    + _NAME
+    + r"[\s\-/.,']*"
+    + _OF
+    + _YEAR
+    + _TIME,
     _WEEKDAY + _NAME + r"[\s\-/]+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})" + _TIME,
     _WEEKDAY + _NAME + rf"\s+(?P<day>\d{{1,2}})\s+{_CLOCK}\s+(?:{_ZONE}\s+)?(?P<year>\d{{4}})",
     r"(?P<year>\d{4})[\s\-/]" + _NAME + r"[\s\-/](?P<day>\d{1,2})" + _TIME,
@@ -92,15 +102,22 @@ def date_parts(texts: pl.Series) -> pl.DataFrame:
     """The parts of dates, for :func:`moments`; null where a text is no date.
 
     Returns:
-        A row for each text: ``year``, ``month`` and ``day``, where the text says which is which; ``a``,
-        ``b`` and ``c``, its three numbers, where it does not, with the ``mark`` between them; ``micro``,
-        the time of day in microseconds; ``offset``, the minutes of its time zone before UTC, null where it
-        has none.
+        A row for each text: ``year``, ``month`` and ``day``, where the text says which is which;
+        ``a``, ``b`` and ``c``, its three numbers, where it does not, with the ``mark`` between
+        them; ``micro``, the time of day in microseconds; ``offset``, the minutes of its time zone
+        before UTC, null where it has none.
     """
     found = _groups(texts.str.strip_chars())
-    numbers = {part: found[part].cast(pl.Int64, strict=False) for part in ("year", "month", "day", "a", "b", "c")}
-    numbers["month"] = numbers["month"].zip_with(found["name"].is_null(), _month_numbers(found["name"]))
-    numbers["day"] = numbers["day"].set(numbers["day"].is_null() & numbers["month"].is_not_null(), 1)
+    numbers = {
+        part: found[part].cast(pl.Int64, strict=False)
+        for part in ("year", "month", "day", "a", "b", "c")
+    }
+    numbers["month"] = numbers["month"].zip_with(
+        found["name"].is_null(), _month_numbers(found["name"])
+    )
+    numbers["day"] = numbers["day"].set(
+        numbers["day"].is_null() & numbers["month"].is_not_null(), 1
+    )
     numbers["year"] = _full_years(found["year"])
 
     micro = _microseconds(found)
@@ -114,9 +131,11 @@ def date_parts(texts: pl.Series) -> pl.DataFrame:
 
 
 def moments(parts: pl.DataFrame, order: Order | Stated) -> pl.Series:
-    """The local moments of dates whose parts are given; null where there is no such date in this order.
+    """The local moments of dates whose parts are given; null where there is no such date in this
+    order.
 
-    With ``stated``, only dates that say their order are read. A month without a day is its first day.
+    With ``stated``, only dates that say their order are read. A month without a day is its first
+    day.
 
     >>> parts = date_parts(pl.Series(["14.03.24", "March 14, 2024 2:30 pm"]))
     >>> moments(parts, "day-first").to_list()
@@ -135,7 +154,8 @@ def moments(parts: pl.DataFrame, order: Order | Stated) -> pl.Series:
 
 
 def separated_by_dots(parts: pl.DataFrame) -> bool:
-    """Whether all are dates such as 03.04.2024, which are written with the day first wherever dots are used."""
+    """Whether all are dates such as 03.04.2024, which are written with the day first wherever dots
+    are used."""
     return bool((parts["mark"] == ".").fill_null(False).all())
 
 
@@ -150,7 +170,8 @@ def is_month_name(text: str) -> bool:
 
 
 def _groups(texts: pl.Series) -> pl.DataFrame:
-    """What the first pattern that fits a text finds in it: a row for each text, and a column for each group."""
+    """What the first pattern that fits a text finds in it: a row for each text, and a column for
+    each group."""
     names = [*_PARTS, *_TIMES]
     rows = pl.Series("row", range(len(texts)), dtype=pl.Int64)
     left = texts.is_not_null()
@@ -161,11 +182,15 @@ def _groups(texts: pl.Series) -> pl.DataFrame:
         if not fits.any():
             continue
         groups = texts.filter(fits).str.extract_groups(whole).struct.unnest()
-        missing = [pl.lit(None, pl.String).alias(name) for name in names if name not in groups.columns]
+        missing = [
+            pl.lit(None, pl.String).alias(name) for name in names if name not in groups.columns
+        ]
         found.append(groups.with_columns(missing).select(names).with_columns(rows.filter(fits)))
         left &= ~fits
     others = rows.filter(left | texts.is_null())
-    nothing = {name: pl.Series([None], dtype=pl.String).new_from_index(0, len(others)) for name in names}
+    nothing = {
+        name: pl.Series([None], dtype=pl.String).new_from_index(0, len(others)) for name in names
+    }
     found.append(pl.DataFrame({**nothing, "row": others}))
     return pl.concat(found).sort("row").drop("row")
 
@@ -197,14 +222,20 @@ def _of_two_digits(numbers: pl.Series) -> pl.Series:
 
 def _days(year: pl.Series, month: pl.Series, day: pl.Series) -> pl.Series:
     """Days of the calendar; null where there is no such day."""
-    digits = [year.cast(pl.String).str.zfill(4), month.cast(pl.String).str.zfill(2), day.cast(pl.String).str.zfill(2)]
+    digits = [
+        year.cast(pl.String).str.zfill(4),
+        month.cast(pl.String).str.zfill(2),
+        day.cast(pl.String).str.zfill(2),
+    ]
     found = (digits[0] + digits[1] + digits[2]).str.to_date("%Y%m%d", strict=False)
     return found.set(~year.is_between(1, 9999).fill_null(False), None)
 
 
 def _microseconds(found: pl.DataFrame) -> pl.Series:
     """The time of day, 0 where none is given; null where there is no such time."""
-    hour, minute, second = (found[part].cast(pl.Int64).fill_null(0) for part in ("hour", "minute", "second"))
+    hour, minute, second = (
+        found[part].cast(pl.Int64).fill_null(0) for part in ("hour", "minute", "second")
+    )
     half = found["half"].str.to_lowercase()
     afternoon = (half == "p").fill_null(False)
     fine = half.is_null() | hour.is_between(1, 12)

@@ -1,8 +1,8 @@
 """A transformer of scikit-learn (or skrub, ...) as the preparation of a client, kept by skops.
 
-The built-in transformers are kept as JSON of our own, which cannot run code. Any other object needs a format for
-Python objects: skops writes one without pickle, and refuses to load types that are not known to be harmless unless
-the reader trusts them by name.
+The built-in transformers are kept as JSON of our own, which cannot run code. Any other object needs
+a format for Python objects: skops writes one without pickle, and refuses to load types that are not
+known to be harmless unless the reader trusts them by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from mtcd.data.prepare.values import is_category
 
 @dataclass(frozen=True, eq=False)
 class ForeignPreparation(Preparation):
-    """A fitted transformer. It gets the client's columns as a data frame: of pandas where installed, else polars."""
+    """A fitted transformer. It gets the client's columns as a data frame: of pandas where
+    installed, else polars."""
 
     transformer: Any
     inputs: tuple[str, ...]
@@ -47,7 +48,8 @@ class ForeignPreparation(Preparation):
         block = _numbers(found)
         if block.shape != (frame.height, len(self.outputs)):
             raise DataError(
-                f"{_name(self.transformer)} gave {block.shape[1]} columns for new samples, but {len(self.outputs)} "
+                f"{_name(self.transformer)} gave {block.shape[1]} columns for new samples, but "
+                f"{len(self.outputs)} "
                 "for the training rows."
             )
         return block
@@ -68,7 +70,8 @@ class ForeignPreparation(Preparation):
 
     @staticmethod
     def from_json(stored: dict[str, Any], trusted: Sequence[str] = ()) -> ForeignPreparation:
-        """The preparation again, if all its types are known to skops as harmless, or trusted by name."""
+        """The preparation again, if all its types are known to skops as harmless, or trusted by
+        name."""
         if stored["format"] != FORMAT:
             raise ValueError(f"a preparation of format {stored['format']}")
         content = base64.b64decode(stored["skops"], validate=True)
@@ -79,7 +82,8 @@ class ForeignPreparation(Preparation):
 def fit_foreign(
     client: str, frame: pl.DataFrame, transformer: Any, labels: NDArray[np.generic]
 ) -> tuple[ForeignPreparation, Array, list[str]]:
-    """A copy of the transformer, fitted on the training rows of a client; their block, and no notes."""
+    """A copy of the transformer, fitted on the training rows of a client; their block, and no
+    notes."""
     own, native = copy.deepcopy(transformer), _native(frame)
     try:
         if hasattr(own, "fit_transform"):
@@ -90,11 +94,16 @@ def fit_foreign(
         raise _failed(f"of client {client!r} could not be fitted", own, error) from error
     block = _numbers(found)
     if block.shape[0] != frame.height or not block.shape[1]:
-        raise DataError(f"{_name(own)} of client {client!r} gave {block.shape} numbers for {frame.height} rows.")
-    outputs = _output_names(own, found, block.shape[1])
-    if lost := [f"{name} ({n:,})" for name, n in zip(outputs, np.isnan(block).sum(axis=0), strict=True) if n]:
         raise DataError(
-            f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an imputer follow it: "
+            f"{_name(own)} of client {client!r} gave {block.shape} numbers for {frame.height} rows."
+        )
+    outputs = _output_names(own, found, block.shape[1])
+    if lost := [
+        f"{name} ({n:,})" for name, n in zip(outputs, np.isnan(block).sum(axis=0), strict=True) if n
+    ]:
+        raise DataError(
+            f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an "
+            f"imputer follow it: "
             "make_pipeline(..., SimpleImputer())."
         )
     check_outputs(client, outputs)
@@ -102,7 +111,8 @@ def fit_foreign(
 
 
 def _native(frame: pl.DataFrame) -> Any:
-    """The columns as a data frame of pandas, which most transformers are written for; of polars without pandas."""
+    """The columns as a data frame of pandas, which most transformers are written for; of polars
+    without pandas."""
     if find_spec("pandas") is None:
         return frame
     pandas = import_module("pandas")
@@ -115,7 +125,9 @@ def _pandas_column(pandas: Any, column: pl.Series) -> Any:
     values = column.to_list()
     if is_category(column):
         whole = column.cast(pl.String).cast(pl.Int64, strict=False)
-        return pandas.Categorical(values if whole.null_count() > column.null_count() else whole.to_list())
+        return pandas.Categorical(
+            values if whole.null_count() > column.null_count() else whole.to_list()
+        )
     if column.dtype == pl.Date or column.dtype == pl.Datetime:
         return pandas.Series(pandas.to_datetime(values))
     return np.array([np.nan if value is None else value for value in values], dtype=object)

@@ -1,8 +1,8 @@
 """What a column of texts holds: numbers, dates, yes and no, or categories; and in which format.
 
-It is decided for the column as a whole, from all its values. Numbers or dates in nearly all cells make a
-column of these, and the other cells count as missing. What the texts leave open is refused, with the
-setting that decides it: a guess would be a wrong number in silence.
+It is decided for the column as a whole, from all its values. Numbers or dates in nearly all cells
+make a column of these, and the other cells count as missing. What the texts leave open is refused,
+with the setting that decides it: a guess would be a wrong number in silence.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class OpenChoiceError(DataError):
 class Kind:
     """What a column holds, and the settings of the transformer that reads it, if it needs one.
 
-    ``example`` is a text with what it was read as, where that was not plain; ``unread`` the number of
-    cells that are no numbers or dates, in a column of categories that are mostly such.
+    ``example`` is a text with what it was read as, where that was not plain; ``unread`` the number
+    of cells that are no numbers or dates, in a column of categories that are mostly such.
     """
 
     what: What
@@ -107,7 +107,8 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
     """What a column of texts holds.
 
     Raises:
-        OpenChoiceError: its numbers or dates can be read in several ways, and ``auto`` does not say which.
+        OpenChoiceError: its numbers or dates can be read in several ways, and ``auto`` does not say
+        which.
     """
     given = _Cells.of(column)
     given = given.without(is_gap(given.texts))
@@ -136,7 +137,10 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
 def kind_of_integers(column: pl.Series) -> Kind | None:
     """Dates, if nearly all whole numbers of a column are days such as 20240314."""
     known = column.drop_nulls()
-    days, seconds = known.is_between(19000101, 21001231), known.is_between(19000101000000, 21001231235959)
+    days, seconds = (
+        known.is_between(19000101, 21001231),
+        known.is_between(19000101000000, 21001231235959),
+    )
     if not is_nearly_all(int((days | seconds).sum()), len(known)):
         return None
     return _compact_dates(_Cells.of(column.cast(pl.String)), Auto())
@@ -148,8 +152,8 @@ def kind_of_integers(column: pl.Series) -> Kind | None:
 def _codes(cells: _Cells) -> Kind | None:
     """Codes: postal codes and the like, and telephone numbers.
 
-    These are whole numbers of which some have leading zeros, of one width or with many such zeros, or which all
-    have a plus sign and many digits.
+    These are whole numbers of which some have leading zeros, of one width or with many such zeros,
+    or which all have a plus sign and many digits.
     """
     digits = cells.texts.str.contains(r"^\d+$")
     padded = cells.texts.str.contains(r"^0\d+$")
@@ -164,20 +168,30 @@ def _codes(cells: _Cells) -> Kind | None:
 
 
 def _compact_dates(cells: _Cells, auto: Auto) -> Kind | None:
-    """Days written as 20240314 or 14032024, or moments as 20240314083000, where nearly all values are such."""
+    """Days written as 20240314 or 14032024, or moments as 20240314083000, where nearly all values
+    are such."""
     for shape, orders in _COMPACT.items():
         shaped = cells.texts.str.contains(shape)
         if not is_nearly_all(cells.holding(shaped), cells.total):
             continue
-        forms = {order: form for order, form in orders.items() if len(orders) == 1 or auto.dates in (None, order)}
-        ways = {order: times(cells.texts.set(~shaped, None), None, form) for order, form in forms.items()}
+        forms = {
+            order: form
+            for order, form in orders.items()
+            if len(orders) == 1 or auto.dates in (None, order)
+        }
+        ways = {
+            order: times(cells.texts.set(~shaped, None), None, form)
+            for order, form in forms.items()
+        }
         kind = _compact_in_order(cells, forms, ways)
         if kind is not None:
             return kind
     return None
 
 
-def _compact_in_order(cells: _Cells, forms: Mapping[str, str], ways: Mapping[str, pl.Series]) -> Kind | None:
+def _compact_in_order(
+    cells: _Cells, forms: Mapping[str, str], ways: Mapping[str, pl.Series]
+) -> Kind | None:
     if not ways:
         return None
     taken, open_ = _chosen(cells, ways)
@@ -194,7 +208,8 @@ def _compact_in_order(cells: _Cells, forms: Mapping[str, str], ways: Mapping[str
 
 
 def _dates(cells: _Cells, auto: Auto) -> Kind | None:
-    """Dates in a format; the kind of texts, told as such, where they are mostly dates; None otherwise."""
+    """Dates in a format; the kind of texts, told as such, where they are mostly dates; None
+    otherwise."""
     _refuse_missing_years(cells)
     shaped = cells.texts.str.contains(SHAPE)
     if cells.holding(shaped) * MOSTLY < cells.total:
@@ -221,7 +236,11 @@ def _dates(cells: _Cells, auto: Auto) -> Kind | None:
             return Kind("dates")
         taken = "stated"
     first = int(values.is_not_null().arg_true()[0])
-    return Kind("dates", {"order": taken}, (cells.texts[first], _shown(values[first], parts["offset"][first])))
+    return Kind(
+        "dates",
+        {"order": taken},
+        (cells.texts[first], _shown(values[first], parts["offset"][first])),
+    )
 
 
 def _orders(parts: pl.DataFrame, auto: Auto) -> list[Order]:
@@ -248,11 +267,14 @@ def _refuse_missing_years(cells: _Cells) -> None:
     if not is_nearly_all(cells.holding(short), cells.total):
         return
     names = cells.texts.filter(short).str.replace_all(r"[^\p{L}]", "").str.to_lowercase().unique()
-    if len(names) < 2 or not all(map(is_month_name, names.to_list())):  # one name alone may be any code: GEN-01
+    # one name alone may be any code: GEN-01
+    if len(names) < 2 or not all(map(is_month_name, names.to_list())):
         return
     raise OpenChoiceError(
-        f"Column {cells.name!r} holds dates such as {cells.examples(short)}, whose two digits may be the year or the "
-        f"day: give their format, prepare: {{columns: {{{cells.name}: [{{dates: {{format: '%b-%y'}}}}, impute, "
+        f"Column {cells.name!r} holds dates such as {cells.examples(short)}, whose two digits may "
+        f"be the year or the "
+        f"day: give their format, prepare: {{columns: {{{cells.name}: [{{dates: {{format: "
+        f"'%b-%y'}}}}, impute, "
         "standardise]}}, or take them as categories (one-hot)."
     )
 
@@ -260,7 +282,8 @@ def _refuse_missing_years(cells: _Cells) -> None:
 def _open_dates(cells: _Cells, mask: pl.Series, orders: Sequence[str]) -> OpenChoiceError:
     choices = " or ".join(orders)
     return OpenChoiceError(
-        f"Column {cells.name!r} holds dates such as {cells.examples(mask)}, whose order of day and month no value "
+        f"Column {cells.name!r} holds dates such as {cells.examples(mask)}, whose order of day and "
+        f"month no value "
         f"tells, or values contradict each other: set it ({choices}), "
         f"prepare: {{columns: {{{cells.name}: {{auto: {{dates: {orders[0]}}}}}}}}}."
     )
@@ -270,7 +293,8 @@ def _open_dates(cells: _Cells, mask: pl.Series, orders: Sequence[str]) -> OpenCh
 
 
 def _refuse_groups_by_points(cells: _Cells, auto: Auto) -> None:
-    """Refuse 1.234 beside 999: thousands, or numbers of three decimals, all of which happen to be there."""
+    """Refuse 1.234 beside 999: thousands, or numbers of three decimals, all of which happen to be
+    there."""
     if auto.decimal is not None:
         return
     bare = cells.texts.str.contains(r"^[+-]?[1-9]\d{0,2}$")
@@ -281,7 +305,8 @@ def _refuse_groups_by_points(cells: _Cells, auto: Auto) -> None:
 
 
 def _numbers(cells: _Cells, plain: pl.Series, auto: Auto) -> Kind | None:
-    """Numbers in a format; the kind of texts, told as such, where they are mostly numbers; None otherwise."""
+    """Numbers in a format; the kind of texts, told as such, where they are mostly numbers; None
+    otherwise."""
     found = readings(cells.texts)
     if auto.limits == "missing" and (bounds := found["limit"]).any():
         return _numbers(cells.without(bounds), plain.filter(~bounds), replace(auto, limits=None))
@@ -304,21 +329,33 @@ def _numbers(cells: _Cells, plain: pl.Series, auto: Auto) -> Kind | None:
     settings: dict[str, Any] = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
     if auto.limits == "value":
         settings["limits"] = "value"
-    return Kind("numbers", settings | {"bare": False}, _telling_example(cells, known, values, plain))
+    return Kind(
+        "numbers", settings | {"bare": False}, _telling_example(cells, known, values, plain)
+    )
 
 
-def _telling_example(cells: _Cells, known: pl.Series, values: pl.Series, plain: pl.Series) -> tuple[str, str]:
-    """A text that shows the format best, the longest of those that are no plain numbers, and its number."""
-    shown = pl.DataFrame({"text": cells.texts, "value": values, "told": plain != values}).filter(known)
+def _telling_example(
+    cells: _Cells, known: pl.Series, values: pl.Series, plain: pl.Series
+) -> tuple[str, str]:
+    """A text that shows the format best, the longest of those that are no plain numbers, and its
+    number."""
+    shown = pl.DataFrame({"text": cells.texts, "value": values, "told": plain != values}).filter(
+        known
+    )
     best = shown.sort(pl.col("told").fill_null(True), pl.col("text").str.len_chars(), "text")
     text, value, _ = best.row(-1)
     return text, f"{value:.15g}"
 
 
 def _unit(cells: _Cells, found: pl.DataFrame, number: pl.Series) -> str | None:
-    """The unit of nearly all numbers, "" if they have none; None where texts are no numbers of one unit."""
+    """The unit of nearly all numbers, "" if they have none; None where texts are no numbers of one
+    unit."""
     held = pl.DataFrame({"unit": found["unit"], "cells": cells.counts}).filter(number)
-    by_unit = held.group_by("unit").agg(pl.col("cells").sum()).sort("cells", "unit", descending=[True, False])
+    by_unit = (
+        held.group_by("unit")
+        .agg(pl.col("cells").sum())
+        .sort("cells", "unit", descending=[True, False])
+    )
     units = by_unit["unit"].to_list()
     if units and is_nearly_all(cells.holding(number & of_unit(found, units[0])), cells.total):
         return str(units[0])
@@ -326,7 +363,9 @@ def _unit(cells: _Cells, found: pl.DataFrame, number: pl.Series) -> str | None:
         return None
     named = [unit for unit in units if unit]
     if "" in units and len(named) == 1:
-        raise _open_units(cells, [number & (found["unit"] == unit) for unit in ("", named[0])], named[0])
+        raise _open_units(
+            cells, [number & (found["unit"] == unit) for unit in ("", named[0])], named[0]
+        )
     measured = {dimension(unit) for unit in named}
     if len(named) > 1 and len(measured) == 1 and measured != {None}:
         raise _open_units(cells, [number & (found["unit"] == unit) for unit in named[:2]], named[0])
@@ -334,9 +373,12 @@ def _unit(cells: _Cells, found: pl.DataFrame, number: pl.Series) -> str | None:
 
 
 def _open_units(cells: _Cells, masks: Sequence[pl.Series], unit: str) -> OpenChoiceError:
-    shown = " and ".join(f"{cells.holding(mask):,} such as {cells.texts.filter(mask)[0]!r}" for mask in masks)
+    shown = " and ".join(
+        f"{cells.holding(mask):,} such as {cells.texts.filter(mask)[0]!r}" for mask in masks
+    )
     return OpenChoiceError(
-        f"Column {cells.name!r} holds numbers of different units, {shown}: convert them to one unit, or name the unit "
+        f"Column {cells.name!r} holds numbers of different units, {shown}: convert them to one "
+        f"unit, or name the unit "
         "that those without one have, and that others count as missing: prepare: "
         f"{{columns: {{{cells.name}: [{{number: {{unit: {unit!r}}}}}, impute, standardise]}}}}."
     )
@@ -345,20 +387,28 @@ def _open_units(cells: _Cells, masks: Sequence[pl.Series], unit: str) -> OpenCho
 def _refuse_limits(cells: _Cells, found: pl.DataFrame, number: pl.Series, auto: Auto) -> None:
     """Refuse numbers among which many are bounds such as <0.5, which would all count as missing."""
     limits = number & found["limit"]
-    if auto.limits is not None or not limits.any() or not is_nearly_all(cells.holding(number), cells.total):
+    if (
+        auto.limits is not None
+        or not limits.any()
+        or not is_nearly_all(cells.holding(number), cells.total)
+    ):
         return
     raise OpenChoiceError(
-        f"Column {cells.name!r} holds numbers, but {cells.holding(limits):,} of {cells.total:,} are bounds such as "
+        f"Column {cells.name!r} holds numbers, but {cells.holding(limits):,} of {cells.total:,} "
+        f"are bounds such as "
         f"{cells.examples(limits)}: say what these count as (missing or value), prepare: "
         f"{{columns: {{{cells.name}: {{auto: {{limits: missing}}}}}}}}."
     )
 
 
 def _decimal(cells: _Cells, found: pl.DataFrame, fits: pl.Series, unit: str, auto: Auto) -> str:
-    """The decimal mark. Raises OpenChoiceError where both marks read the numbers, as different ones."""
+    """The decimal mark. Raises OpenChoiceError where both marks read the numbers, as different
+    ones."""
     if auto.decimal is not None:
         return auto.decimal
-    both = {mark: found[name].set(~fits, None) for mark, name in ((POINT, "point"), (COMMA, "comma"))}
+    both = {
+        mark: found[name].set(~fits, None) for mark, name in ((POINT, "point"), (COMMA, "comma"))
+    }
     taken, open_ = _chosen(cells, both)
     if open_ is None:
         return str(taken)
@@ -373,7 +423,8 @@ def _decimal(cells: _Cells, found: pl.DataFrame, fits: pl.Series, unit: str, aut
 
 def _open_decimals(cells: _Cells, mask: pl.Series) -> OpenChoiceError:
     return OpenChoiceError(
-        f"Column {cells.name!r} holds numbers such as {cells.examples(mask)}, whose decimal mark no value tells, or "
+        f"Column {cells.name!r} holds numbers such as {cells.examples(mask)}, whose decimal mark "
+        f"no value tells, or "
         "values contradict each other: set it ('.' or ','), prepare: "
         f"{{columns: {{{cells.name}: {{auto: {{decimal: ','}}}}}}}}."
     )
@@ -396,7 +447,8 @@ def _clock(cells: _Cells) -> Kind | None:
 
 
 def _enough(cells: _Cells, known: pl.Series, asked: str | None) -> bool:
-    """Whether so many cells can be read that the others count as missing: nearly all, or, if asked to, half."""
+    """Whether so many cells can be read that the others count as missing: nearly all, or, if asked
+    to, half."""
     held = cells.holding(known)
     return is_nearly_all(held, cells.total) or (asked is not None and held * MOSTLY >= cells.total)
 
@@ -412,7 +464,8 @@ def _chosen(cells: _Cells, read: Mapping[Any, pl.Series]) -> tuple[Any, pl.Serie
 
     Returns:
         The way, and None, or, where another way reads as many cells as something else, the texts in
-        question: the values do not decide. A few cells against many do not count: they are taken as slips.
+        question: the values do not decide. A few cells against many do not count: they are taken as
+        slips.
     """
     ways = sorted(read, key=lambda way: -cells.holding(read[way].is_not_null()))
     best, others = ways[0], ways[1:]

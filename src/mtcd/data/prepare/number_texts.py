@@ -19,7 +19,14 @@ _ODD_APOSTROPHES = "[\u2019\u2018\u00b4`]"
 
 _OTHER_SCRIPTS = {
     **{chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0, 0xFF10) for digit in range(10)},
-    **{"\u066b": ".", "\u066c": "'", "\uff0c": ",", "\uff0e": ".", "\uff05": "%", "\uffe5": "\u00a5"},
+    **{
+        "\u066b": ".",
+        "\u066c": "'",
+        "\uff0c": ",",
+        "\uff0e": ".",
+        "\uff05": "%",
+        "\uffe5": "\u00a5",
+    },
 }
 """Arabic, Persian and full-width digits and marks, as those of ASCII."""
 _OF_OTHER_SCRIPTS = f"[{''.join(_OTHER_SCRIPTS)}]"
@@ -50,7 +57,9 @@ _BODIES = {decimal: _body_pattern(decimal) for decimal in (POINT, COMMA)}
 
 def tidy(column: pl.Series) -> pl.Series:
     """Texts with plain spaces, minus signs and apostrophes for their many variants in Unicode."""
-    plain = column.cast(pl.String).str.replace_all(_ODD_SPACES, " ").str.replace_all(_ODD_MINUSES, "-")
+    plain = (
+        column.cast(pl.String).str.replace_all(_ODD_SPACES, " ").str.replace_all(_ODD_MINUSES, "-")
+    )
     plain = plain.str.replace_all(_ODD_APOSTROPHES, "'").str.strip_chars()
     if plain.str.contains(_OF_OTHER_SCRIPTS).any():
         plain = plain.str.replace_many(_OTHER_SCRIPTS)
@@ -58,7 +67,8 @@ def tidy(column: pl.Series) -> pl.Series:
         plain = plain.str.replace(_NO_CENTS, "${1}${2}0${3}")
     if plain.str.contains(_POWER).any():
         plain = plain.str.replace(_TIMES + r"\^([+-]?\d{1,3})$", "e${1}")  # 3.7 x 10^5 is a number
-        plain = plain.str.replace(r"\s+[x*\u00d7\u00b7]?\s?" + _POWER, " x10${1}")  # 3.7 10^9/L has a unit
+        # 3.7 10^9/L has a unit
+        plain = plain.str.replace(r"\s+[x*\u00d7\u00b7]?\s?" + _POWER, " x10${1}")
     return plain
 
 
@@ -66,14 +76,17 @@ def readings(column: pl.Series) -> pl.DataFrame:
     """Texts as numbers in both ways.
 
     Returns:
-        A row for each text: ``point`` and ``comma``, its number with either decimal mark (null: none);
-        ``unit``, "" where it has none; ``limit``, whether it is a bound on a number, such as <0.5.
+        A row for each text: ``point`` and ``comma``, its number with either decimal mark (null:
+        none); ``unit``, "" where it has none; ``limit``, whether it is a bound on a number, such as
+        <0.5.
     """
     texts = tidy(column)
     parts = texts.str.extract_groups(_PARTS).struct.unnest()
     unit = _units(parts)
     closed = parts["open"].is_null() == parts["close"].is_null()
-    grouped_phone = (parts["sign"] == "+").fill_null(False) & parts["body"].str.contains(" ").fill_null(False)
+    grouped_phone = (parts["sign"] == "+").fill_null(False) & parts["body"].str.contains(
+        " "
+    ).fill_null(False)
     fine = closed & unit.is_not_null() & ~grouped_phone
     negative = parts["open"].is_not_null() | (parts["tail"] == "-").fill_null(False)
     for sign in ("sign", "sign2"):
@@ -99,11 +112,14 @@ def read_numbers(column: pl.Series, decimal: str, unit: str, bare: bool, limits:
     if not limits:
         fits &= ~found["limit"]
     values = found["point" if decimal == POINT else "comma"].set(~fits, None)
-    return column.replace_strict(distinct, values, default=None, return_dtype=pl.Float64).alias(column.name)
+    return column.replace_strict(distinct, values, default=None, return_dtype=pl.Float64).alias(
+        column.name
+    )
 
 
 def of_unit(found: pl.DataFrame, unit: str, bare: bool = False) -> pl.Series:
-    """Whether each of the ``readings`` has this unit; 0 needs none, and with ``bare`` no number does."""
+    """Whether each of the ``readings`` has this unit; 0 needs none, and with ``bare`` no number
+    does."""
     fits = (found["unit"] == unit).fill_null(False)
     if not unit:
         return fits
@@ -120,7 +136,8 @@ def zero_needs_no(unit: str) -> bool:
 
 
 def _units(parts: pl.DataFrame) -> pl.Series:
-    """The unit of each text, before or after its number; null where there are two, or what is there is none."""
+    """The unit of each text, before or after its number; null where there are two, or what is there
+    is none."""
     before = _canonical(parts["before"], only=CURRENCY)
     after = _canonical(parts["after"])
     spaced = (parts["gap"] != "").fill_null(False)
@@ -138,7 +155,9 @@ def _canonical(words: pl.Series, only: str | None = None) -> pl.Series:
     known = [canonical(word) for word in distinct.to_list()]
     if only is not None:
         known = [unit if unit is not None and dimension(unit) == only else None for unit in known]
-    return words.replace_strict(distinct, pl.Series(known, dtype=pl.String), default=None, return_dtype=pl.String)
+    return words.replace_strict(
+        distinct, pl.Series(known, dtype=pl.String), default=None, return_dtype=pl.String
+    )
 
 
 def _cast(body: pl.Series, exponent: pl.Series, decimal: str) -> pl.Series:
@@ -155,4 +174,6 @@ def _signed(values: pl.Series, negative: pl.Series, fine: pl.Series) -> pl.Serie
 
 def _finite(values: pl.Series) -> pl.Series:
     """Null where a number is infinite, NaN, or so large that its square could overflow."""
-    return values.set(~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None)
+    return values.set(
+        ~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None
+    )

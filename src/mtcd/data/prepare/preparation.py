@@ -1,4 +1,5 @@
-"""The preparation of a client: from its columns as given to its block, fitted on its own training rows."""
+"""The preparation of a client: from its columns as given to its block, fitted on its own training
+rows."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Preparation(ABC):
     outputs: tuple[str, ...]
     """The columns of the block."""
     sources: tuple[int, ...]
-    """For each column of the block, the column as given that it comes from; the first, where that is not known."""
+    """For each column of the block, the column as given that it comes from; the first, where that
+    is not known."""
 
     keeps_missing = False
     """Whether the block has NaN where a value is missing."""
@@ -51,7 +53,8 @@ class Preparation(ABC):
         return []
 
     def notes_on_new(self, frame: pl.DataFrame) -> list[str]:
-        """The same about new samples: also about values that are missing where those of no training row are."""
+        """The same about new samples: also about values that are missing where those of no training
+        row are."""
         return self.notes(frame)
 
     @abstractmethod
@@ -92,8 +95,12 @@ class ColumnPreparation(Preparation):
             for column in self.columns:
                 column.refuse_unseen(frame[column.name])
         if self.keeps_missing:
-            return _block([part for column in self.columns for part in column.apply(frame[column.name])])
-        return _block([part for column in self.columns for part in column.filled(frame[column.name])])
+            return _block(
+                [part for column in self.columns for part in column.apply(frame[column.name])]
+            )
+        return _block(
+            [part for column in self.columns for part in column.filled(frame[column.name])]
+        )
 
     def notes(self, frame: pl.DataFrame) -> list[str]:
         return odd_notes([odd for column in self.columns for odd in column.odd(frame[column.name])])
@@ -106,7 +113,10 @@ class ColumnPreparation(Preparation):
         lost = {name: frame[name].null_count() for name in known}
         shown = [f"{name} ({count:,})" for name, count in lost.items() if count]
         if shown:
-            notes.append(f"Values are missing, and filled in, that no training row misses: {listing(shown, MOST)}.")
+            notes.append(
+                f"Values are missing, and filled in, that no training row misses: "
+                f"{listing(shown, MOST)}."
+            )
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -121,15 +131,21 @@ class ColumnPreparation(Preparation):
     def from_json(stored: dict[str, Any]) -> ColumnPreparation:
         """The preparation again. Raises ValueError, KeyError or TypeError."""
         if (stored["format"], stored["kind"]) != (FORMAT, "columns"):
-            raise ValueError(f"a preparation of format {stored['format']} and kind {stored['kind']!r}")
+            raise ValueError(
+                f"a preparation of format {stored['format']} and kind {stored['kind']!r}"
+            )
         columns = tuple(PreparedColumn.from_json(column) for column in stored["columns"])
-        return ColumnPreparation(columns, stored["on_unseen"] == "error", stored.get("missing") == "keep")
+        return ColumnPreparation(
+            columns, stored["on_unseen"] == "error", stored.get("missing") == "keep"
+        )
 
 
 def decided(client: str, frame: pl.DataFrame, recipe: Recipe) -> Recipe:
-    """The recipe with what the columns that are prepared automatically hold, from all rows there are.
+    """The recipe with what the columns that are prepared automatically hold, from all rows there
+    are.
 
-    So a single row decides for all, whether it is trained on or not: folds and held-out rows are read alike.
+    So a single row decides for all, whether it is trained on or not: folds and held-out rows are
+    read alike.
     """
     kinds: dict[str, Kind] = {}
     still_open: dict[str, str] = {}
@@ -146,36 +162,54 @@ def decided(client: str, frame: pl.DataFrame, recipe: Recipe) -> Recipe:
     return replace(recipe, kinds=kinds)
 
 
-def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[ColumnPreparation, Array, list[str]]:
-    """The preparation of a client fitted on its training rows, their block, and notes for the user."""
+def fit_columns(
+    client: str, frame: pl.DataFrame, recipe: Recipe
+) -> tuple[ColumnPreparation, Array, list[str]]:
+    """The preparation of a client fitted on its training rows, their block, and notes for the
+    user."""
     if not recipe.kinds:
         recipe = decided(client, frame, recipe)
     columns, parts, notes, missing, choices = [], [], [], {}, []
     for name in frame.columns:
         known = recipe.kinds.get(name)
-        column, made, choice = PreparedColumn.fit(frame[name], recipe.steps(name), recipe.keeps_missing, known)
+        column, made, choice = PreparedColumn.fit(
+            frame[name], recipe.steps(name), recipe.keeps_missing, known
+        )
         columns.append(column)
         choices += [] if choice is None else [choice]
         parts += made
         if not recipe.keeps_missing and (lost := max(part.null_count() for part in made)):
             odd, first = unread(frame[name], column.steps[0][0])
-            missing[name] = lost, f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})"
+            missing[name] = (
+                lost,
+                f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})",
+            )
         if frame[name].null_count() == frame.height:
             notes.append(f"Column {name!r} has no value in any training row.")
     if missing:
-        total, shown = sum(lost for lost, _ in missing.values()), listing([said for _, said in missing.values()])
+        total, shown = (
+            sum(lost for lost, _ in missing.values()),
+            listing([said for _, said in missing.values()]),
+        )
         values, are = ("value", "is") if total == 1 else ("values", "are")
         raise DataError(
-            f"{total:,} {values} of client {client!r} {are} still missing after preparation, of {frame.height:,} rows "
-            f"each: {shown}. Add impute to the steps of these columns, or prepare them automatically (auto)."
+            f"{total:,} {values} of client {client!r} {are} still missing after preparation, of "
+            f"{frame.height:,} rows "
+            f"each: {shown}. Add impute to the steps of these columns, or prepare them "
+            f"automatically (auto)."
         )
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
     check_outputs(client, preparation.outputs)
-    return preparation, _block(parts), [*notes, *notes_on(choices, client), *preparation.notes(frame)]
+    return (
+        preparation,
+        _block(parts),
+        [*notes, *notes_on(choices, client), *preparation.notes(frame)],
+    )
 
 
 def _open_choices(client: str, errors: Mapping[str, str]) -> DataError:
-    """One error for all columns that can be read in several ways; without values for other parties."""
+    """One error for all columns that can be read in several ways; without values for other
+    parties."""
     return DataError(
         f"Client {client!r}: {' '.join(errors.values())}",
         shared=f"Client {client!r} has columns that can be read in several ways, and must say how: "
@@ -191,7 +225,9 @@ def odd_notes(odd: Sequence[Odd]) -> list[str]:
         if len(same) <= FEW:
             notes += [_odd_note(one) for one in same]
             continue
-        shown = listing([f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same], MOST)
+        shown = listing(
+            [f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same], MOST
+        )
         total, new_category, instead = sum(one.count for one in same), *kind
         what = f"are {NEW_CATEGORY}" if new_category else "cannot be read"
         notes.append(f"{total:,} values of {len(same)} columns {what} and {instead}: {shown}.")
@@ -201,7 +237,8 @@ def odd_notes(odd: Sequence[Odd]) -> list[str]:
 def _odd_note(one: Odd) -> str:
     all_of_them = " (all of them)" if one.count == one.total and one.total > 1 else ""
     return (
-        f"{one.count} value(s) of column {one.column!r}{all_of_them} that are {one.what}, such as {one.example!r}, "
+        f"{one.count} value(s) of column {one.column!r}{all_of_them} that are {one.what}, such as "
+        f"{one.example!r}, "
         f"{one.instead}."
     )
 
@@ -210,7 +247,9 @@ def check_outputs(client: str, names: Sequence[str]) -> None:
     """Reject two columns of one name."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"Preparation gives client {client!r} two columns {twice!r}: rename one of its columns.")
+        raise DataError(
+            f"Preparation gives client {client!r} two columns {twice!r}: rename one of its columns."
+        )
 
 
 def _block(parts: Sequence[pl.Series]) -> Array:

@@ -1,4 +1,5 @@
-"""The columns of all clients as given, and their preparations, which are fitted on the rows that are trained on."""
+"""The columns of all clients as given, and their preparations, which are fitted on the rows that
+are trained on."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Places = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class Preparations:
-    """The fitted preparations of all clients. ``positions`` tells where their columns as given stood originally."""
+    """The fitted preparations of all clients. ``positions`` tells where their columns as given
+    stood originally."""
 
     parts: tuple[Preparation, ...]
     positions: Places
@@ -40,7 +42,8 @@ class Preparations:
 
     @property
     def places(self) -> Places:
-        """The positions of the columns of the blocks: in the order of the columns that they come from."""
+        """The positions of the columns of the blocks: in the order of the columns that they come
+        from."""
         keys = [
             [(given[source], k, j) for j, source in enumerate(part.sources)]
             for k, (part, given) in enumerate(zip(self.parts, self.positions, strict=True))
@@ -53,7 +56,8 @@ class Preparations:
         return tuple(part.apply(frame) for part, frame in zip(self.parts, frames, strict=True))
 
     def notes_on_new(self, clients: Sequence[str], frames: Sequence[pl.DataFrame]) -> list[str]:
-        """Sentences for the user about values of new samples that are not as in the training rows, by client."""
+        """Sentences for the user about values of new samples that are not as in the training rows,
+        by client."""
         notes = []
         for client, part, frame in zip(clients, self.parts, frames, strict=True):
             own = part.notes_on_new(frame)
@@ -87,12 +91,16 @@ class RawColumns:
     recipes: tuple[Any, ...]
 
     @staticmethod
-    def of(clients: Sequence[str], frames: Sequence[pl.DataFrame], positions: Places, prepare: Any) -> RawColumns:
+    def of(
+        clients: Sequence[str], frames: Sequence[pl.DataFrame], positions: Places, prepare: Any
+    ) -> RawColumns:
         """With ``prepare`` as in :func:`mtcd.split`."""
         recipes = client_recipes(prepare, clients, [frame.columns for frame in frames])
         given = tuple(as_columns(frame) for frame in frames)
         known = [
-            decided(client, frame, recipe) if isinstance(recipe, Recipe) and frame.height else recipe
+            decided(client, frame, recipe)
+            if isinstance(recipe, Recipe) and frame.height
+            else recipe
             for client, frame, recipe in zip(clients, given, recipes, strict=True)
         ]
         return RawColumns(tuple(clients), given, positions, tuple(known))
@@ -102,7 +110,8 @@ class RawColumns:
         return replace(self, frames=tuple(frame[rows] for frame in self.frames))
 
     def fit(self, labels: NDArray[np.generic]) -> tuple[Preparations, tuple[Array, ...]]:
-        """The preparations fitted on all rows, with notes for the user, and the blocks of these rows."""
+        """The preparations fitted on all rows, with notes for the user, and the blocks of these
+        rows."""
         found = [
             fit_preparation(client, frame, recipe, labels)
             for client, frame, recipe in zip(self.clients, self.frames, self.recipes, strict=True)

@@ -40,9 +40,14 @@ def read_auto(given: Any) -> Auto:
     if given is None:
         return Auto()
     if not isinstance(given, Mapping):
-        raise ConfigError(f"prepare: the settings of auto are a mapping such as {{decimal: ','}}, but are {given!r}.")
+        raise ConfigError(
+            f"prepare: the settings of auto are a mapping such as {{decimal: ','}}, but are "
+            f"{given!r}."
+        )
     known = [field.name for field in fields(Auto)]
     for key in given:
         if key not in known:
-            raise ConfigError(f"prepare: auto has no setting {key!r}; {did_you_mean(str(key), known)}")
+            raise ConfigError(
+                f"prepare: auto has no setting {key!r}; {did_you_mean(str(key), known)}"
+            )
     return Auto(**given)

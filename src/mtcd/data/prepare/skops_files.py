@@ -1,4 +1,5 @@
-"""Fitted transformers of scikit-learn as bytes, by skops: without pickle, and only of types that are trusted."""
+"""Fitted transformers of scikit-learn as bytes, by skops: without pickle, and only of types that
+are trusted."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from skops import io  # type: ignore[import-untyped,unused-ignore]
 from mtcd.core.errors import MtcdError, listing
 
 HARMLESS = ("numpy.dtype",)
-"""A type that every imputer of scikit-learn holds, and that is read from an array without pickle."""
+"""A type that every imputer of scikit-learn holds, and that is read from an array without
+pickle."""
 
 
 def to_bytes(transformer: Any) -> bytes:

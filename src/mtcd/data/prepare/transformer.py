@@ -1,8 +1,9 @@
-"""Transformers: the settings of one step of a column's preparation, and the state that it has after fitting.
+"""Transformers: the settings of one step of a column's preparation, and the state that it has after
+fitting.
 
-Each is a file in ``transformers``: a frozen dataclass of settings, registered under its name, whose ``fit`` gives a
-frozen dataclass of fitted state. Both are plain values, so that they are read from a config and kept as JSON. One class
-is both where there is nothing to fit (:class:`Stateless`).
+Each is a file in ``transformers``: a frozen dataclass of settings, registered under its name, whose
+``fit`` gives a frozen dataclass of fitted state. Both are plain values, so that they are read from
+a config and kept as JSON. One class is both where there is nothing to fit (:class:`Stateless`).
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ class Fitted(ABC):
         """The columns that this one becomes; null where a value cannot be given."""
 
     def unseen(self, column: pl.Series) -> pl.Series:
-        """Whether each value is there, but cannot be read or, where categories are known, is none of them."""
+        """Whether each value is there, but cannot be read or, where categories are known, is none
+        of them."""
         return column.is_not_null() & self.apply(column)[0].is_null()
 
     def news(self, column: pl.Series) -> pl.Series:
-        """Whether each value is one that the user is told of: it is unseen, or was in no training row."""
+        """Whether each value is one that the user is told of: it is unseen, or was in no training
+        row."""
         return self.unseen(column)
 
 
@@ -72,7 +75,10 @@ class Stateless(Transformer, Fitted):
 
 
 TRANSFORMERS: Registry[type[Transformer]] = Registry(
-    Transformer, "mtcd.transformers", "mtcd.data.prepare.transformers", "prepare: no transformer is called '{}';"
+    Transformer,
+    "mtcd.transformers",
+    "mtcd.data.prepare.transformers",
+    "prepare: no transformer is called '{}';",
 )
 
 
@@ -81,7 +87,10 @@ def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
     from pydantic import ValidationError
 
     kind = TRANSFORMERS[name]
-    plain = {key: value.isoformat() if isinstance(value, date) else value for key, value in settings.items()}
+    plain = {
+        key: value.isoformat() if isinstance(value, date) else value
+        for key, value in settings.items()
+    }
     try:
         made: Transformer = _adapter(kind).validate_python(plain)
         return made
@@ -90,18 +99,23 @@ def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
         key = str(first["loc"][0]) if first["loc"] else ""
         known = list(getattr(kind, "__dataclass_fields__", {}))
         if known and key not in known:
-            raise ConfigError(f"prepare: {name} has no setting {key!r}; {did_you_mean(key, known)}") from None
+            raise ConfigError(
+                f"prepare: {name} has no setting {key!r}; {did_you_mean(key, known)}"
+            ) from None
         if not known:
             raise ConfigError(f"prepare: {name} has no settings: leave {key!r} out.") from None
         raise ConfigError(
-            f"prepare: {name}: {key} {first['msg'].removeprefix('Input ')}, but is {first['input']!r}."
+            f"prepare: {name}: {key} {first['msg'].removeprefix('Input ')}, but is "
+            f"{first['input']!r}."
         ) from None
 
 
 @cache
 def name_of(kind: type[Fitted]) -> str:
     """The name of the transformer with such a state."""
-    return next(name for name, transformer in TRANSFORMERS.usable().items() if transformer.fitted is kind)
+    return next(
+        name for name, transformer in TRANSFORMERS.usable().items() if transformer.fitted is kind
+    )
 
 
 def state_to_json(state: Fitted) -> dict[str, Any]:

@@ -64,7 +64,16 @@ _DIMENSIONS: dict[str, dict[str, str]] = {
     "voltage": {"mV": "", "V": "volt volts", "kV": ""},
     "current": {"mA": "", "A": "ampere amperes amp amps"},
     "frequency": {"Hz": "", "kHz": "", "MHz": "", "GHz": "", "bpm": "", "rpm": ""},
-    "pressure": {"Pa": "", "hPa": "", "kPa": "", "bar": "", "mbar": "", "psi": "", "mmHg": "", "atm": ""},
+    "pressure": {
+        "Pa": "",
+        "hPa": "",
+        "kPa": "",
+        "bar": "",
+        "mbar": "",
+        "psi": "",
+        "mmHg": "",
+        "atm": "",
+    },
     "speed": {"km/h": "kmh kph", "mph": "mi/h", "m/s": "", "kn": "knot knots"},
     "concentration": {
         "mg/dl": "mg/dL",
@@ -79,7 +88,11 @@ _DIMENSIONS: dict[str, dict[str, str]] = {
     },
     "data": {"B": "", "kB": "KB", "MB": "", "GB": "", "TB": "", "KiB": "", "MiB": "", "GiB": ""},
     "share": {"%": "percent pct per\u00a0cent", "‰": "", "ppm": "", "ppb": "", "bp": "bps"},
-    "magnitude": {"k": "K tsd Tsd. thousand", "M": "Mio Mio. mio million", "bn": "Bn Mrd Mrd. billion"},
+    "magnitude": {
+        "k": "K tsd Tsd. thousand",
+        "M": "Mio Mio. mio million",
+        "bn": "Bn Mrd Mrd. billion",
+    },
     "currency": {
         "$": "",
         "US$": "USD",
@@ -131,7 +144,8 @@ WITH_POINTS = frozenset(
     {"$", "US$", "£", "¥", "JPY", "CNY", "CAD", "AUD", "NZD", "HKD", "SGD", "MXN"}
     | {"INR", "ILS", "KRW", "THB", "PHP", "NGN", "MYR", "TWD"}
 )
-"""Currencies whose amounts are written with a decimal point: $1,234 is more than a thousand dollars."""
+"""Currencies whose amounts are written with a decimal point: $1,234 is more than a thousand
+dollars."""
 
 
 @cache
@@ -141,10 +155,17 @@ def _spellings() -> tuple[dict[str, str], dict[str, str]]:
     folded: dict[str, set[str]] = {}
     for units in _DIMENSIONS.values():
         for unit, others in units.items():
-            for spelling in (unit, *(word.replace("\u00a0", " ") for word in others.split(" ") if word)):
+            for spelling in (
+                unit,
+                *(word.replace("\u00a0", " ") for word in others.split(" ") if word),
+            ):
                 exact[spelling] = unit
                 folded.setdefault(spelling.casefold(), set()).add(unit)
-    alone = {spelling: min(units) for spelling, units in folded.items() if len(units) == 1 and len(spelling) > 1}
+    alone = {
+        spelling: min(units)
+        for spelling, units in folded.items()
+        if len(units) == 1 and len(spelling) > 1
+    }
     return exact, alone
 
 

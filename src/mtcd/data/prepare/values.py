@@ -12,11 +12,30 @@ from mtcd.core.errors import DataError
 from mtcd.data.prepare.date_texts import Order, Stated, date_parts, moments
 
 MISSING = frozenset(
-    {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none", "?", "-", "--", "---", "."}
+    {
+        "",
+        "na",
+        "n/a",
+        "n.a.",
+        "#n/a",
+        "#na",
+        "<na>",
+        "nan",
+        "nat",
+        "null",
+        "none",
+        "?",
+        "-",
+        "--",
+        "---",
+        ".",
+    }
     | {"\u2013", "\u2014", "#value!", "#ref!", "#div/0!", "#num!", "#name?", "#null!"}
 )
 """Texts that stand for a missing number, date, yes or no."""
-WORDS = frozenset({"unknown", "missing", "nil", "not available", "not applicable", "not known", "k.a.", "n.v."})
+WORDS = frozenset(
+    {"unknown", "missing", "nil", "not available", "not applicable", "not known", "k.a.", "n.v."}
+)
 """Words that stand for a missing number or date, but may be an answer beside yes and no."""
 LARGEST = 1e100  # the squares of larger numbers could overflow
 YES = frozenset({"yes", "y", "true", "t", "on", "1"})
@@ -33,7 +52,8 @@ COMPACT = {
 
 
 def as_column(column: pl.Series) -> pl.Series:
-    """A column as it is kept until it is prepared: NaN and empty texts are null, objects of mixed types are texts.
+    """A column as it is kept until it is prepared: NaN and empty texts are null, objects of mixed
+    types are texts.
 
     A column of categories (Categorical, Enum) stays one.
     """
@@ -47,7 +67,8 @@ def as_column(column: pl.Series) -> pl.Series:
         return pl.Series(column.name, [_text(value) for value in column.to_list()], dtype=pl.String)
     if column.dtype.is_nested() or column.dtype == pl.Binary:
         raise DataError(
-            f"Column {column.name!r} holds {column.dtype}, which no transformer takes: give numbers, texts or dates, "
+            f"Column {column.name!r} holds {column.dtype}, which no transformer takes: give "
+            f"numbers, texts or dates, "
             "or leave the column out."
         )
     return column
@@ -59,7 +80,8 @@ def as_columns(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_gap(column: pl.Series, words: bool = False) -> pl.Series:
-    """Whether each value is missing, or a text that stands for a missing one; also one of the ``WORDS``, if asked."""
+    """Whether each value is missing, or a text that stands for a missing one; also one of the
+    ``WORDS``, if asked."""
     if not is_text(column):
         return column.is_null()
     shown = column.cast(pl.String).str.strip_chars().str.to_lowercase()
@@ -82,9 +104,12 @@ def is_time(column: pl.Series) -> bool:
 
 
 def numbers(column: pl.Series) -> pl.Series:
-    """The values in double precision; null where one is missing, infinite, too large or no number."""
+    """The values in double precision; null where one is missing, infinite, too large or no
+    number."""
     if is_time(column):
-        raise DataError(f"Column {column.name!r} holds dates, not numbers: prepare it with dates first.")
+        raise DataError(
+            f"Column {column.name!r} holds dates, not numbers: prepare it with dates first."
+        )
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
     elif column.dtype == pl.Time:
@@ -92,11 +117,14 @@ def numbers(column: pl.Series) -> pl.Series:
     elif is_text(column):
         column = column.cast(pl.String).str.strip_chars()
     values = column.cast(pl.Float64, strict=False)
-    return values.set(~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None)
+    return values.set(
+        ~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None
+    )
 
 
 def texts(column: pl.Series) -> pl.Series:
-    """The values as texts: whole numbers without a decimal point, whatever their type; null where one is empty."""
+    """The values as texts: whole numbers without a decimal point, whatever their type; null where
+    one is empty."""
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
         same = (whole.cast(pl.Float64) == column.cast(pl.Float64)).fill_null(False)
@@ -110,13 +138,19 @@ def booleans(column: pl.Series) -> pl.Series:
     """1 for yes, true, on; 0 for no, false, off; in any case; null for anything else."""
     words = texts(column).str.to_lowercase()
     known = pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
-    return known.set(words.is_in(list(YES)).fill_null(False), 1.0).set(words.is_in(list(NO)).fill_null(False), 0.0)
+    return known.set(words.is_in(list(YES)).fill_null(False), 1.0).set(
+        words.is_in(list(NO)).fill_null(False), 0.0
+    )
 
 
-def times(column: pl.Series, zone: str | None, form: str | None, order: Order | Stated | None = None) -> pl.Series:
-    """Dates as local times in ``zone`` (UTC, where there is none but the values have one); null if unreadable.
+def times(
+    column: pl.Series, zone: str | None, form: str | None, order: Order | Stated | None = None
+) -> pl.Series:
+    """Dates as local times in ``zone`` (UTC, where there is none but the values have one); null if
+    unreadable.
 
-    Texts are read in the ISO format, or as ``form`` says; with an ``order``, in all everyday formats.
+    Texts are read in the ISO format, or as ``form`` says; with an ``order``, in all everyday
+    formats.
     """
     if column.dtype == pl.Date:
         return column.cast(pl.Datetime("us"))
@@ -127,8 +161,11 @@ def times(column: pl.Series, zone: str | None, form: str | None, order: Order | 
     return in_zone(written_times(column, form, order), zone).alias(column.name)
 
 
-def written_times(column: pl.Series, form: str | None, order: Order | Stated | None = None) -> pl.DataFrame:
-    """Texts of dates as ``moment``, as it is written, and ``offset``, the minutes of its zone before UTC, or null."""
+def written_times(
+    column: pl.Series, form: str | None, order: Order | Stated | None = None
+) -> pl.DataFrame:
+    """Texts of dates as ``moment``, as it is written, and ``offset``, the minutes of its zone
+    before UTC, or null."""
     shown = texts(column).rename("text")
     distinct = shown.drop_nulls().unique()
     if form is not None:
@@ -155,8 +192,11 @@ def in_zone(written: pl.DataFrame, zone: str | None) -> pl.Series:
         return moment
     in_utc = moment - (60_000_000 * offset).cast(pl.Duration("us"))
     if zone is not None and zone != "UTC":
-        in_utc = in_utc.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
-    inside = in_utc.dt.year().is_between(1, 9999).fill_null(False)  # else beyond the calendar, in another zone
+        in_utc = (
+            in_utc.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
+        )
+    # else beyond the calendar, in another zone
+    inside = in_utc.dt.year().is_between(1, 9999).fill_null(False)
     return in_utc.set(~inside, None).zip_with(offset.is_not_null(), moment)
 
 
@@ -164,20 +204,30 @@ def _of_format(distinct: pl.Series, form: str) -> pl.DataFrame:
     if form in COMPACT:
         widths = distinct.str.contains(COMPACT[form])
         read = distinct.set(~widths, None).str.to_datetime(form, strict=False, time_unit="us")
-        return pl.DataFrame({"moment": read, "offset": pl.Series([None] * len(read), dtype=pl.Int64)})
-    return _listed([_or_none(lambda text: datetime.strptime(text, form), text) for text in distinct.to_list()])
+        return pl.DataFrame(
+            {"moment": read, "offset": pl.Series([None] * len(read), dtype=pl.Int64)}
+        )
+    return _listed(
+        [_or_none(lambda text: datetime.strptime(text, form), text) for text in distinct.to_list()]
+    )
 
 
 def _of_iso(distinct: pl.Series) -> pl.DataFrame:
-    """Texts in the ISO format: nearly all are read at once; what is left, such as 2024-W11, one by one."""
+    """Texts in the ISO format: nearly all are read at once; what is left, such as 2024-W11, one by
+    one."""
     parts = date_parts(distinct.set(~distinct.str.contains(ISO), None))
     read = pl.DataFrame({"moment": moments(parts, "stated"), "offset": parts["offset"]})
     others = read["moment"].is_null() & distinct.str.contains("-", literal=True)
     if not others.any():
         return read
-    rest = _listed([_or_none(datetime.fromisoformat, text) for text in distinct.filter(others).to_list()])
+    rest = _listed(
+        [_or_none(datetime.fromisoformat, text) for text in distinct.filter(others).to_list()]
+    )
     rows = pl.Series("row", range(len(distinct)), dtype=pl.Int64)
-    both = [read.filter(~others).with_columns(rows.filter(~others)), rest.with_columns(rows.filter(others))]
+    both = [
+        read.filter(~others).with_columns(rows.filter(~others)),
+        rest.with_columns(rows.filter(others)),
+    ]
     return pl.concat(both).sort("row").drop("row")
 
 
@@ -187,7 +237,10 @@ def _listed(values: list[datetime | None]) -> pl.DataFrame:
     offsets = [None if value is None else value.utcoffset() for value in values]
     minutes = [None if offset is None else round(offset.total_seconds() / 60) for offset in offsets]
     return pl.DataFrame(
-        {"moment": pl.Series(local, dtype=pl.Datetime("us")), "offset": pl.Series(minutes, dtype=pl.Int64)}
+        {
+            "moment": pl.Series(local, dtype=pl.Datetime("us")),
+            "offset": pl.Series(minutes, dtype=pl.Int64),
+        }
     )
 
 
@@ -201,4 +254,10 @@ def _or_none(read: Callable[[str], datetime], text: str) -> datetime | None:
 def _text(value: Any) -> str | None:
     if value is None or value != value:
         return None
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -13,8 +13,10 @@ from mtcd.core.terminal.exit_codes import described
 federation = typer.Typer(
     help=(
         "Set up and operate a federation: parties on their own hosts that train together.\n\n"
-        "From one file that lists the parties, [bold]init[/bold] creates a certificate authority and a kit "
-        "(credentials bundle) for each party. The folder authority stays with the administrator; each kit is sent to "
+        "From one file that lists the parties, [bold]init[/bold] creates a certificate authority "
+        "and a kit "
+        "(credentials bundle) for each party. The folder authority stays with the administrator; "
+        "each kit is sent to "
         "its party only."
     ),
     no_args_is_help=True,
@@ -22,16 +24,23 @@ federation = typer.Typer(
 )
 
 Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init created.")]
-PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, server or operator.")]
+PartyName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A party of the federation, server or operator.")
+]
 Days = Annotated[int, typer.Option(metavar="N", help="Days for which certificates are valid.")]
 
 
 @federation.command(epilog=described("federation init"))
 def init(
     file: Annotated[
-        Path, typer.Argument(metavar="FEDERATION.yaml", help="The parties, their addresses, and the training.")
+        Path,
+        typer.Argument(
+            metavar="FEDERATION.yaml", help="The parties, their addresses, and the training."
+        ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the kits.")] = Path("kits"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="A new or empty folder for the kits.")
+    ] = Path("kits"),
     days: Days = 365,
 ) -> None:
     """Create the authority, and one kit for each party."""
@@ -41,9 +50,15 @@ def init(
 
     show_notes(notes)
     names = authority.federation.members
-    screen.print(f"{len(names)} kits are in {out}: {', '.join(names)}.", highlight=False, markup=False, soft_wrap=True)
     screen.print(
-        f"Send each kit to its party over a secure channel, then delete it here. Keep {out / 'authority'} private: "
+        f"{len(names)} kits are in {out}: {', '.join(names)}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    screen.print(
+        f"Send each kit to its party over a secure channel, then delete it here. Keep "
+        f"{out / 'authority'} private: "
         "anyone who has it can join. The README.txt of each kit lists the next steps.",
         highlight=False,
         markup=False,
@@ -53,12 +68,14 @@ def init(
 
 @federation.command(epilog=described("federation renew"))
 def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
-    """Give a party a new key and certificate: before the old one expires, or after it was revoked."""
+    """Give a party a new key and certificate: before the old one expires, or after it was
+    revoked."""
     standing = find("mtcd.federation.administrator").renew(kits, name, days)
     from mtcd.core.terminal.screen import screen
 
     screen.print(
-        f"{kits / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. Send it to {name}. If "
+        f"{kits / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. Send "
+        f"it to {name}. If "
         "the last certificate was revoked, send the new party.yaml to the others too.",
         highlight=False,
         markup=False,
@@ -74,7 +91,8 @@ def revoke(kits: Kits, name: PartyName) -> None:
 
     outcome = "is revoked" if new else "was revoked before; the kits are up to date"
     screen.print(
-        f"{name} {outcome}. Send party.yaml and revoked.pem to all others: they refuse {name} from their next start. "
+        f"{name} {outcome}. Send party.yaml and revoked.pem to all others: they refuse {name} from "
+        f"their next start. "
         f"To readmit {name}: mtcd federation renew {kits} {name}",
         highlight=False,
         markup=False,
@@ -85,10 +103,15 @@ def revoke(kits: Kits, name: PartyName) -> None:
 @federation.command(epilog=described("federation move"))
 def move(
     kits: Kits,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")],
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The new address of the party.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")
+    ],
+    address: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="The new address of the party.")
+    ],
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="The new listening address, if it differs.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="The new listening address, if it differs."),
     ] = None,
     days: Days = 365,
 ) -> None:
@@ -96,9 +119,14 @@ def move(
     place, new_key = find("mtcd.federation.administrator").move(kits, name, address, listen, days)
     from mtcd.core.terminal.screen import screen
 
-    own = f"Send {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
+    own = (
+        f"Send {kits / name} to {name}: it has a new key and certificate."
+        if new_key
+        else "Its certificate stays."
+    )
     screen.print(
-        f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} Send the new "
+        f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} "
+        f"Send the new "
         "party.yaml to all parties; it takes effect at their next start.",
         highlight=False,
         markup=False,
@@ -107,21 +135,28 @@ def move(
 
 
 @federation.command("list", epilog=described("federation list"))
-def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
+def show(
+    kits: Kits,
+    as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,
+) -> None:
     """List all members: address, expiry date and state of the certificate."""
     standings = find("mtcd.federation.administrator").standings(kits)
     if as_json:
         import json
 
         rows = [
-            {"name": s.name, "address": s.address, "until": s.until.isoformat(), "state": s.state} for s in standings
+            {"name": s.name, "address": s.address, "until": s.until.isoformat(), "state": s.state}
+            for s in standings
         ]
         typer.echo(json.dumps(rows))
         return
     from mtcd.core.terminal.screen import screen
     from mtcd.core.terminal.table import ScreenTable
 
-    rows_shown = [[s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state] for s in standings]
+    rows_shown = [
+        [s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state]
+        for s in standings
+    ]
     titles = ["name", "address", "until", "days left", "certificate"]
     screen.print(ScreenTable(titles, rows_shown, words=["name", "address", "until", "certificate"]))
 
@@ -133,28 +168,39 @@ BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a 
 def backup(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="The kit of a party that is stopped.")],
     file: BackupFile,
-    run: Annotated[Path | None, typer.Option(metavar="DIR", help="Its run folder. Default: KIT/run.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Its run folder. Default: KIT/run.")
+    ] = None,
 ) -> None:
-    """Back up a stopped party: its kit and its run folder, with journal and model. It contains private keys."""
+    """Back up a stopped party: its kit and its run folder, with journal and model. It contains
+    private keys."""
     has_run = find("mtcd.federation.backup").back_up(kit, file, run)
     typer.echo(
-        f"{file} contains {kit} {'and its run folder' if has_run else '(there is no run folder)'}, but not its table. "
-        "Keep it private: it contains the key. Once this party runs again, its journal is out of date."
+        f"{file} contains {kit} {'and its run folder' if has_run else '(there is no run folder)'}, "
+        f"but not its table. "
+        "Keep it private: it contains the key. Once this party runs again, its journal is out of "
+        "date."
     )
 
 
 @federation.command(epilog=described("federation restore"))
 def restore(
-    file: BackupFile, kit: Annotated[Path, typer.Argument(metavar="KIT", help="A new or empty folder for the kit.")]
+    file: BackupFile,
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="A new or empty folder for the kit.")],
 ) -> None:
     """Restore a party from its backup: the kit, and its run folder as KIT/run."""
     has_run = find("mtcd.federation.backup").restore(file, kit)
-    note = " If the party has run since the backup was made, the others refuse it with this folder." if has_run else ""
+    note = (
+        " If the party has run since the backup was made, the others refuse it with this folder."
+        if has_run
+        else ""
+    )
     typer.echo(f"{kit} is restored{', with its run folder' if has_run else ''}.{note}")
 
 
 OperatorKit = Annotated[
-    Path, typer.Argument(metavar="KITS", help="The operator's kit, or the folder of kits that it is in.")
+    Path,
+    typer.Argument(metavar="KITS", help="The operator's kit, or the folder of kits that it is in."),
 ]
 Timeout = Annotated[
     float,
@@ -172,7 +218,10 @@ def status(
     kits: OperatorKit = Path("kits"),
     as_json: Json = False,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Refresh at this interval, until all have ended.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Refresh at this interval, until all have ended."
+        ),
     ] = None,
     timeout: Timeout = 2.0,
 ) -> None:
@@ -184,7 +233,8 @@ def status(
 
 @federation.command(epilog=described("federation stop"))
 def stop(kits: OperatorKit = Path("kits"), timeout: Timeout = 5.0) -> None:
-    """Ask all parties to stop; the run ends with the model that they hold. Says what each party does."""
+    """Ask all parties to stop; the run ends with the model that they hold. Says what each party
+    does."""
     from mtcd.federation.commands.watch import stop_all
 
     raise typer.Exit(stop_all(kits, timeout))
@@ -205,7 +255,9 @@ def dashboard(
         str, typer.Option(metavar="HOST:PORT", help="Where to serve the page. Port 0: a free one.")
     ] = "127.0.0.1:0",
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Ask all parties at this interval.")] = 1.0,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Ask all parties at this interval.")
+    ] = 1.0,
     timeout: Timeout = 2.0,
 ) -> None:
     """Serve a web page of the whole federation: parties, tokens, curves and costs, until Ctrl-C."""
@@ -216,11 +268,13 @@ def dashboard(
 
 @federation.command(epilog=described("federation demo"))
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")] = Path(
-        "runs/federation"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")
+    ] = Path("runs/federation"),
     parties: Annotated[int, typer.Option(metavar="K", min=2, max=64, help="How many clinics.")] = 4,
-    server: Annotated[bool, typer.Option(help="With a server (mtcd), or without any (stcd).")] = True,
+    server: Annotated[
+        bool, typer.Option(help="With a server (mtcd), or without any (stcd).")
+    ] = True,
     iterations: Annotated[int, typer.Option(metavar="N", min=1, help="Hops per token.")] = 2000,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of data and walks.")] = 0,
 ) -> None:

@@ -35,7 +35,10 @@ def show_dashboard(kits: Path, address: str, opens: bool, every: float, timeout:
         with serve(address, view.document) as serving:
             screen.print(f"Dashboard: {serving.url}", highlight=False, markup=False, soft_wrap=True)
             if serving.is_public:
-                screen.print("Whoever has this address can read the page, and it is not encrypted.", highlight=False)
+                screen.print(
+                    "Whoever has this address can read the page, and it is not encrypted.",
+                    highlight=False,
+                )
             screen.print("Ctrl-C closes it; the federation goes on.", highlight=False)
             if opens:
                 webbrowser.open(serving.url)

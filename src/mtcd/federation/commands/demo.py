@@ -21,7 +21,8 @@ from mtcd.models.glm.training import best_objective
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
-    """Create tables and kits (credentials bundles), start all processes, train, and compare with the optimum."""
+    """Create tables and kits (credentials bundles), start all processes, train, and compare with
+    the optimum."""
     find("mtcd.federation.node.link")  # raises with installation advice
     administrator, own = find("mtcd.federation.administrator"), find("mtcd.models.glm.party.block")
     check_folder(out)
@@ -30,7 +31,9 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     administrator.init_federation(example.file, out / "kits", 365)
     names = [*example.tables, *([SERVER] if server else [])]
     how = "tokens sync at a server" if server else "one token roams, without any server"
-    typer.echo(f"{parties} clinics, each a process with its own table; {how}. All files are in {out}.")
+    typer.echo(
+        f"{parties} clinics, each a process with its own table; {how}. All files are in {out}."
+    )
     processes = Processes(out / "kits", example.tables, typer.echo)
     began = time.monotonic()
     try:
@@ -39,20 +42,26 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     finally:
         processes.end()
     if failed:
-        raise MtcdError(f"{', '.join(failed)} failed: see the output above, and log.jsonl in {out}/kits/NAME/run.")
+        raise MtcdError(
+            f"{', '.join(failed)} failed: see the output above, and log.jsonl in "
+            f"{out}/kits/NAME/run."
+        )
     seconds = time.monotonic() - began
     blocks = {name: own.read_block(out / "kits" / name / "run") for name in example.tables}
     gap = _gap(example, blocks)
     screen.print(
-        f"Trained in {seconds:.0f} s. Together, the blocks of the clinics are within {gap:.1e} of the optimum on the "
-        "pooled data, which no clinic has. Each clinic keeps its own block in kits/NAME/run/block.csv.",
+        f"Trained in {seconds:.0f} s. Together, the blocks of the clinics are within {gap:.1e} of "
+        f"the optimum on the "
+        "pooled data, which no clinic has. Each clinic keeps its own block in "
+        "kits/NAME/run/block.csv.",
         highlight=False,
         soft_wrap=True,
     )
 
 
 def _gap(example: Example, blocks: dict[str, Any]) -> float:
-    """(f - f*)/f* of the model that the blocks form together; only the demo has access to all of them."""
+    """(f - f*)/f* of the model that the blocks form together; only the demo has access to all of
+    them."""
     model = Glm("logistic", l2=example.l2)
     problem = model.problem(example.data)
     best = best_objective(example.data, model, problem)

@@ -21,7 +21,8 @@ STRANGERS = 20  # rows per table that no other table has
 
 @dataclass(frozen=True)
 class Example:
-    """The federation file, the tables, and the pooled data of the common people, which no clinic has."""
+    """The federation file, the tables, and the pooled data of the common people, which no clinic
+    has."""
 
     file: Path
     tables: dict[str, Path]
@@ -32,7 +33,10 @@ class Example:
 def write_example(folder: Path, parties: int, server: bool, seed: int, iterations: int) -> Example:
     """Write the tables and the federation file into a folder."""
     data = synthetic("logistic", SAMPLES, FEATURES * parties, parties, seed=seed)
-    names = [f"clinic_{chr(ord('a') + k)}" if parties <= 26 else f"clinic_{k + 1}" for k in range(parties)]
+    names = [
+        f"clinic_{chr(ord('a') + k)}" if parties <= 26 else f"clinic_{k + 1}"
+        for k in range(parties)
+    ]
     people = [f"person-{i:05d}" for i in range(SAMPLES)]
     tables = {}
     for k, name in enumerate(names):
@@ -53,7 +57,10 @@ def _with_strangers(
     ids = [*people, *(f"{name}-only-{i}" for i in range(STRANGERS))]
     table = {"person": ids}
     for column, values in columns.items():
-        table[column] = [*values.tolist(), *values[draw.integers(len(people), size=STRANGERS)].tolist()]
+        table[column] = [
+            *values.tolist(),
+            *values[draw.integers(len(people), size=STRANGERS)].tolist(),
+        ]
     return pl.DataFrame(table).select(pl.all().gather(draw.permutation(len(ids)).tolist()))
 
 
@@ -62,7 +69,13 @@ def _file(names: list[str], server: bool, seed: int, iterations: int) -> dict[st
     method: dict[str, object] = {"kind": "stcd", "local_updates": 5}
     if server:
         tokens = 2 if len(names) > 3 else 1
-        method = {"kind": "mtcd", "tokens": tokens, "hops": 2 * len(names), "combine": "average", "local_updates": 5}
+        method = {
+            "kind": "mtcd",
+            "tokens": tokens,
+            "hops": 2 * len(names),
+            "combine": "average",
+            "local_updates": 5,
+        }
     content: dict[str, object] = {
         "name": "clinics",
         "parties": {

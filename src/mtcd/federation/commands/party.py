@@ -1,4 +1,5 @@
-"""mtcd party, mtcd server: run one party of a federation, or its server, with its kit (credentials bundle)."""
+"""mtcd party, mtcd server: run one party of a federation, or its server, with its kit (credentials
+bundle)."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def run_party(options: PartyOptions, server: bool = False) -> int:
     with ExitStack() as open_ones:
         try:
             node = _make_node(kit, options, out, show, open_ones)
-        except Exception as error:  # all are needed until training begins: nobody is to wait for this party
+        except Exception as error:
+            # all are needed until training begins: nobody is to wait for this party
             with suppress(NotInstalledError):  # without Zenoh nobody can be told
                 find("mtcd.federation.node.refusing").refuse(kit, out, _reasons(error), show)
             raise
@@ -58,7 +60,11 @@ def run_party(options: PartyOptions, server: bool = False) -> int:
 
 
 def _make_node(
-    kit: Any, options: PartyOptions, out: Path, show: Callable[[str], None] | None, open_ones: ExitStack
+    kit: Any,
+    options: PartyOptions,
+    out: Path,
+    show: Callable[[str], None] | None,
+    open_ones: ExitStack,
 ) -> Any:
     """The node of a party that has all that it needs; otherwise an MtcdError is raised."""
     preflight = find("mtcd.federation.preflight")
@@ -86,21 +92,25 @@ class _UnfitError(MtcdError):
 
 
 def _reasons(error: Exception) -> list[tuple[str, str]]:
-    """Why a party cannot take part, for itself and, without anything that is private, for the others."""
+    """Why a party cannot take part, for itself and, without anything that is private, for the
+    others."""
     if isinstance(error, _UnfitError):
         return [(one.sentence, one.told) for one in error.failures]
     return [(str(error), find("mtcd.federation.node.refusal").reason_of(error))]
 
 
 def check_party(options: PartyOptions, server: bool = False) -> int:
-    """Show whether a party has all that its run needs, without taking part; returns the exit code."""
+    """Show whether a party has all that its run needs, without taking part; returns the exit
+    code."""
     preflight = find("mtcd.federation.preflight")
     given, unread = {}, []
     try:
         given = _given(options)
     except MtcdError as error:  # a recipe that cannot be read
         unread.append(preflight.table_failure(error))
-    found = preflight.preflight(options.kit, given, options.code, options.agreed, _more_packages(options))
+    found = preflight.preflight(
+        options.kit, given, options.code, options.agreed, _more_packages(options)
+    )
     found += [*unread, *_metrics_findings(options)]
     config = find("mtcd.federation.credentials.credentials").read_party_file(
         options.kit, find("mtcd.federation.credentials.bundle_schema").KitConfig
@@ -117,7 +127,11 @@ def _refuse_other_role(folder: Path, config: Any, server: bool) -> None:
     """Refuse the kit of another command."""
     if config.is_operator or config.is_server != server:
         command = (
-            "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
+            "mtcd federation status"
+            if config.is_operator
+            else "mtcd server"
+            if config.is_server
+            else "mtcd party"
         )
         raise ConfigError(f"{folder} is the kit of {config.name}: use {command} with it.")
 
@@ -131,7 +145,11 @@ def _metrics_findings(options: PartyOptions) -> list[Any]:
         find("mtcd.federation.node.monitoring").Monitoring(options.metrics).close()
     except MtcdError as error:
         return [preflight.Finding(preflight.ADDRESSES, preflight.FAILED, str(error), error=error)]
-    return [preflight.Finding(preflight.ADDRESSES, preflight.MET, f"Can serve metrics at {options.metrics}.")]
+    return [
+        preflight.Finding(
+            preflight.ADDRESSES, preflight.MET, f"Can serve metrics at {options.metrics}."
+        )
+    ]
 
 
 def _more_packages(options: PartyOptions) -> list[str]:
@@ -148,13 +166,18 @@ def own_run(kit: Path) -> Path:
     """The run folder in a kit. A symbolic link, which the kit may have come with, is refused."""
     run = kit / "run"
     if run.is_symlink():
-        raise ConfigError(f"{run} is a symbolic link: name the folder that it points to yourself (--out, or --run).")
+        raise ConfigError(
+            f"{run} is a symbolic link: name the folder that it points to yourself (--out, or "
+            f"--run)."
+        )
     return run
 
 
 def _given(options: PartyOptions) -> dict[str, Any]:
     """The options that override the ``data`` section of the kit."""
-    columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
+    columns = (
+        None if options.columns is None else [name.strip() for name in options.columns.split(",")]
+    )
     return {
         "data": options.data,
         "key": options.id,
@@ -166,7 +189,8 @@ def _given(options: PartyOptions) -> dict[str, Any]:
 
 
 def _recipe(given: str | None) -> Any:
-    """What ``--prepare`` says: auto, or the content of a file; it is checked before the table is read."""
+    """What ``--prepare`` says: auto, or the content of a file; it is checked before the table is
+    read."""
     if given is None or given == AUTO:
         return given
     content = read_yaml(Path(given), "recipe", "columns, default, on_unseen")

@@ -15,27 +15,44 @@ parties = typer.Typer()
 
 @parties.command(
     help=(
-        "Take part in a federation with the kit (credentials bundle) of a party: wait for the other parties, align "
+        "Take part in a federation with the kit (credentials bundle) of a party: wait for the "
+        "other parties, align "
         "samples, train, and save this party's block of the model.\n\n"
-        "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the run; the other parties "
+        "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the "
+        "run; the other parties "
         "continue."
     ),
     epilog=described("party"),
 )
 def party(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party.")],
+    kit: Annotated[
+        Path,
+        typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party."),
+    ],
     data: Annotated[
-        Path | None, typer.Option(metavar="TABLE", help="This party's own table, instead of the one the kit names.")
+        Path | None,
+        typer.Option(
+            metavar="TABLE", help="This party's own table, instead of the one the kit names."
+        ),
     ] = None,
-    key: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")
+    ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="The columns to train on. Default: all others.")
+        str | None,
+        typer.Option(metavar="A,B,...", help="The columns to train on. Default: all others."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the labels, for the party that holds them.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column with the labels, for the party that holds them."
+        ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the weights of samples, at the same party.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column with the weights of samples, at the same party."
+        ),
     ] = None,
     prepare: Annotated[
         str | None,
@@ -56,7 +73,9 @@ def party(
     from mtcd.federation.commands.party import PartyOptions, check_party, run_party
 
     codes = code or (), agree_code or ()
-    options = PartyOptions(kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay)
+    options = PartyOptions(
+        kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay
+    )
     raise typer.Exit((check_party if check else run_party)(options))
 
 
@@ -71,10 +90,17 @@ def server(
     check: Check = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the server of a federation, at which tokens sync. The server sees neither data nor hops."""
+    """Run the server of a federation, at which tokens sync. The server sees neither data nor
+    hops."""
     from mtcd.federation.commands.party import PartyOptions, check_party, run_party
 
     options = PartyOptions(
-        kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or (), metrics=metrics, stay=stay
+        kit,
+        out=out,
+        quiet=quiet,
+        code=code or (),
+        agreed=agree_code or (),
+        metrics=metrics,
+        stay=stay,
     )
     raise typer.Exit((check_party if check else run_party)(options, server=True))

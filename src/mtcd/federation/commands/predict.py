@@ -1,4 +1,5 @@
-"""mtcd predict: predict new samples in a federation; each party has its own columns and kit (credentials bundle)."""
+"""mtcd predict: predict new samples in a federation; each party has its own columns and kit
+(credentials bundle)."""
 
 from __future__ import annotations
 
@@ -45,17 +46,23 @@ def predict_with_others(
 def predict(options: PredictOptions) -> None:
     """Take part until the party that learns the predictions has them."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.credentials.bundle").read_kit(options.kit, options.code, options.agreed)
+    kit = find("mtcd.federation.credentials.bundle").read_kit(
+        options.kit, options.code, options.agreed
+    )
     samples, config = find("mtcd.federation.node.new_samples"), kit.config
     if config.is_operator:
-        raise ConfigError(f"{options.kit} is the operator's kit, which cannot predict: use the kit of a party.")
+        raise ConfigError(
+            f"{options.kit} is the operator's kit, which cannot predict: use the kit of a party."
+        )
     run = options.run or own_run(options.kit)
     if config.seen_by == config.name:
         samples.check_out(options.out)
     new = decide = None
     if not config.is_server:
         if options.data is None:
-            raise ConfigError("Which new samples? Give this party's own columns of them, with --data new.csv.")
+            raise ConfigError(
+                "Which new samples? Give this party's own columns of them, with --data new.csv."
+            )
         new = samples.new_samples(kit, run, options.data, options.id)
     elif config.seen_by != config.name:
         raise samples.no_server(config)
@@ -64,4 +71,6 @@ def predict(options: PredictOptions) -> None:
     number = samples.run_number(run)
     show = None if options.quiet else typer.echo
     predictor = find("mtcd.federation.node.predicting").Predictor
-    predictor(kit, new, samples.writer(config, options.out), decide, show, run / "predict.jsonl", number).run()
+    predictor(
+        kit, new, samples.writer(config, options.out), decide, show, run / "predict.jsonl", number
+    ).run()

@@ -17,15 +17,19 @@ from mtcd.core.terminal.table import ScreenTable
 from mtcd.federation.commands.watch import NO_ANSWERS, known_words, reached_of
 
 FROM_KIT = (
-    "No party answers. What is shown of parties that have left are their last words, signed by them, as this kit has "
-    "received them. A party that is not reached left none here: summary.json in its run folder says how its run ended."
+    "No party answers. What is shown of parties that have left are their last words, signed by "
+    "them, as this kit has "
+    "received them. A party that is not reached left none here: summary.json in its run folder "
+    "says how its run ended."
 )
 
 
 def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) -> int:
     """Show the status once, or periodically until all have ended; returns the exit code."""
     asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
-    kit = asking.operator_kit(kits, find("mtcd.federation.credentials.credentials").read_credentials)
+    kit = asking.operator_kit(
+        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    )
     before: dict[str, Any] = {}
     with asking.Operator(kit) as operator:
         while True:
@@ -39,7 +43,12 @@ def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) 
                 say_reached(before, answers, timeout)
                 if not answers:
                     left = any(one["phase"] in overview.LEFT for one in before.values())
-                    screen.print(FROM_KIT if left else NO_ANSWERS, highlight=False, markup=False, soft_wrap=True)
+                    screen.print(
+                        FROM_KIT if left else NO_ANSWERS,
+                        highlight=False,
+                        markup=False,
+                        soft_wrap=True,
+                    )
             if every is None or all(one["phase"] in overview.FINAL for one in before.values()):
                 well = all(one["phase"] in overview.WELL for one in before.values())
                 return SUCCESS if well else SOME if answers else NONE
@@ -47,13 +56,16 @@ def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) 
 
 
 def say_reached(parties: Mapping[str, Any], answers: Mapping[str, Any], timeout: float) -> None:
-    """If some parties answer and others neither do nor left a last word, say how many, and what that may mean."""
+    """If some parties answer and others neither do nor left a last word, say how many, and what
+    that may mean."""
     overview = find("mtcd.federation.node.overview")
     missing = [name for name, one in parties.items() if one["phase"] == overview.NOT_REACHED]
     if answers and missing:
         screen.print(
-            f"{reached_of(answers, parties)} Not reached within {timeout:g} s: {', '.join(missing)}. They are down, or "
-            "cannot be reached from this host; 'unreachable' above is what the other parties see. To wait longer: "
+            f"{reached_of(answers, parties)} Not reached within {timeout:g} s: "
+            f"{', '.join(missing)}. They are down, or "
+            "cannot be reached from this host; 'unreachable' above is what the other parties see. "
+            "To wait longer: "
             "--timeout.",
             highlight=False,
             markup=False,
@@ -70,7 +82,12 @@ def show_summary(summary: dict[str, Any]) -> None:
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
     for name, one in summary["parties"].items():
-        cells = [name, overview.in_words(one), str(one.get("iteration", "")), ", ".join(held.get(name, []))]
+        cells = [
+            name,
+            overview.in_words(one),
+            str(one.get("iteration", "")),
+            ", ".join(held.get(name, [])),
+        ]
         cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
         cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
         rows.append(cells)
@@ -81,14 +98,18 @@ def show_summary(summary: dict[str, Any]) -> None:
     facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"] if counted else []
     if summary["syncs"]:
         facts.insert(0, f"syncs {summary['syncs']}")
-    if summary["status"] and all(one["phase"] in overview.FINAL for one in summary["parties"].values()):
+    if summary["status"] and all(
+        one["phase"] in overview.FINAL for one in summary["parties"].values()
+    ):
         facts.insert(0, f"ended: {summary['status']}")
     if summary["objective"] is not None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
     missing = [
-        name for name, one in summary["parties"].items() if one["phase"] in overview.FINAL and "ledger" not in one
+        name
+        for name, one in summary["parties"].items()
+        if one["phase"] in overview.FINAL and "ledger" not in one
     ]
     if missing and counted:
         facts.append(f"not counting {', '.join(missing)}")

@@ -15,34 +15,47 @@ from mtcd.core.terminal.exit_codes import by_reach
 from mtcd.core.terminal.screen import screen
 
 NO_ANSWERS = (
-    "No party answers. Parties answer only during a run: they exit when all parties have learned of its end, and "
-    "summary.json in each run folder then says how it ended. During a run, check that this host can reach the parties."
+    "No party answers. Parties answer only during a run: they exit when all parties have learned "
+    "of its end, and "
+    "summary.json in each run folder then says how it ended. During a run, check that this host "
+    "can reach the parties."
 )
 ENDS = ("finished", "stopped", "diverged")
 STOPPING = (
-    "Parties that are stopping keep the model of this moment, and exit when all have learned of the end: check with "
+    "Parties that are stopping keep the model of this moment, and exit when all have learned of "
+    "the end: check with "
     "'mtcd federation status'."
 )
 NOT_STOPPED = (
-    "A party that was not reached learns of the end from the others as soon as it is connected to one of them, also "
-    "after a restart. If it trains on, check that this host can reach it, and run 'mtcd federation stop' again, with a "
+    "A party that was not reached learns of the end from the others as soon as it is connected to "
+    "one of them, also "
+    "after a restart. If it trains on, check that this host can reach it, and run 'mtcd federation "
+    "stop' again, with a "
     "longer --timeout if it is far away."
 )
 
 
 def stop_all(kits: Path, timeout: float) -> int:
-    """Ask all parties to stop: the run ends with the model that they hold. Returns the exit code."""
+    """Ask all parties to stop: the run ends with the model that they hold. Returns the exit
+    code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(kits, find("mtcd.federation.credentials.credentials").read_credentials)
+    kit = operator.operator_kit(
+        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    )
     with operator.Operator(kit) as asking:
         patience = operator.patience_of(timeout)
         before = asking.ask("status", patience)
         known = known_words(kit, before)
         answers = asking.ask("stop", patience)
-    outcomes = {name: _outcome(before.get(name), answers.get(name), known.get(name)) for name in kit.config.peers}
+    outcomes = {
+        name: _outcome(before.get(name), answers.get(name), known.get(name))
+        for name in kit.config.peers
+    }
     for name, outcome in outcomes.items():
         _say(f"{name}: {outcome}")
-    reached = [name for name, outcome in outcomes.items() if outcome in ("stopping", "already finished")]
+    reached = [
+        name for name, outcome in outcomes.items() if outcome in ("stopping", "already finished")
+    ]
     if not reached:
         _say(NO_ANSWERS)
     else:
@@ -77,7 +90,8 @@ def known_words(kit: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(before: Any, answer: Any, word: Any) -> str:
-    """What a request to stop came to at one party: from its status before, its answer, and its last word."""
+    """What a request to stop came to at one party: from its status before, its answer, and its last
+    word."""
     if isinstance(answer, MtcdError):
         return f"refuses: {answer}"
     if isinstance(before, dict) and before.get("phase") == "ended":
@@ -90,7 +104,9 @@ def _outcome(before: Any, answer: Any, word: Any) -> str:
 def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
     """Print the latest events of all parties, merged by time. Returns the exit code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(kits, find("mtcd.federation.credentials.credentials").read_credentials)
+    kit = operator.operator_kit(
+        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    )
     answers = operator.ask_everybody(kit, "logs", operator.patience_of(timeout))
     if not as_json:
         for line in log_lines(answers):
@@ -101,19 +117,28 @@ def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
         for event in sorted(events, key=lambda event: str(event.get("time"))):
             typer.echo(json.dumps(event))
     if not answers:
-        typer.echo(f"{NO_ANSWERS} Each party keeps its own log, log.jsonl in its run folder.", err=True)
+        typer.echo(
+            f"{NO_ANSWERS} Each party keeps its own log, log.jsonl in its run folder.", err=True
+        )
     elif missing := [name for name in kit.config.peers if name not in answers]:
         typer.echo(
-            f"{reached_of(answers, kit.config.peers)} Not reached within {timeout:g} s: {', '.join(missing)}.", err=True
+            f"{reached_of(answers, kit.config.peers)} Not reached within {timeout:g} s: "
+            f"{', '.join(missing)}.",
+            err=True,
         )
     return by_reach(answers, kit.config.peers)
 
 
 def log_lines(answers: Mapping[str, Any]) -> list[str]:
-    """The log events of all parties, merged by time; answers that are not lists of events are skipped."""
+    """The log events of all parties, merged by time; answers that are not lists of events are
+    skipped."""
     read_event = find("mtcd.federation.node.rpc_answers").read_event
-    found = [read_event(event) for tail in answers.values() if isinstance(tail, list) for event in tail]
-    events = sorted((event for event in found if event is not None), key=lambda event: str(event.time))
+    found = [
+        read_event(event) for tail in answers.values() if isinstance(tail, list) for event in tail
+    ]
+    events = sorted(
+        (event for event in found if event is not None), key=lambda event: str(event.time)
+    )
     return [f"{event.time[11:23]} {event.party}: {event.text}" for event in events]
 
 

@@ -1,4 +1,5 @@
-"""The administrator's folder: the key of the authority, the federation, and a record of every issued certificate."""
+"""The administrator's folder: the key of the authority, the federation, and a record of every
+issued certificate."""
 
 from __future__ import annotations
 
@@ -69,12 +70,16 @@ class Authority:
         key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))
         certificate = load_certificate(read_file(folder / "ca.pem", what), str(folder / "ca.pem"))
         if key.public_key() != certificate.public_key():
-            raise ConfigError(f"{folder}: ca.key is not the key of ca.pem: restore both from a copy.")
+            raise ConfigError(
+                f"{folder}: ca.key is not the key of ca.pem: restore both from a copy."
+            )
         path = folder / "federation.yaml"
         federation = check_keys(read_yaml(path, "federation", "name, parties, labels"), str(path))
         check_federation(federation)
         secret = read_file(folder / "parties.key", what)
-        return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
+        return cls(
+            federation, Issued(certificate, key), secret, _records(folder / "issued.json", what)
+        )
 
     def save(self, kits: Path, creation: bool = False) -> None:
         """Write the records; at creation also the keys."""
@@ -89,18 +94,25 @@ class Authority:
     @property
     def revocations(self) -> bytes:
         """The signed list of revoked certificates."""
-        return revocation_list(self.issued, [(r.serial, r.revoked) for r in self.records if r.revoked is not None])
+        return revocation_list(
+            self.issued, [(r.serial, r.revoked) for r in self.records if r.revoked is not None]
+        )
 
     def last(self, party: str) -> Record:
         """The newest certificate of a party, of the server or of the operator."""
         if party not in self.federation.members:
-            raise ConfigError(f"No party is called {party!r}; {did_you_mean(party, self.federation.members)}")
+            raise ConfigError(
+                f"No party is called {party!r}; {did_you_mean(party, self.federation.members)}"
+            )
         return next(record for record in reversed(self.records) if record.party == party)
 
     def certificates(self) -> dict[str, str | None]:
         """The certificate names of all members; None if revoked."""
         lasts = {party: self.last(party) for party in self.federation.members}
-        return {p: None if r.revoked is not None else certificate_name(p, r.generation) for p, r in lasts.items()}
+        return {
+            p: None if r.revoked is not None else certificate_name(p, r.generation)
+            for p, r in lasts.items()
+        }
 
     def sign(self, party: str, generation: int, days: int) -> Issued:
         """Issue a new key and certificate for a party."""

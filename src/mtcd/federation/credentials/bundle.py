@@ -12,7 +12,13 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from mtcd.core.errors import ConfigError
 from mtcd.federation.credentials.bundle_schema import KitConfig
-from mtcd.federation.credentials.credentials import WHAT, Credentials, check_files, read_party_file, refuse_strangers
+from mtcd.federation.credentials.credentials import (
+    WHAT,
+    Credentials,
+    check_files,
+    read_party_file,
+    refuse_strangers,
+)
 from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.own_code import NO_CODE, OwnCode
 from mtcd.federation.own_code_files import read_code
@@ -36,9 +42,14 @@ class Kit(Credentials):
         left = (self.until - datetime.now(UTC)).days
         cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
         notes = [f"{name!r} was revoked: this party does not connect to it." for name in cut_off]
-        notes += [f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()]
+        notes += [
+            f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()
+        ]
         if left < WARN_BEFORE_DAYS:
-            notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew it.")
+            notes.append(
+                f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew "
+                f"it."
+            )
         return tuple(notes)
 
     def alignment_secret(self) -> bytes:
@@ -46,7 +57,8 @@ class Kit(Credentials):
         return self.secret("alignment")
 
     def secret(self, purpose: str) -> bytes:
-        """Derive the key for a purpose, which all parties have, but neither the server nor the operator."""
+        """Derive the key for a purpose, which all parties have, but neither the server nor the
+        operator."""
         path = self.folder / PARTIES_FILE
         try:
             shared = bytes.fromhex(read_file(path, WHAT).decode())
@@ -54,13 +66,17 @@ class Kit(Credentials):
             shared = b""
         if len(shared) != SECRET_BYTES:
             raise ConfigError(f"{path} is damaged: ask the administrator for this kit again.")
-        return HKDF(hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()).derive(shared)
+        return HKDF(
+            hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()
+        ).derive(shared)
 
 
 def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
-    """Read the kit in a folder; refused if a file is missing, readable by others, expired, revoked or of another party.
+    """Read the kit in a folder; refused if a file is missing, readable by others, expired, revoked
+    or of another party.
 
-    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the kit that may run.
+    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the kit that may
+    run.
     """
     return with_code(read_kit_without_code(folder), code, agreed)
 

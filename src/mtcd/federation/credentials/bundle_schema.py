@@ -19,14 +19,21 @@ from mtcd.config.schema import (
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.credentials.membership import Membership, PeerSection
 from mtcd.federation.names import OPERATOR, SERVER
-from mtcd.federation.schema import Alignment, Federation, LabelsSection, PartyData, PredictionsSection
+from mtcd.federation.schema import (
+    Alignment,
+    Federation,
+    LabelsSection,
+    PartyData,
+    PredictionsSection,
+)
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
 from mtcd.privacy.settings import SEALED
 
 
 class KitConfig(Membership):
-    """A whole party.yaml: the membership, the party's own data, and the training that all parties must agree on."""
+    """A whole party.yaml: the membership, the party's own data, and the training that all parties
+    must agree on."""
 
     data: PartyData = PartyData()
     labels: LabelsSection
@@ -57,9 +64,16 @@ class KitConfig(Membership):
         return self.predictions.seen_by or self.labels.held_by
 
 
-def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:
-    """The settings of a party, of the server or of the operator, without those on the data of others."""
-    place, names, party = federation.places.get(name), list(federation.parties), federation.parties.get(name)
+def kit_config(
+    federation: Federation, name: str, network: Network, certificates: dict[str, str | None]
+) -> KitConfig:
+    """The settings of a party, of the server or of the operator, without those on the data of
+    others."""
+    place, names, party = (
+        federation.places.get(name),
+        list(federation.parties),
+        federation.parties.get(name),
+    )
     if party is not None:
         near = [names[j] for j in network.neighbours[names.index(name)]]
         near += [SERVER] if federation.server is not None else []
@@ -79,17 +93,25 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
         parties=names,
         links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
         peers={
-            peer: PeerSection(address=federation.places[peer].address, certificate=certificates[peer]) for peer in near
+            peer: PeerSection(
+                address=federation.places[peer].address, certificate=certificates[peer]
+            )
+            for peer in near
         },
         data=PartyData() if party is None else party.data,
-        labels=federation.labels if holder else federation.labels.model_copy(update={"column": None, "weights": None}),
-        predictions=PredictionsSection(seen_by=federation.predictions.seen_by or federation.labels.held_by),
+        labels=federation.labels
+        if holder
+        else federation.labels.model_copy(update={"column": None, "weights": None}),
+        predictions=PredictionsSection(
+            seen_by=federation.predictions.seen_by or federation.labels.held_by
+        ),
         **{key: getattr(federation, key) for key in shared},
     )
 
 
 def settings_yaml(config: KitConfig) -> str:
-    """The settings of the training as YAML, without names and addresses: keys of a federation file."""
+    """The settings of the training as YAML, without names and addresses: keys of a federation
+    file."""
     content = yaml.safe_load(as_yaml(config))
     keys = ("alignment", "standardise", "holdout", "model", "method", "stop", "costs", "seed")
     return yaml.safe_dump({key: content[key] for key in keys if key in content}, sort_keys=False)

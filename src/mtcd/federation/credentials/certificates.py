@@ -1,8 +1,9 @@
-"""Certificates of a federation: its authority, one certificate per party, and the list of those revoked.
+"""Certificates of a federation: its authority, one certificate per party, and the list of those
+revoked.
 
-A party's certificate is named after it. Zenoh's access rules match that name and know no revocation lists, so a party
-that is readmitted after a revocation gets a new certificate name, party~2, whose rules do not admit the old
-certificate. A plain renewal keeps the name.
+A party's certificate is named after it. Zenoh's access rules match that name and know no revocation
+lists, so a party that is readmitted after a revocation gets a new certificate name, party~2, whose
+rules do not admit the old certificate. A plain renewal keeps the name.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ AUTHORITY_DAYS = 3650
 LONGEST_DAYS = 1825
 SKEW = timedelta(hours=1)  # clocks of hosts differ
 Key = ec.EllipticCurvePrivateKey
-UNREADABLE = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm)  # what bad certificates raise
+# what bad certificates raise
+UNREADABLE = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm)
 
 
 def certificate_name(party: str, generation: int) -> str:
@@ -64,7 +66,9 @@ class Issued:
     def key_pem(self) -> bytes:
         """The private key, PEM-encoded and not encrypted: the mode of its file protects it."""
         return self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
 
 
@@ -80,21 +84,31 @@ def make_authority(federation: str, now: datetime | None = None) -> Issued:
     return Issued(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(authority: Issued, name: str, address: Address | None, days: int, now: datetime | None = None) -> Issued:
-    """Issue a key and certificate for a member at this address; without one, for a member that only connects."""
+def issue(
+    authority: Issued, name: str, address: Address | None, days: int, now: datetime | None = None
+) -> Issued:
+    """Issue a key and certificate for a member at this address; without one, for a member that only
+    connects."""
     if not 1 <= days <= LONGEST_DAYS:
-        raise ConfigError(f"A certificate lasts 1 to {LONGEST_DAYS} days, but {days} were asked for.")
+        raise ConfigError(
+            f"A certificate lasts 1 to {LONGEST_DAYS} days, but {days} were asked for."
+        )
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
     if now >= authority.certificate.not_valid_after_utc:
         ended = authority.certificate.not_valid_after_utc
-        raise ConfigError(f"The authority expired on {ended:%Y-%m-%d}: create a new one (mtcd federation init).")
+        raise ConfigError(
+            f"The authority expired on {ended:%Y-%m-%d}: create a new one (mtcd federation init)."
+        )
     issuer = authority.certificate
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, days, issuer.not_valid_after_utc)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign=True, authority=False), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+            critical=False,
+        )
     )
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if address is not None:
@@ -105,12 +119,16 @@ def issue(authority: Issued, name: str, address: Address | None, days: int, now:
     return Issued(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-def revocation_list(authority: Issued, revoked: Iterable[tuple[int, datetime]], now: datetime | None = None) -> bytes:
+def revocation_list(
+    authority: Issued, revoked: Iterable[tuple[int, datetime]], now: datetime | None = None
+) -> bytes:
     """The signed list of revoked serial numbers, PEM-encoded."""
     now = now or datetime.now(UTC)
     certificate = authority.certificate
     builder = x509.CertificateRevocationListBuilder(
-        issuer_name=certificate.subject, last_update=now, next_update=certificate.not_valid_after_utc
+        issuer_name=certificate.subject,
+        last_update=now,
+        next_update=certificate.not_valid_after_utc,
     )
     for serial, when in revoked:
         entry = x509.RevokedCertificateBuilder(serial_number=serial, revocation_date=when)
@@ -123,17 +141,22 @@ def load_certificate(content: bytes, where: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(content)
     except UNREADABLE:
-        raise ConfigError(f"{where} is not a certificate: get this file again from the administrator.") from None
+        raise ConfigError(
+            f"{where} is not a certificate: get this file again from the administrator."
+        ) from None
 
 
 def load_key(content: bytes, where: str) -> Key:
-    """Decode a PEM-encoded private key. Errors give no details, which could disclose parts of it."""
+    """Decode a PEM-encoded private key. Errors give no details, which could disclose parts of
+    it."""
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Key):
-        raise ConfigError(f"{where} is not a private key of a federation: ask the administrator for a new kit.")
+        raise ConfigError(
+            f"{where} is not a private key of a federation: ask the administrator for a new kit."
+        )
     return key
 
 
@@ -147,20 +170,31 @@ def revoked_serials(content: bytes, authority: x509.Certificate, where: str) -> 
         ) from None
     key = authority.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey) or not revoked.is_signature_valid(key):
-        raise ConfigError(f"{where} is not signed by this federation's authority: get it again from the administrator.")
+        raise ConfigError(
+            f"{where} is not signed by this federation's authority: get it again from the "
+            f"administrator."
+        )
     return frozenset(entry.serial_number for entry in revoked)
 
 
-def check_certificate(certificate: x509.Certificate, authority: x509.Certificate, name: str, where: str) -> None:
-    """Refuse a certificate of another authority, of another name, or outside its validity period."""
+def check_certificate(
+    certificate: x509.Certificate, authority: x509.Certificate, name: str, where: str
+) -> None:
+    """Refuse a certificate of another authority, of another name, or outside its validity
+    period."""
     if not is_signed_by(certificate, authority):
-        raise ConfigError(f"{where} is not of this federation: its authority (ca.pem) did not sign it.")
+        raise ConfigError(
+            f"{where} is not of this federation: its authority (ca.pem) did not sign it."
+        )
     if common_name(certificate) != name:
-        raise ConfigError(f"{where} is for {common_name(certificate)!r}, but this kit is for {name!r}.")
+        raise ConfigError(
+            f"{where} is for {common_name(certificate)!r}, but this kit is for {name!r}."
+        )
     for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
         if problem := out_of_time(one):
             raise ConfigError(
-                f"{what} {problem}. Check the clock of this host; if it is right, ask the administrator for a new "
+                f"{what} {problem}. Check the clock of this host; if it is right, ask the "
+                f"administrator for a new "
                 "certificate (mtcd federation renew)."
             )
 
@@ -175,7 +209,8 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def out_of_time(certificate: x509.Certificate) -> str | None:
-    """The end of a sentence on a certificate that is expired or not yet valid; None if it is valid."""
+    """The end of a sentence on a certificate that is expired or not yet valid; None if it is
+    valid."""
     now = datetime.now(UTC)
     if now > certificate.not_valid_after_utc:
         return f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}"

@@ -1,4 +1,5 @@
-"""Reading of credentials: the files of a kit (credentials bundle) that say who its owner is and who the others are."""
+"""Reading of credentials: the files of a kit (credentials bundle) that say who its owner is and who
+the others are."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from pydantic import ValidationError
 from mtcd.config.yaml_file import read_yaml
 from mtcd.core.errors import ConfigError
 from mtcd.core.version import PROTOCOL, VERSION
-from mtcd.federation.credentials.certificates import check_certificate, load_certificate, load_key, revoked_serials
+from mtcd.federation.credentials.certificates import (
+    check_certificate,
+    load_certificate,
+    load_key,
+    revoked_serials,
+)
 from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.names import OPERATOR, SERVER
@@ -38,7 +44,8 @@ class Credentials:
 
 
 def read_credentials(folder: Path) -> Credentials:
-    """Read the credentials in the folder of a kit, without the settings of the training: see check_files."""
+    """Read the credentials in the folder of a kit, without the settings of the training: see
+    check_files."""
     folder = folder.absolute()
     config = read_party_file(folder, Membership, partial=True)
     return Credentials(folder, config, *check_files(folder, config))
@@ -57,10 +64,13 @@ def check_files(folder: Path, config: Membership) -> tuple[datetime, frozenset[i
     revoked = revoked_serials(listed, authority, str(folder / "revoked.pem"))
     check_certificate(certificate, authority, config.certificate, where)
     if certificate.serial_number in revoked:
-        raise ConfigError(f"{where} was revoked: ask the administrator for a new kit (mtcd federation renew).")
+        raise ConfigError(
+            f"{where} was revoked: ask the administrator for a new kit (mtcd federation renew)."
+        )
     if key.public_key() != certificate.public_key():
         raise ConfigError(
-            f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the administrator for a new kit."
+            f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the administrator for "
+            f"a new kit."
         )
     return certificate.not_valid_after_utc, revoked
 
@@ -68,16 +78,24 @@ def check_files(folder: Path, config: Membership) -> tuple[datetime, frozenset[i
 def read_party_file(folder: Path, schema: type[M], partial: bool = False) -> M:
     """The settings in party.yaml; with ``partial``, only the keys of this schema."""
     if not folder.is_dir():
-        raise ConfigError(f"There is no folder {folder}: give the folder of a kit, such as kits/hospital_a.")
+        raise ConfigError(
+            f"There is no folder {folder}: give the folder of a kit, such as kits/hospital_a."
+        )
     path = folder / "party.yaml"
     content = read_yaml(path, "party", "name, address, peers")
     protocol = content.get("protocol")
     if protocol != PROTOCOL:
         newer = isinstance(protocol, int) and protocol > PROTOCOL
-        todo = "upgrade mtcd here" if newer else "ask the administrator, who has an older version, for a new kit"
+        todo = (
+            "upgrade mtcd here"
+            if newer
+            else "ask the administrator, who has an older version, for a new kit"
+        )
         raise ConfigError(
-            f"{path} is for protocol {protocol!r}, but this version of mtcd ({VERSION}) speaks {PROTOCOL}: {todo}, or "
-            "install the version that the administrator uses. A run ends with the protocol that it began with."
+            f"{path} is for protocol {protocol!r}, but this version of mtcd ({VERSION}) speaks "
+            f"{PROTOCOL}: {todo}, or "
+            "install the version that the administrator uses. A run ends with the protocol that it "
+            "began with."
         )
     if partial:
         content = {key: value for key, value in content.items() if key in schema.model_fields}
@@ -87,7 +105,11 @@ def read_party_file(folder: Path, schema: type[M], partial: bool = False) -> M:
         from mtcd.config.explain import explain  # knows all sections, and with them all methods
 
         raise ConfigError(f"{path}: {explain(error, content, schema)}") from None
-    refuse_strangers(config, {config.name, *config.peers, *(name for pair in config.links for name in pair)}, path)
+    refuse_strangers(
+        config,
+        {config.name, *config.peers, *(name for pair in config.links for name in pair)},
+        path,
+    )
     return config
 
 
@@ -95,5 +117,6 @@ def refuse_strangers(config: Membership, named: Iterable[str], path: Path) -> No
     """Reject a file that names somebody who is not in the federation."""
     if strangers := sorted({*named} - {*config.parties, SERVER, OPERATOR}):
         raise ConfigError(
-            f"{path}: {strangers[0]!r} is not a party of the federation: ask the administrator for this file again."
+            f"{path}: {strangers[0]!r} is not a party of the federation: ask the administrator for "
+            f"this file again."
         )

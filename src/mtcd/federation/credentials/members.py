@@ -29,8 +29,11 @@ class Members:
         path = kit.folder / CA_FILE
         self._authority = load_certificate(read_file(path, WHAT), str(path))
 
-    def owner(self, content: bytes, among: Collection[str], what: str) -> tuple[str, ec.EllipticCurvePublicKey]:
-        """The name and the public key of a certificate, at ``what``, which must be valid today and of one of these."""
+    def owner(
+        self, content: bytes, among: Collection[str], what: str
+    ) -> tuple[str, ec.EllipticCurvePublicKey]:
+        """The name and the public key of a certificate, at ``what``, which must be valid today and
+        of one of these."""
         try:
             certificate = x509.load_der_x509_certificate(content)
             called = common_name(certificate)
@@ -46,6 +49,8 @@ class Members:
         if problem := out_of_time(certificate):
             raise WireError(whose, problem)
         peer = self.config.peers.get(owner)
-        if certificate.serial_number in self.revoked or (peer is not None and peer.certificate != called):
+        if certificate.serial_number in self.revoked or (
+            peer is not None and peer.certificate != called
+        ):
             raise WireError(whose, "was revoked")
         return owner, public

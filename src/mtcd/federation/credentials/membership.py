@@ -1,6 +1,8 @@
-"""The membership part of party.yaml: who is in the federation, where each is reached, and by which certificate.
+"""The membership part of party.yaml: who is in the federation, where each is reached, and by which
+certificate.
 
-It is all that the operator needs, who trains nothing: no method, model or plugin is imported to read it.
+It is all that the operator needs, who trains nothing: no method, model or plugin is imported to
+read it.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
 
 def _address(text: str) -> str:
-    """An address that others connect to. Zenoh, which makes the connections, takes no IPv6 number with TLS."""
+    """An address that others connect to. Zenoh, which makes the connections, takes no IPv6 number
+    with TLS."""
     found = parse_address(text)
     if isinstance(found.ip, IPv6Address):
         raise ValueError(
-            f"{text!r}: parties cannot connect to an IPv6 number, but to a name that stands for one: give the name of "
-            f"the host, such as clinic.example.org:{found.port}. To listen at the number, add listen: '{found}'"
+            f"{text!r}: parties cannot connect to an IPv6 number, but to a name that stands for "
+            f"one: give the name of "
+            f"the host, such as clinic.example.org:{found.port}. To listen at the number, add "
+            f"listen: '{found}'"
         )
     return str(found)
 
@@ -46,7 +51,8 @@ CertificateName = Annotated[str, AfterValidator(_certificate)]
 
 
 class PeerSection(Section):
-    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to.
+    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not
+    connected to.
 
     Without an address it dials out only: it connects to this party.
     """
@@ -59,8 +65,10 @@ class LimitsSection(Section):
     """Limits on messages, leases and commits."""
 
     message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
-    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as unreachable
-    sync: bool = False  # whether every commit waits for the disk, so that a loss of power loses nothing
+    # silence after which a neighbour counts as unreachable
+    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000
+    # whether every commit waits for the disk, so that a loss of power loses nothing
+    sync: bool = False
 
 
 class Membership(Section):
@@ -72,7 +80,8 @@ class Membership(Section):
     certificate: CertificateName
     address: AddressText | None = None  # the operator has none, nor has a party that dials out only
     listen: ListenText | None = None
-    operator: CertificateName | None = None  # the name of the operator's certificate; None if revoked
+    # the name of the operator's certificate; None if revoked
+    operator: CertificateName | None = None
     parties: list[Name]  # client k is the k-th
     links: list[tuple[Name, Name]]
     peers: dict[Name, PeerSection]
@@ -91,5 +100,10 @@ class Membership(Section):
 
     @property
     def rank(self) -> dict[str, int]:
-        """Of two peers with addresses, the one of higher rank connects to the other; the server has the lowest rank."""
-        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}
+        """Of two peers with addresses, the one of higher rank connects to the other; the server has
+        the lowest rank."""
+        return {
+            SERVER: -1,
+            **{name: k for k, name in enumerate(self.parties)},
+            OPERATOR: len(self.parties),
+        }

@@ -14,7 +14,8 @@ PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False) -> None:
-    """Replace files, in order. All are written to a temporary folder first, so that a full disk changes nothing.
+    """Replace files, in order. All are written to a temporary folder first, so that a full disk
+    changes nothing.
 
     Files of ``PRIVATE`` names, and all if ``private``, are readable by their owner only.
     """
@@ -38,11 +39,17 @@ def _create(path: Path, content: bytes, private: bool) -> None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Read a file of a kit (credentials bundle); a private one must be readable by its owner only."""
+    """Read a file of a kit (credentials bundle); a private one must be readable by its owner
+    only."""
     try:
-        if path.name in PRIVATE and os.name == "posix" and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+        if (
+            path.name in PRIVATE
+            and os.name == "posix"
+            and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077
+        ):
             raise ConfigError(
-                f"Others can read {path} (its mode is {mode:o}), and it must stay with its owner. Run: chmod 600 {path}"
+                f"Others can read {path} (its mode is {mode:o}), and it must stay with its owner. "
+                f"Run: chmod 600 {path}"
             )
         return path.read_bytes()
     except FileNotFoundError:

@@ -1,7 +1,8 @@
-"""Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms, the clients to avoid.
+"""Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms,
+the clients to avoid.
 
-Every field is checked on arrival, as in ``frames.py``. ``Bounds.sender`` is the authenticated peer of a link: envelopes
-and acks under another name are refused.
+Every field is checked on arrival, as in ``frames.py``. ``Bounds.sender`` is the authenticated peer
+of a link: envelopes and acks under another name are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from mtcd.protocol.party import MONITOR, SERVER, Message
 MOST_TERMS = 4096
 
 
-WITH_SERVER: frozenset[type] = frozenset({Received, Cancelled, End, Undeliverable, HolderLost, ResendTokens})
+WITH_SERVER: frozenset[type] = frozenset(
+    {Received, Cancelled, End, Undeliverable, HolderLost, ResendTokens}
+)
 WITHOUT_SERVER: frozenset[type] = frozenset({Received, Cancelled, End, Prepare, Promise, Release})
 CONTROL_PAYLOADS = WITH_SERVER | WITHOUT_SERVER
 
@@ -52,13 +55,15 @@ def largest_envelope(bounds: Bounds) -> int:
 
 
 def encode_envelope(envelope: Envelope, run: str) -> bytes:
-    """Encode an envelope. Numbers that are not finite raise a WireError: the training has diverged."""
+    """Encode an envelope. Numbers that are not finite raise a WireError: the training has
+    diverged."""
     header = Header(run, envelope.sender, envelope.to, envelope.term, envelope.sequence)
     return _encode(envelope.message, header, envelope.iteration, envelope.terms, envelope.avoid)
 
 
 def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Envelope:
-    """Decode an envelope; raises a ``WireError`` unless it is within bounds. A ``bytearray`` is taken over."""
+    """Decode an envelope; raises a ``WireError`` unless it is within bounds. A ``bytearray`` is
+    taken over."""
     message, header, iteration, terms, avoid = _decode(data, bounds)
     payload = message.payload
     if isinstance(payload, Received):
@@ -80,7 +85,8 @@ def encode_ack(ack: Ack, run: str) -> bytes:
 
 
 def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:
-    """Decode an ack, from the receiver of the envelope; raises a ``WireError`` unless it is within bounds."""
+    """Decode an ack, from the receiver of the envelope; raises a ``WireError`` unless it is within
+    bounds."""
     message, header, iteration, terms, avoid = _decode(data, bounds)
     if not isinstance(message.payload, Received):
         raise WireError("kind", "is no ack")
@@ -90,7 +96,11 @@ def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:
 
 
 def _encode(
-    message: Message, header: Header, iteration: int, terms: Terms, avoid: frozenset[int] = frozenset()
+    message: Message,
+    header: Header,
+    iteration: int,
+    terms: Terms,
+    avoid: frozenset[int] = frozenset(),
 ) -> bytes:
     if len(terms) > MOST_TERMS:
         raise WireError("terms", "are more than can be sent")
@@ -107,7 +117,9 @@ def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, fro
     rest = Reader(view, length, bounds, message.sender)
     iteration = rest.whole("iteration", 0, bounds.iterations)
     count = rest.whole("terms", 0, MOST_TERMS + 1)
-    absent = rest.whole("avoid", 0, bounds.clients + 1)  # no mutants: no more are in order and below that
+    absent = rest.whole(
+        "avoid", 0, bounds.clients + 1
+    )  # no mutants: no more are in order and below that
     keys = rest.wholes("terms", count, MOST)
     terms = {key: rest.whole("terms", 0, MOST) for key in keys}
     avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))

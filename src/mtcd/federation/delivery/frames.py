@@ -15,15 +15,16 @@ from mtcd.protocol.party import MONITOR, SERVER, Message
 
 MAGIC = b"MTCDWIRE"
 FORMAT = 1
-# magic, format, protocol, kind, length of the run's id; length of all; sender, receiver; floats, hop_floats; delivery
+# magic, format, protocol, kind, length of the run's id; length of all; sender, receiver; floats,
+# hop_floats; delivery
 HEAD = Struct("<8sHHHHQqqqqqq")
 
 
 class Header(NamedTuple):
     """The sender, the receiver and the number of a message.
 
-    A token that is regenerated after a loss has a higher ``term``. Every message from one party to another has the
-    next ``sequence``, by which its receiver recognises duplicates.
+    A token that is regenerated after a loss has a higher ``term``. Every message from one party to
+    another has the next ``sequence``, by which its receiver recognises duplicates.
     """
 
     run: str
@@ -34,7 +35,8 @@ class Header(NamedTuple):
 
 
 def encode(message: Message, header: Header) -> bytes:
-    """Encode a message. Numbers that are not finite raise a WireError: the training has diverged."""
+    """Encode a message. Numbers that are not finite raise a WireError: the training has
+    diverged."""
     return b"".join(encode_parts(message, header))
 
 
@@ -54,7 +56,9 @@ def encode_parts(message: Message, header: Header) -> Chunks:
         length = HEAD.size + sum(map(len, chunks))
         delivery = header.term, header.sequence
         who = message.sender, message.to, message.floats, message.hop_floats
-        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, schema.number, len(run), length, *who, *delivery)
+        chunks[0] = HEAD.pack(
+            MAGIC, FORMAT, PROTOCOL, schema.number, len(run), length, *who, *delivery
+        )
     except (error, TypeError, ValueError, AttributeError):
         raise WireError(schema.kind.__name__, "has a field of the wrong type") from None
     return chunks
@@ -63,8 +67,8 @@ def encode_parts(message: Message, header: Header) -> Chunks:
 def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Message, Header]:
     """Decode a message; raises a ``WireError`` unless all of it is within ``bounds``.
 
-    Arrays are copied out of ``bytes``, as parties write to them. A ``bytearray`` is taken over without a copy, so it
-    must not be used again.
+    Arrays are copied out of ``bytes``, as parties write to them. A ``bytearray`` is taken over
+    without a copy, so it must not be used again.
     """
     view = as_view(data)
     if len(view) > _largest(bounds):
@@ -94,7 +98,8 @@ def largest(bounds: Bounds) -> int:
 
 
 def route(sender: int, to: int) -> str:
-    """The kinds of both parties, as routes of payloads name them: c is a client, s the server, m the monitor.
+    """The kinds of both parties, as routes of payloads name them: c is a client, s the server, m
+    the monitor.
 
     >>> route(3, SERVER), route(4, 4)
     ('c>s', 'c>itself')
@@ -121,7 +126,9 @@ def _largest(bounds: Bounds) -> int:
     return HEAD.size + padded(len(bounds.run_bytes)) + most
 
 
-def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int, int, int, int], int]:
+def _head(
+    view: memoryview, bounds: Bounds
+) -> tuple[Schema, int, int, tuple[int, int, int, int], int]:
     """Decode and check the head."""
     if len(view) < HEAD.size:
         raise WireError("frame", CUT_SHORT)
@@ -130,11 +137,18 @@ def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int
         raise WireError("magic", "is not that of mtcd")
     if version != FORMAT or protocol != PROTOCOL:
         versions = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
-        raise WireError("version", f"is another one ({versions}): install the same version of mtcd at all parties")
+        raise WireError(
+            "version",
+            f"is another one ({versions}): install the same version of mtcd at all parties",
+        )
     if length > len(view):
         raise WireError("length", "is not that of the frame")
     run, end = bounds.run_bytes, HEAD.size + run_length
-    if run_length != len(run) or view[HEAD.size : end] != run or any(view[end : HEAD.size + padded(len(run))]):
+    if (
+        run_length != len(run)
+        or view[HEAD.size : end] != run
+        or any(view[end : HEAD.size + padded(len(run))])
+    ):
         raise WireError("run", "is another one")
     schema = _schemas(bounds).get(kind)
     if schema is None:
@@ -151,7 +165,8 @@ def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int
 
 
 def _check_parties(schema: Schema, sender: int, to: int, bounds: Bounds) -> None:
-    """Check that sender and receiver exist, are those of the link, and may exchange such a payload."""
+    """Check that sender and receiver exist, are those of the link, and may exchange such a
+    payload."""
     lowest = SERVER if bounds.server else 0
     if not lowest <= sender < bounds.clients or bounds.sender not in (None, sender):
         raise WireError("sender", "is not a party that may send this")

@@ -21,7 +21,8 @@ from mtcd.protocol.codec.records import Parts, Writer, pack, unpack
 KIND = b"MTCDJRN"
 MAGIC = KIND + b"%d" % JOURNAL_FORMAT  # eight bytes
 DIGEST = 16
-# magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
+# magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the
+# digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
 CHECK = Struct("<Q")
 HEADER = FIELDS.size + CHECK.size
@@ -29,7 +30,8 @@ MOST_PIECES = 512  # that one write takes
 
 
 class Journal(ABC):
-    """Keeps the last committed value. A value that is read back shares no memory with the one that was written."""
+    """Keeps the last committed value. A value that is read back shares no memory with the one that
+    was written."""
 
     @abstractmethod
     def commit(self, value: Any) -> None:
@@ -44,7 +46,8 @@ class Journal(ABC):
 
     @abstractmethod
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Numbers that lie beside the journal and are changed in place; zeros before the first commit."""
+        """Numbers that lie beside the journal and are changed in place; zeros before the first
+        commit."""
 
 
 class MemoryJournal(Journal):
@@ -93,9 +96,10 @@ class Slot(NamedTuple):
 class FileJournal(Journal):
     """Two files, written in turns, each with a number and checksums.
 
-    The content is written first and the header, which makes it count, last. So a killed process leaves the last commit
-    or the one before: a file whose content does not fit its header was being overwritten, if the other one is newer.
-    With ``sync`` the same holds for a loss of power: every commit then waits for the disk, twice.
+    The content is written first and the header, which makes it count, last. So a killed process
+    leaves the last commit or the one before: a file whose content does not fit its header was being
+    overwritten, if the other one is newer. With ``sync`` the same holds for a loss of power: every
+    commit then waits for the disk, twice.
     """
 
     def __init__(self, path: Path, sync: bool = False) -> None:
@@ -117,11 +121,17 @@ class FileJournal(Journal):
             self._write(self._number + 1, content)
             self._number += 1
         except OSError as error:
-            raise JournalError(f"{self.path} could not be written: {error.strerror or error}.") from None
+            raise JournalError(
+                f"{self.path} could not be written: {error.strerror or error}."
+            ) from None
 
     def last(self) -> Any:
         newest = self._newest()
-        return None if newest is None else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
+        return (
+            None
+            if newest is None
+            else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
+        )
 
     def check(self) -> None:
         """Raise an error if the last commit cannot be read."""
@@ -184,20 +194,24 @@ class FileJournal(Journal):
         if magic != MAGIC:
             found = repr(magic.decode("ascii", "replace").removeprefix(KIND.decode()))
             raise JournalError(
-                f"{self.path} is of journal format {found}, and this version of mtcd reads '{JOURNAL_FORMAT}': end "
-                "the run with the version that wrote it, or start all parties with new folders (--out)."
+                f"{self.path} is of journal format {found}, and this version of mtcd reads "
+                f"'{JOURNAL_FORMAT}': end "
+                "the run with the version that wrote it, or start all parties with new folders "
+                "(--out)."
             )
         return Slot(number, digested, summed, total, digest, data)
 
     def _damaged(self) -> JournalError:
         return JournalError(
-            f"{self.path} is damaged, so the messages that this party has sent are unknown. Restore a backup of the "
+            f"{self.path} is damaged, so the messages that this party has sent are unknown. "
+            f"Restore a backup of the "
             "same moment, or start all parties with new folders (--out)."
         )
 
 
 def _write_all(file: int, pieces: list[Any], size: int) -> None:
-    """Write after the header. A write may be partial, as on a full disk: the next one then raises the error."""
+    """Write after the header. A write may be partial, as on a full disk: the next one then raises
+    the error."""
     if len(pieces) > MOST_PIECES:
         pieces = [b"".join(pieces)]
     done = os.pwritev(file, pieces, HEADER)

@@ -12,7 +12,8 @@ from mtcd.core.errors import MtcdError
 
 
 def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
-    """As the file has them; zeros if it is ``fresh``. A crashed process leaves all that it had written.
+    """As the file has them; zeros if it is ``fresh``. A crashed process leaves all that it had
+    written.
 
     Zeros are written out, so that a full disk is noticed here and not when a number is changed.
     """
@@ -25,7 +26,8 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
         size = path.stat().st_size
         if size != 8 * int(np.prod(shape, dtype=np.int64)):
             raise MtcdError(
-                f"{path} is not of this training: put back the file that was there, or start the federation again "
+                f"{path} is not of this training: put back the file that was there, or start the "
+                f"federation again "
                 "with new folders."
             )
         return np.memmap(path, np.dtype("<f8"), "r+", shape=shape)

@@ -1,8 +1,10 @@
-"""The recovery policy of a party: what it does about parties that are down, beyond exactly-once delivery.
+"""The recovery policy of a party: what it does about parties that are down, beyond exactly-once
+delivery.
 
-A :class:`~mtcd.federation.delivery.reliable_party.ReliableParty` calls the methods of its policy at fixed points; the
-policy acts through ``self.delivery``. The defaults are those of a party that waits for all parties that are down. The
-policies of the methods are in ``mtcd.federation.recovery``.
+A :class:`~mtcd.federation.delivery.reliable_party.ReliableParty` calls the methods of its policy at
+fixed points; the policy acts through ``self.delivery``. The defaults are those of a party that
+waits for all parties that are down. The policies of the methods are in
+``mtcd.federation.recovery``.
 """
 
 from __future__ import annotations
@@ -35,13 +37,15 @@ class RecoveryPolicy:
         return record
 
     def restore(self, record: dict[str, Any] | None) -> None:
-        """Continue from the last record of the journal; None if there is none. The party is restored before."""
+        """Continue from the last record of the journal; None if there is none. The party is
+        restored before."""
         if record is not None:
             for name in self.state_fields:
                 setattr(self, name, record[name])
 
     def started(self) -> None:
-        """A new process has resumed from the journal: what happened since its last commit is unknown."""
+        """A new process has resumed from the journal: what happened since its last commit is
+        unknown."""
 
     # Envelopes that arrive
 
@@ -49,11 +53,13 @@ class RecoveryPolicy:
         """An envelope has arrived, perhaps as a duplicate. Called before anything else."""
 
     def must_defer(self, envelope: Envelope) -> bool:
-        """Whether the envelope cannot be processed now. It is not acknowledged, so it will be sent again."""
+        """Whether the envelope cannot be processed now. It is not acknowledged, so it will be sent
+        again."""
         return self.delivery.party.is_early(envelope.message.payload)
 
     def process(self, envelope: Envelope) -> list[Message]:
-        """Process an envelope that is neither a duplicate nor stale. Returns the reports for the monitor."""
+        """Process an envelope that is neither a duplicate nor stale. Returns the reports for the
+        monitor."""
         return self.delivery.run_party(envelope)
 
     def after_end(self, envelope: Envelope) -> None:
@@ -90,7 +96,8 @@ class RecoveryPolicy:
     # Parties that are down
 
     def peer_lost(self, k: int) -> None:
-        """Party k is down, as far as the links know; ``delivery.down`` has it. A wrong report does no harm."""
+        """Party k is down, as far as the links know; ``delivery.down`` has it. A wrong report does
+        no harm."""
 
     def peer_found(self, k: int) -> None:
         """Party k is up again."""
@@ -101,7 +108,8 @@ class RecoveryPolicy:
         return self.delivery.down
 
     def waiting_reason(self, names: Mapping[int, str]) -> str | None:
-        """A sentence on what the training waits for, and what the user can do; None if it does not wait."""
+        """A sentence on what the training waits for, and what the user can do; None if it does not
+        wait."""
         waits_for = ", ".join(sorted(names[k] for k in self.waits_for))
         return f"Training waits for {waits_for}." if waits_for else None
 
@@ -110,8 +118,9 @@ class RecoveryPolicy:
     def finish(self, status: str) -> None:
         """Stop at the next moment that this party reports to the monitor.
 
-        If that may never come, as a party is down, the server stops at the last sync. So does every party that has
-        diverged: what is not finite is never sent, and as no party keeps a block then, the moment does not matter.
+        If that may never come, as a party is down, the server stops at the last sync. So does every
+        party that has diverged: what is not finite is never sent, and as no party keeps a block
+        then, the moment does not matter.
         """
         delivery = self.delivery
         end = end_now(delivery.party, status) if delivery.down or status == DIVERGED else None
@@ -131,9 +140,13 @@ class RecoveryPolicy:
                 report, request = message.payload, delivery.stop_request
                 status = delivery.limit(report)
                 if status is None and request is not None:
-                    status = request[0] if end_at(report, "", delivery.party).hop >= request[1] else None
+                    status = (
+                        request[0] if end_at(report, "", delivery.party).hop >= request[1] else None
+                    )
                 if status is not None:
-                    return messages[:count], end_at(report, delivery.judge(report, status), delivery.party)
+                    return messages[:count], end_at(
+                        report, delivery.judge(report, status), delivery.party
+                    )
         return messages, None
 
     def receive_end(self, end: End, sender: int) -> None:

@@ -1,11 +1,14 @@
-"""A party with exactly-once delivery: each envelope is processed once, and what is sent arrives, through any restarts.
+"""A party with exactly-once delivery: each envelope is processed once, and what is sent arrives,
+through any restarts.
 
-A reliable party does no I/O and has no clock. The owner of the links passes the envelopes and acks that arrive to
-``deliver`` and ``acknowledge``, reports parties that are down or up again, and sends what is ``unacknowledged`` again
-and again. The state of the party and its outbox go into the journal in one commit, before the ack. So after a restart
-at any moment the party is where the others believe it to be.
+A reliable party does no I/O and has no clock. The owner of the links passes the envelopes and acks
+that arrive to ``deliver`` and ``acknowledge``, reports parties that are down or up again, and sends
+what is ``unacknowledged`` again and again. The state of the party and its outbox go into the
+journal in one commit, before the ack. So after a restart at any moment the party is where the
+others believe it to be.
 
-What to do about parties that are down differs between the methods: a :class:`RecoveryPolicy` decides it.
+What to do about parties that are down differs between the methods: a :class:`RecoveryPolicy`
+decides it.
 """
 
 from __future__ import annotations
@@ -23,27 +26,32 @@ from mtcd.protocol.party import MONITOR, Message, Party
 from mtcd.protocol.token import Windows
 
 Limit = Callable[[Any], str | None]
-"""Given a report to the monitor, progress or a lone token: the status with which the training ends there, or None."""
+"""Given a report to the monitor, progress or a lone token: the status with which the training ends
+there, or None."""
 
 Judge = Callable[[Any, str], str]
 """Given such a report and a status: the same status, or diverged if the report shows it."""
 
 
 class Delivery(NamedTuple):
-    """The result of a delivery: the ack to send, None if the envelope was deferred, and the reports for the monitor."""
+    """The result of a delivery: the ack to send, None if the envelope was deferred, and the reports
+    for the monitor."""
 
     ack: Ack | None
     reports: Sequence[Message] = ()
 
 
 class ReliableParty:
-    """Party ``number`` with its outbox, its journal and its recovery policy. Call ``resume`` before anything else.
+    """Party ``number`` with its outbox, its journal and its recovery policy. Call ``resume`` before
+    anything else.
 
-    ``opening``: the messages that start the training, of all parties. ``clients``: how many there are.
-    ``neighbours``: where there is no server, those that this party announces the end to, and they to theirs, so that
-    it does not depend on parties that have left; None: it is announced to all.
+    ``opening``: the messages that start the training, of all parties. ``clients``: how many there
+    are. ``neighbours``: where there is no server, those that this party announces the end to, and
+    they to theirs, so that it does not depend on parties that have left; None: it is announced to
+    all.
 
-    If a method raises an error, the party must be made again from its journal: half of the work may be done.
+    If a method raises an error, the party must be made again from its journal: half of the work may
+    be done.
     """
 
     def __init__(
@@ -68,9 +76,11 @@ class ReliableParty:
         self.ledger = Ledger()
         """The messages that this party has sent."""
         self.reports: list[Message] = []
-        """Reports that no delivery returned: of the opening, and of ``peer_lost``. Their reader empties the list."""
+        """Reports that no delivery returned: of the opening, and of ``peer_lost``. Their reader
+        empties the list."""
         self.down: frozenset[int] = frozenset()
-        """The parties that the links report as down. A hint where not to send tokens: a wrong one does no harm."""
+        """The parties that the links report as down. A hint where not to send tokens: a wrong one
+        does no harm."""
         self.limit: Limit = lambda report: None
         self.judge: Judge = lambda report, status: status
         self.stop_request: tuple[str, int] | None = None
@@ -91,7 +101,9 @@ class ReliableParty:
         kept = self.journal.last()
         if kept is None:
             self.policy.restore(None)
-            self.reports = self.send([message for message in self.opening if message.sender == self.number], None)
+            self.reports = self.send(
+                [message for message in self.opening if message.sender == self.number], None
+            )
             self.commit()
             return self
         self.party.restore(kept["party"])
@@ -137,7 +149,8 @@ class ReliableParty:
     # Envelopes that arrive
 
     def deliver(self, envelope: Envelope) -> Delivery:
-        """Process an envelope, once. It must not be used again: the party may write to its arrays."""
+        """Process an envelope, once. It must not be used again: the party may write to its
+        arrays."""
         policy = self.policy
         policy.arriving(envelope)
         if self.is_duplicate(envelope):
@@ -166,7 +179,8 @@ class ReliableParty:
             envelope.message.payload = self.party.transport.received(envelope.message.payload)
 
     def run_party(self, envelope: Envelope) -> list[Message]:
-        """Let the party process the message, and send what it answers. Returns the reports for the monitor."""
+        """Let the party process the message, and send what it answers. Returns the reports for the
+        monitor."""
         return self.send(self.party.receive(envelope.message), envelope)
 
     def is_duplicate(self, envelope: Envelope) -> bool:
@@ -175,7 +189,8 @@ class ReliableParty:
         return envelope.sequence < below or envelope.sequence in beyond
 
     def seen_from(self, sender: int) -> tuple[int, list[int]]:
-        """The first sequence number of this sender that was not processed, and later ones that were."""
+        """The first sequence number of this sender that was not processed, and later ones that
+        were."""
         return self.seen.get(sender, (0, []))
 
     def _mark_seen(self, envelope: Envelope) -> None:
@@ -195,10 +210,11 @@ class ReliableParty:
     # Messages to send
 
     def send(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
-        """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that they answer.
+        """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that
+        they answer.
 
-        Where the training ends, the ledger counts what was sent before the last report, as in any engine, but nothing
-        of it is sent: no party is to act on it.
+        Where the training ends, the ledger counts what was sent before the last report, as in any
+        engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
         messages, end = self.policy.cut_at_end(list(messages))
@@ -211,7 +227,10 @@ class ReliableParty:
                 routed = self.policy.route(message)
                 if routed is not None:
                     iteration = getattr(message.payload, "t", None)
-                    self.enqueue(routed, iteration if iteration is not None else cause.iteration if cause else 0)
+                    self.enqueue(
+                        routed,
+                        iteration if iteration is not None else cause.iteration if cause else 0,
+                    )
         if end is not None:
             self.conclude(end)
         return reports
@@ -224,7 +243,9 @@ class ReliableParty:
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
         term, terms = policy.term_of(iteration), policy.terms_to_send()
-        envelope = policy.enqueued(Envelope(self.number, to, sequence, iteration, term, terms, message))
+        envelope = policy.enqueued(
+            Envelope(self.number, to, sequence, iteration, term, terms, message)
+        )
         self.outbox[to, sequence] = envelope
         record(message, self.ledger)
         return envelope
@@ -238,13 +259,15 @@ class ReliableParty:
         return list(self.outbox.values())
 
     def acknowledge(self, ack: Ack) -> None:
-        """An ack has arrived. It is not committed: if it is forgotten, a duplicate is sent, and ignored."""
+        """An ack has arrived. It is not committed: if it is forgotten, a duplicate is sent, and
+        ignored."""
         if ack.terms and self.policy.learn_terms(ack.terms):
             self.commit()
         self.outbox.pop((ack.to, ack.sequence), None)
 
     def cancel_stale(self) -> None:
-        """Empty the envelopes whose term is over. They are still sent, so that no sequence number is missing."""
+        """Empty the envelopes whose term is over. They are still sent, so that no sequence number
+        is missing."""
         for place, envelope in self.outbox.items():
             if self.policy.is_stale(envelope):
                 self.outbox[place] = self.cancelled(envelope)
@@ -283,7 +306,11 @@ class ReliableParty:
 
     def announce_end(self, to: Iterable[int]) -> None:
         """Send the end to parties, unless it is in the outbox already."""
-        pending = {envelope.to for envelope in self.outbox.values() if isinstance(envelope.message.payload, End)}
+        pending = {
+            envelope.to
+            for envelope in self.outbox.values()
+            if isinstance(envelope.message.payload, End)
+        }
         for k in to:
             if self.ended is not None and k not in pending:
                 self.send_control(k, self.ended, self.ended.t)

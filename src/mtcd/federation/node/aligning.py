@@ -1,4 +1,5 @@
-"""Sample alignment before training or predicting: one party leads and sends requests, the others follow and answer."""
+"""Sample alignment before training or predicting: one party leads and sends requests, the others
+follow and answer."""
 
 from __future__ import annotations
 
@@ -18,7 +19,18 @@ from mtcd.federation.node.rpc_client import Answers, Questions
 from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"
-COMMON = ("federation", "parties", "links", "alignment", "standardise", "model", "method", "stop", "costs", "seed")
+COMMON = (
+    "federation",
+    "parties",
+    "links",
+    "alignment",
+    "standardise",
+    "model",
+    "method",
+    "stop",
+    "costs",
+    "seed",
+)
 
 
 class Samples(Protocol):
@@ -34,8 +46,12 @@ class Samples(Protocol):
 
 
 def agreement(config: KitConfig, purpose: str) -> str:
-    """A digest of all settings on which parties must agree: kits of different `federation init` do not mix."""
-    content = {**config.model_dump(mode="json", include=set(COMMON)), "held_by": config.labels.held_by}
+    """A digest of all settings on which parties must agree: kits of different `federation init` do
+    not mix."""
+    content = {
+        **config.model_dump(mode="json", include=set(COMMON)),
+        "held_by": config.labels.held_by,
+    }
     if config.holdout is not None:
         content["holdout"] = config.holdout
     if config.privacy is not None:
@@ -52,7 +68,9 @@ def agreed_rows(announcement: bytes, part: Samples) -> Sequence[int]:
 class AlignmentFollower:
     """A follower of the alignment: checks that requests come from the leader, and answers them."""
 
-    def __init__(self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log) -> None:
+    def __init__(
+        self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log
+    ) -> None:
         self.mail, self.kit, self.leader, self.part, self.log = mail, kit, leader, part, log
         self._answering = False
         self.progress = Progress()
@@ -69,14 +87,20 @@ class AlignmentFollower:
         head, found = unwrap(request.body, ("agreement", *keys), parts, more)
         if head["agreement"] != self.agreement:
             problem = "is another one: the kits come from different 'federation init', one party trains and the other"
-            raise WireError("agreement", f"{problem} predicts, or both predict with blocks of different runs")
+            raise WireError(
+                "agreement", f"{problem} predicts, or both predict with blocks of different runs"
+            )
         return head, found
 
     def rows(self, announcement: bytes) -> Sequence[int]:
-        """The rows that the leader announces; with ``alignment: given order`` the announcement is empty."""
+        """The rows that the leader announces; with ``alignment: given order`` the announcement is
+        empty."""
         assert self.part is not None
         if (not announcement) != (self.kit.config.alignment == GIVEN_ORDER):
-            raise WireError("announcement", "of the common samples does not fit the alignment of this federation")
+            raise WireError(
+                "announcement",
+                "of the common samples does not fit the alignment of this federation",
+            )
         return agreed_rows(announcement, self.part)
 
     def _align(self, request: IncomingRequest) -> None:
@@ -107,7 +131,9 @@ class AlignmentFollower:
 class AlignmentLeader:
     """The leader of the alignment."""
 
-    def __init__(self, questions: Questions, kit: Kit, purpose: str, part: Samples, log: Log) -> None:
+    def __init__(
+        self, questions: Questions, kit: Kit, purpose: str, part: Samples, log: Log
+    ) -> None:
         self.questions, self.kit, self.part, self.log = questions, kit, part, log
         self.me, self.agreement = kit.config.name, agreement(kit.config, purpose)
         self.others = [name for name in kit.config.parties if name != self.me]
@@ -118,28 +144,39 @@ class AlignmentLeader:
         return wrap({"agreement": self.agreement, **head}, *parts)
 
     def align(self, then: Callable[[bytes], None]) -> None:
-        """Find the common samples, and call ``then`` with their announcement (empty with ``given order``)."""
+        """Find the common samples, and call ``then`` with their announcement (empty with ``given
+        order``)."""
         kind = self.kit.config.alignment
         if kind == GIVEN_ORDER:
             same = dict.fromkeys(self.others, self.wrapped(b""))
             self.questions.ask("align", same, lambda answers: self._same_number(answers, then))
             return
         secret = _secret(self.kit)
-        sides = {name: asker_apart(kind, self.part.ids, secret, self.progress) for name in self.others}
-        self.log.say("align", f"Aligning {self.part.samples} samples with {len(self.others)} parties ({kind}).")
+        sides = {
+            name: asker_apart(kind, self.part.ids, secret, self.progress) for name in self.others
+        }
+        self.log.say(
+            "align",
+            f"Aligning {self.part.samples} samples with {len(self.others)} parties ({kind}).",
+        )
 
         def requests() -> dict[str, bytes]:
             return {name: self.wrapped(side.request()) for name, side in sides.items()}
 
         def answered(answers: Answers) -> None:
             self.questions.loop.work(
-                lambda: announce([_shared(name, sides[name], answer) for name, answer in answers.items()]), announced
+                lambda: announce(
+                    [_shared(name, sides[name], answer) for name, answer in answers.items()]
+                ),
+                announced,
             )
 
         def announced(announcement: bytes) -> None:
             count = len(agreed_rows(announcement, self.part))
             parties = len(self.kit.config.parties)
-            self.log.say("aligned", f"All {parties} parties have {count} samples in common.", samples=count)
+            self.log.say(
+                "aligned", f"All {parties} parties have {count} samples in common.", samples=count
+            )
             then(announcement)
 
         self.questions.ask_when_made("align", self.others, requests, answered)
@@ -149,7 +186,8 @@ class AlignmentLeader:
             if answer != json.dumps(self.part.samples).encode():
                 reported = tidy(answer[:20].decode(errors="replace"))
                 raise DataError(
-                    f"{name} has {reported} samples, but {self.me} has {self.part.samples}: with 'alignment: given "
+                    f"{name} has {reported} samples, but {self.me} has {self.part.samples}: with "
+                    f"'alignment: given "
                     "order' all tables need the same samples. Use alignment: psi or hashed."
                 )
         then(b"")

@@ -1,8 +1,9 @@
 """The check at the opening: what no party can check alone, because it takes two of them.
 
-The label holder asks every other member, the server too, before samples are aligned. Who has other settings (a kit of
-another ``federation init``), or speaks another protocol, refuses. The answers show how far clocks are apart, and which
-versions of packages all have. A party of an older version of mtcd does not know the request, and counts as checked.
+The label holder asks every other member, the server too, before samples are aligned. Who has other
+settings (a kit of another ``federation init``), or speaks another protocol, refuses. The answers
+show how far clocks are apart, and which versions of packages all have. A party of an older version
+of mtcd does not know the request, and counts as checked.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ CHECK = "check"
 OLDER = b"{}"
 """The answer that a party of a version without this check would give."""
 MOST_SECONDS_APART = 300.0
-"""Of two clocks: beyond it, logs and last words of a federation cannot be put in order, and certificates may fail."""
+"""Of two clocks: beyond it, logs and last words of a federation cannot be put in order, and
+certificates may fail."""
 NOTED_SECONDS_APART = 30.0
 LONGEST_BYTES = 10_000
 MOST_PACKAGES = 50
@@ -47,7 +49,8 @@ class OpeningCheck:
         self._arrived: dict[str, float] = {}
 
     def begin(self, body: bytes, then: Callable[[], None]) -> None:
-        """Ask everybody; call ``then`` if all can take part. Otherwise an UnableError is raised in the loop."""
+        """Ask everybody; call ``then`` if all can take part. Otherwise an UnableError is raised in
+        the loop."""
         config = self.config
         others = [name for name in config.parties if name != config.name]
         others += [SERVER] if SERVER in config.peers else []
@@ -70,26 +73,41 @@ class OpeningCheck:
         if abs(apart) > MOST_SECONDS_APART:
             raise UnableError(
                 name,
-                f"Its clock is {_duration(abs(apart))} {'ahead of' if apart > 0 else 'behind'} that of "
-                f"{self.config.name}, and {_duration(MOST_SECONDS_APART)} are allowed: set the clocks of both hosts, "
+                f"Its clock is {_duration(abs(apart))} {'ahead of' if apart > 0 else 'behind'} "
+                f"that of "
+                f"{self.config.name}, and {_duration(MOST_SECONDS_APART)} are allowed: set the "
+                f"clocks of both hosts, "
                 "for example with NTP.",
             )
         if abs(apart) > NOTED_SECONDS_APART:
-            self.log.say("note", f"The clock of {name} is {_duration(abs(apart))} off that of {self.config.name}.")
+            self.log.say(
+                "note",
+                f"The clock of {name} is {_duration(abs(apart))} off that of {self.config.name}.",
+            )
         self._compare_versions(name, facts["mtcd"], facts["packages"])
 
     def _compare_versions(self, name: str, version: str, packages: dict[str, str | None]) -> None:
-        own = {"mtcd": VERSION, **{one: package_version(one) for one in needed_packages(self.config)}}
+        own = {
+            "mtcd": VERSION,
+            **{one: package_version(one) for one in needed_packages(self.config)},
+        }
         theirs = {"mtcd": version, **packages}
-        other = [f"{one} {theirs[one]} (here {own[one]})" for one in own if theirs.get(one) not in (None, own[one])]
+        other = [
+            f"{one} {theirs[one]} (here {own[one]})"
+            for one in own
+            if theirs.get(one) not in (None, own[one])
+        ]
         if other:
             self.log.say(
-                "note", f"{name} has other versions: {', '.join(other)}. Results may differ in the last digits."
+                "note",
+                f"{name} has other versions: {', '.join(other)}. Results may differ in the last "
+                f"digits.",
             )
 
 
 def _refused(name: str, why: str) -> bytes:
-    """Who does not know the request is of an older version; who refuses it otherwise cannot take part."""
+    """Who does not know the request is of an older version; who refuses it otherwise cannot take
+    part."""
     if NOT_KNOWN in why:
         return OLDER
     raise UnableError(name, why)
@@ -108,13 +126,17 @@ def _read(name: str, answer: bytes) -> dict[str, Any] | None:
     number = isinstance(when, int | float) and not isinstance(when, bool) and math.isfinite(when)
     if not usual or not number or len(packages) > MOST_PACKAGES:
         raise _not_readable(name)
-    known = {str(one): None if there is None else tidy(str(there))[:40] for one, there in packages.items()}
+    known = {
+        str(one): None if there is None else tidy(str(there))[:40]
+        for one, there in packages.items()
+    }
     return {"time": float(when), "mtcd": tidy(version)[:40], "packages": known}
 
 
 def _not_readable(name: str) -> DataError:
     return DataError(
-        f"{name} did not answer the check of the opening as a party does: is it of the same version of mtcd?"
+        f"{name} did not answer the check of the opening as a party does: is it of the same "
+        f"version of mtcd?"
     )
 
 

@@ -17,8 +17,11 @@ def wrap(head: dict[str, Any], *parts: bytes) -> bytes:
     return b"".join([line.encode(), b"\n", *parts])
 
 
-def unwrap(data: bytes, keys: Sequence[str], parts: int, more: int = 0) -> tuple[dict[str, Any], list[bytes]]:
-    """Decode a message that must have exactly these keys, this number of parts, and at most so many ``more``."""
+def unwrap(
+    data: bytes, keys: Sequence[str], parts: int, more: int = 0
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Decode a message that must have exactly these keys, this number of parts, and at most so many
+    ``more``."""
     end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
     try:
         head = json.loads(data[:end]) if end >= 0 else None

@@ -39,14 +39,19 @@ class Station:
             self.log.say("note", note)
         where = self.kit.config.listen or self.kit.config.address
         self.log.say(
-            "up", "Connecting to peers, accepting no connections." if where is None else f"Listening on {where}."
+            "up",
+            "Connecting to peers, accepting no connections."
+            if where is None
+            else f"Listening on {where}.",
         )
         try:
             begin()
             self.loop.run()
         except BaseException as error:
             if isinstance(error, MtcdError):
-                sentence = getattr(error, "summary", "Failed: the reason is on the screen of this party.")
+                sentence = getattr(
+                    error, "summary", "Failed: the reason is on the screen of this party."
+                )
                 self.log.say("failed", sentence, why=type(error).__name__)
             elif isinstance(error, KeyboardInterrupt):
                 self.log.say("interrupted", "Interrupted. Restart this party to continue.")
@@ -65,14 +70,18 @@ class Station:
     def missing(self) -> list[str]:
         """The peers without a connection."""
         link = self.mail.link
-        return [name for name in self.kit.config.peers if name in link.peers and name not in link.up]
+        return [
+            name for name in self.kit.config.peers if name in link.peers and name not in link.up
+        ]
 
     def say_waiting(self, waits: list[str]) -> None:
         """Log the parties for which this one waits."""
         sentence = f"Waiting for {', '.join(waits)}."
         if missing := self.missing():
             sentence += f" No connection yet to {', '.join(missing)}."
-        sentence += "".join(f" {self.mail.incompatible[name]}" for name in waits if name in self.mail.incompatible)
+        sentence += "".join(
+            f" {self.mail.incompatible[name]}" for name in waits if name in self.mail.incompatible
+        )
         self.log.throttled(("waiting", sentence), sentence, waiting_for=waits, missing=missing)
 
     def _on_change(self, name: str, up: bool) -> None:

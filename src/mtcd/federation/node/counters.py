@@ -1,7 +1,9 @@
-"""Counts of one process, for its metrics: plain numbers that the loop adds to, and that another thread may read.
+"""Counts of one process, for its metrics: plain numbers that the loop adds to, and that another
+thread may read.
 
-Links, mail and journal count always, as adding to a number takes less than a microsecond. The keys of all counts are
-known from the start, so that a reader in another thread never meets a dictionary that grows.
+Links, mail and journal count always, as adding to a number takes less than a microsecond. The keys
+of all counts are known from the start, so that a reader in another thread never meets a dictionary
+that grows.
 """
 
 from __future__ import annotations
@@ -11,7 +13,22 @@ from collections.abc import Iterable
 
 from mtcd.core.errors import MtcdError, WireError
 
-COMMIT_BOUNDS_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+COMMIT_BOUNDS_SECONDS = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+)
 
 SEAL, CONTENT, DATA = "seal", "content", "data"
 _REASONS = {  # by the field of a WireError

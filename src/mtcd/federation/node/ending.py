@@ -1,4 +1,5 @@
-"""The end of a run at one party: evaluation, the final fusion module, keeping the block, and leaving."""
+"""The end of a run at one party: evaluation, the final fusion module, keeping the block, and
+leaving."""
 
 from __future__ import annotations
 
@@ -32,13 +33,15 @@ from mtcd.training.divergence import DIVERGED
 
 FINAL_MODULE = "words"
 NOT_TESTED = (
-    "There are no metrics on the held-out samples, as the outputs for some of them are too large to be added up: check "
+    "There are no metrics on the held-out samples, as the outputs for some of them are too large "
+    "to be added up: check "
     "that their columns have the same units and scales as those of the training samples."
 )
 
 
 class Ending:
-    """What a node does after the end of the training. ``trainer``, ``watch`` and ``role`` are those of the run."""
+    """What a node does after the end of the training. ``trainer``, ``watch`` and ``role`` are those
+    of the run."""
 
     role: Role
     trainer: Trainer | None = None
@@ -47,11 +50,18 @@ class Ending:
     status: str | None = None
     """The status of the end."""
 
-    def __init__(self, kit: Kit, participant: Participant, folder: RunFolder, station: Station) -> None:
+    def __init__(
+        self, kit: Kit, participant: Participant, folder: RunFolder, station: Station
+    ) -> None:
         self.kit, self.participant, self.folder, self.station = kit, participant, folder, station
         station.failed = self._failed
         self.refusal = Refusal(station, self._has_begun)
-        self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
+        self.log, self.loop, self.mail, self.questions = (
+            station.log,
+            station.loop,
+            station.mail,
+            station.questions,
+        )
         self.outcome = Outcome()
         """The outcome of the evaluation after the end."""
         self.farewell = Farewell(station, folder)
@@ -74,7 +84,8 @@ class Ending:
 
     @property
     def term(self) -> int | None:
-        """The term of the token with which the training has ended; None if it has not, or a stale token ended it."""
+        """The term of the token with which the training has ended; None if it has not, or a stale
+        token ended it."""
         assert self.trainer is not None
         reliable = self.trainer.reliable
         if reliable.ended is None:
@@ -95,8 +106,11 @@ class Ending:
                 self.log.say("note", NOT_TESTED)
         return diverged
 
-    def _measure(self, aggregate: NDArray[np.float64], tested: Mapping[str, float] = MappingProxyType({})) -> None:
-        """Keep the metrics on the training samples, from their aggregate at the end, and on held-out ones."""
+    def _measure(
+        self, aggregate: NDArray[np.float64], tested: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        """Keep the metrics on the training samples, from their aggregate at the end, and on
+        held-out ones."""
         metrics = self.participant.metrics(aggregate)
         if metrics:
             known = {**metrics, **tested}
@@ -106,12 +120,15 @@ class Ending:
             self.log.say("metrics", sentence, **known)
 
     def _awaits_reports(self) -> bool:
-        """Whether the final fusion module or the verdict is pending; not after divergence, which leaves no model."""
+        """Whether the final fusion module or the verdict is pending; not after divergence, which
+        leaves no model."""
         assert self.trainer is not None
         end = self.trainer.reliable.ended
         if end is not None and end.status == DIVERGED:
             return False
-        return self.participant.awaits_final_module or (self.verdict is not None and self.verdict.pending)
+        return self.participant.awaits_final_module or (
+            self.verdict is not None and self.verdict.pending
+        )
 
     def _end(self) -> None:
         assert self.trainer is not None
@@ -123,15 +140,19 @@ class Ending:
         if module is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
             self.loop.call(partial(self.questions.ask, FINAL_MODULE, dict.fromkeys(others, module)))
-        if self.verdict is None or (diverged and self.folder.verdict() is None):  # it diverged on the way
+        # it diverged on the way
+        if self.verdict is None or (diverged and self.folder.verdict() is None):
             self._conclude(Outcome())
         else:
             self.verdict.begin(self._conclude)
-        leaving = Leaving(self.trainer, self.questions, self._leave, partial(self.farewell.say, RUNNING))
+        leaving = Leaving(
+            self.trainer, self.questions, self._leave, partial(self.farewell.say, RUNNING)
+        )
         self.loop.call(leaving.step)
 
     def _conclude(self, outcome: Outcome) -> None:
-        """Keep the block, once it is known whether the training has diverged or that this is unknown for now."""
+        """Keep the block, once it is known whether the training has diverged or that this is
+        unknown for now."""
         assert self.trainer is not None
         self.outcome = outcome
         if outcome.diverged:
@@ -154,7 +175,8 @@ class Ending:
         self.watched.leave(self.loop.stop)
 
     def _has_begun(self) -> bool:
-        """Whether training has begun here: this party has sent or processed something that counts."""
+        """Whether training has begun here: this party has sent or processed something that
+        counts."""
         if self.trainer is None:
             return False
         reliable = self.trainer.reliable
@@ -162,11 +184,13 @@ class Ending:
 
     @property
     def is_observed(self) -> bool:
-        """Whether an engine of this process observes all parties, and ends them itself if one fails."""
+        """Whether an engine of this process observes all parties, and ends them itself if one
+        fails."""
         return False
 
     def _failed(self, error: BaseException) -> None:
-        """Tell the others that this process ends, while its links are open. What has ended stays as it was told."""
+        """Tell the others that this process ends, while its links are open. What has ended stays as
+        it was told."""
         if self.status is not None:
             return
         how = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
@@ -185,7 +209,9 @@ class Ending:
         assert self.trainer is not None
         assert self.watch is not None
         unjudged = self.outcome.sentence(self.role.judged)
-        summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes, unjudged)
+        summary = self.participant.keep(
+            self.folder.path, self.trainer.reliable, self.watch, self.role.notes, unjudged
+        )
         self.status = summary.status
         return summary
 

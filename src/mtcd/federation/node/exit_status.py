@@ -1,8 +1,9 @@
-"""Last words: what a party leaves with others when its process ends, so that finished is told from dead.
+"""Last words: what a party leaves with others when its process ends, so that finished is told from
+dead.
 
-A word says how the run ended at this party, or that it runs again. It names the run, so that a word of another run is
-refused, and is signed with the key of the party, so that nobody else can make or change one. The latest word of a party
-counts: a restarted party supersedes its last one.
+A word says how the run ended at this party, or that it runs again. It names the run, so that a word
+of another run is refused, and is signed with the key of the party, so that nobody else can make or
+change one. The latest word of a party counts: a restarted party supersedes its last one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.certificates import load_certificate, load_key
@@ -69,7 +78,9 @@ class Signer:
         self._federation = kit.config.federation
         key, certificate = kit.folder / KEY_FILE, kit.folder / CERTIFICATE_FILE
         self._key = load_key(read_file(key, WHAT), str(key))
-        self._certificate = load_certificate(read_file(certificate, WHAT), str(certificate)).public_bytes(Encoding.DER)
+        self._certificate = load_certificate(
+            read_file(certificate, WHAT), str(certificate)
+        ).public_bytes(Encoding.DER)
 
     def sign(self, word: LastWord) -> Signed:
         """The word with its certificate and signature."""
@@ -83,7 +94,8 @@ class Signer:
 
 
 class LastWords:
-    """The latest word of each party, checked, and kept in a file. A damaged file counts as empty."""
+    """The latest word of each party, checked, and kept in a file. A damaged file counts as
+    empty."""
 
     def __init__(self, kit: Credentials, path: Path) -> None:
         self.path, self._members, self._config = path, Members(kit), kit.config
@@ -100,19 +112,28 @@ class LastWords:
 
     def signed(self, names: Iterable[str] | None = None) -> list[Signed]:
         """The words of these parties, or of all, to pass on."""
-        return [self._kept[name][1] for name in (self._kept if names is None else names) if name in self._kept]
+        return [
+            self._kept[name][1]
+            for name in (self._kept if names is None else names)
+            if name in self._kept
+        ]
 
     def read(self, signed: Any) -> LastWord:
-        """The word, if its signature is that of the party it is of; otherwise raises a WireError."""
+        """The word, if its signature is that of the party it is of; otherwise raises a
+        WireError."""
         try:
             if set(signed) != KEYS:
                 raise ValueError("other keys")
             text = signed["word"]
-            certificate, signature = (bytes.fromhex(signed[key]) for key in ("certificate", "signature"))
+            certificate, signature = (
+                bytes.fromhex(signed[key]) for key in ("certificate", "signature")
+            )
             word = LastWord.model_validate_json(text)
         except (ValidationError, ValueError, TypeError, KeyError):
             raise WireError("a last word", "is not readable") from None
-        owner, public = self._members.owner(certificate, [*self._config.parties, SERVER], "a last word")
+        owner, public = self._members.owner(
+            certificate, [*self._config.parties, SERVER], "a last word"
+        )
         try:
             public.verify(signature, _bound(self._config.federation, certificate, text), SIGNATURE)
         except InvalidSignature:
@@ -146,8 +167,11 @@ class LastWords:
         return True
 
     def _write(self) -> None:
-        with suppress(MtcdError):  # a folder that cannot be written must not end a party, nor its status
-            write_files(self.path.parent, {self.path.name: json.dumps(self.signed()).encode()}, private=True)
+        # a folder that cannot be written must not end a party, nor its status
+        with suppress(MtcdError):
+            write_files(
+                self.path.parent, {self.path.name: json.dumps(self.signed()).encode()}, private=True
+            )
 
 
 def _bound(federation: str, certificate: bytes, text: str) -> bytes:

@@ -1,7 +1,9 @@
-"""The last words at one party: it tells its own to its neighbours and the server, and keeps theirs for the operator.
+"""The last words at one party: it tells its own to its neighbours and the server, and keeps theirs
+for the operator.
 
-The server is told no objective, which it may not know. Without a server, parties pass words on to neighbours of theirs
-that are no neighbours of the party whose word it is, so that the last one to leave knows how all the others ended.
+The server is told no objective, which it may not know. Without a server, parties pass words on to
+neighbours of theirs that are no neighbours of the party whose word it is, so that the last one to
+leave knows how all the others ended.
 """
 
 from __future__ import annotations
@@ -28,7 +30,12 @@ class Farewell:
     """The last words at one party. ``run`` is the id of the run, empty before it is agreed."""
 
     def __init__(self, station: Station, folder: RunFolder) -> None:
-        self.kit, self.mail, self.loop, self.log = station.kit, station.mail, station.loop, station.log
+        self.kit, self.mail, self.loop, self.log = (
+            station.kit,
+            station.mail,
+            station.loop,
+            station.log,
+        )
         self.me, self.run = station.kit.config.name, ""
         self.known = LastWords(station.kit, folder.path / FILE)
         self._signer = Signer(station.kit)
@@ -42,7 +49,8 @@ class Farewell:
         self.mail.on(LAST_WORD, self._receive)
 
     def begin(self, run: str) -> None:
-        """A run is agreed, or resumed: the words of others do not count, and the own one is superseded."""
+        """A run is agreed, or resumed: the words of others do not count, and the own one is
+        superseded."""
         self.run = run
         self.known.keep_runs([run])
         if self.me in self.known.words:
@@ -52,7 +60,9 @@ class Farewell:
         """A new word of this party."""
         before = self.known.words.get(self.me)
         moment = max(int(time() * 1000), 0 if before is None else before.time + 1)
-        word = LastWord.model_validate({"party": self.me, "run": self.run, "outcome": outcome, "time": moment, **facts})
+        word = LastWord.model_validate(
+            {"party": self.me, "run": self.run, "outcome": outcome, "time": moment, **facts}
+        )
         self.known.add(word, self._signer.sign(word))
         self._for_server = self._signer.sign(word.model_copy(update={"objective": None}))
         self.tell()
@@ -60,14 +70,22 @@ class Farewell:
     def tell(self) -> None:
         """Send all peers that are up the words that they do not have."""
         for peer in sorted(self.mail.link.up):
-            new = {name: word for name, word in self.known.words.items() if self._is_for(name, peer)}
+            new = {
+                name: word for name, word in self.known.words.items() if self._is_for(name, peer)
+            }
             told = self._told.setdefault(peer, set())
-            fresh = {name: (name, word.time) for name, word in new.items() if (name, word.time) not in told}
+            fresh = {
+                name: (name, word.time)
+                for name, word in new.items()
+                if (name, word.time) not in told
+            }
             if fresh:
                 told |= set(fresh.values())
                 body = self._bodies(peer, list(fresh))
                 self._pending += 1
-                self.mail.ask(peer, LAST_WORD, body, self._answered(peer, set(fresh.values())), True)
+                self.mail.ask(
+                    peer, LAST_WORD, body, self._answered(peer, set(fresh.values())), True
+                )
 
     def _is_for(self, name: str, peer: str) -> bool:
         """Whether this party tells a peer the word of a party."""
@@ -80,7 +98,9 @@ class Farewell:
             return json.dumps([self._for_server]).encode()
         return json.dumps(self.known.signed(names)).encode()
 
-    def _answered(self, peer: str, sent: set[tuple[str, int]]) -> Callable[[bytes | None, str], None]:
+    def _answered(
+        self, peer: str, sent: set[tuple[str, int]]
+    ) -> Callable[[bytes | None, str], None]:
         def answered(answer: bytes | None, why: str) -> None:
             self._pending -= 1
             if answer is None and not why:  # lost; one that is refused is not sent again

@@ -1,11 +1,12 @@
 """The verdict: the evaluation after the end whether the training has diverged.
 
-The model is in the blocks of all parties. The label holder asks the other parties whether they have ended;
-then a masked sum (``passing.py``) adds up their representations (and penalties, of a linear model), which only the
-holder learns. It evaluates the objective, as a training in one process does at its end, and announces the verdict to
-all parties. Before, no block is kept. Every party writes the verdict to its run folder, so that it survives a restart.
-If a party is unreachable, the holder waits up to a timeout: the run then ends with the status of its limit and the
-note that the verdict is missing. When all parties are restarted, the objective is evaluated again.
+The model is in the blocks of all parties. The label holder asks the other parties whether they have
+ended; then a masked sum (``passing.py``) adds up their representations (and penalties, of a linear
+model), which only the holder learns. It evaluates the objective, as a training in one process does
+at its end, and announces the verdict to all parties. Before, no block is kept. Every party writes
+the verdict to its run folder, so that it survives a restart. If a party is unreachable, the holder
+waits up to a timeout: the run then ends with the status of its limit and the note that the verdict
+is missing. When all parties are restarted, the objective is evaluated again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ GROUP_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the training has diverged; unknown if parties were ``away`` (unreachable) at the evaluation."""
+    """Whether the training has diverged; unknown if parties were ``away`` (unreachable) at the
+    evaluation."""
 
     diverged: bool = False
     away: tuple[str, ...] = ()
@@ -52,12 +54,15 @@ class Outcome:
             return ""
         if judged:
             return (
-                f"The held-out samples are not evaluated: {', '.join(self.away)} took no part after the end. Start all "
+                f"The held-out samples are not evaluated: {', '.join(self.away)} took no part "
+                f"after the end. Start all "
                 "parties again at the same time, with the same folders, to evaluate them."
             )
         return (
-            f"Whether the training has diverged is not known: {', '.join(self.away)} took no part when the objective "
-            "was evaluated at the end. Start all parties again at the same time, with the same folders, to evaluate "
+            f"Whether the training has diverged is not known: {', '.join(self.away)} took no part "
+            f"when the objective "
+            "was evaluated at the end. Start all parties again at the same time, with the same "
+            "folders, to evaluate "
             "it. Do not rely on the model before."
         )
 
@@ -79,7 +84,8 @@ class VerdictStore(Protocol):
     """The storage of the verdict and, at the holder, of the parties that have confirmed it."""
 
     def verdict(self) -> tuple[bool, set[str]] | None:
-        """Whether the training has diverged, and the parties that have confirmed it; None while it is unknown."""
+        """Whether the training has diverged, and the parties that have confirmed it; None while it
+        is unknown."""
 
     def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
         """Write the verdict, and the parties that have confirmed it."""
@@ -94,7 +100,8 @@ class Evidence(Protocol):
 
     @property
     def term(self) -> int | None:
-        """The term of the token that has ended the training, 0 without one; None while the training goes on."""
+        """The term of the token that has ended the training, 0 without one; None while the training
+        goes on."""
 
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the sum from which the model is evaluated."""
@@ -104,10 +111,18 @@ class Evidence(Protocol):
 
 
 class Verdict:
-    """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the verdict comes late."""
+    """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the
+    verdict comes late."""
 
-    def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence, store: VerdictStore) -> None:
-        self.mail, self.questions, self.loop, self.log = station.mail, station.questions, station.loop, station.log
+    def __init__(
+        self, station: Station, config: KitConfig, run: str, own: Evidence, store: VerdictStore
+    ) -> None:
+        self.mail, self.questions, self.loop, self.log = (
+            station.mail,
+            station.questions,
+            station.loop,
+            station.log,
+        )
         self.run, self.own, self.config, self.name = run.encode(), own, config, config.name
         self.holder = config.labels.held_by
         self.parties = [name for name in config.parties if name != self.holder]
@@ -117,7 +132,9 @@ class Verdict:
         self._confirmed: set[str] = set()
         self._part: NDArray[np.float64] | None = None
         self.known = self._missing = False
-        seen = config.model_copy(update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})})
+        seen = config.model_copy(
+            update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})}
+        )
         if self.name == self.holder:
             self._receiver = SumReceiver(self.mail, self.questions, seen)
             return
@@ -127,7 +144,8 @@ class Verdict:
             self.mail.on(JUDGE, self._send_certificate)
 
     def begin(self, then: Callable[[Outcome], None]) -> None:
-        """Begin the evaluation after this party has ended. A verdict from before a restart stands."""
+        """Begin the evaluation after this party has ended. A verdict from before a restart
+        stands."""
         self._then, self._part, self.known, self._missing = then, None, False, False
         kept = self._store.verdict()
         if kept is not None:
@@ -135,11 +153,15 @@ class Verdict:
             self._announce(Outcome(diverged))
         elif self.name == self.holder:
             self.loop.later(UNREACHABLE_TIMEOUT_SECONDS, lambda: self._give_up(self._awaited()))
-            self.loop.later(ANSWER_TIMEOUT_SECONDS, lambda: self._announce(self._without(self._awaited())))
+            self.loop.later(
+                ANSWER_TIMEOUT_SECONDS, lambda: self._announce(self._without(self._awaited()))
+            )
             self.proceed()
         else:
             self.loop.later(UNREACHABLE_TIMEOUT_SECONDS, lambda: self._give_up({self.holder}))
-            self.loop.later(VERDICT_TIMEOUT_SECONDS, lambda: self._announce(self._without({self.holder})))
+            self.loop.later(
+                VERDICT_TIMEOUT_SECONDS, lambda: self._announce(self._without({self.holder}))
+            )
 
     def _awaited(self) -> set[str]:
         """The parties for which the holder waits: for an answer, or for the final theta_0."""
@@ -150,12 +172,14 @@ class Verdict:
         return Outcome(away=tuple(sorted(away)))
 
     def proceed(self) -> None:
-        """Evaluate the objective, if this is the holder and it is complete; called when either may have changed."""
+        """Evaluate the objective, if this is the holder and it is complete; called when either may
+        have changed."""
         if self.pending and self.name == self.holder and self.own.complete:
             self.questions.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
 
     def _request(self) -> bytes:
-        """The run, and the term of a token that was regenerated: blocks of an older term are not of this model."""
+        """The run, and the term of a token that was regenerated: blocks of an older term are not of
+        this model."""
         return self.run + (b" %d" % self.own.term if self.own.term else b"")
 
     def _give_up(self, awaited: set[str]) -> None:
@@ -170,7 +194,8 @@ class Verdict:
         return self._then is not None and not self.known
 
     def _is_new(self, outcome: Outcome) -> bool:
-        """Whether the outcome counts: the first one, or a verdict after a missing one; none if the end was undone."""
+        """Whether the outcome counts: the first one, or a verdict after a missing one; none if the
+        end was undone."""
         return self.own.term is not None and (self.pending or (self._missing and not outcome.away))
 
     def _conclude(self, outcome: Outcome) -> None:
@@ -188,7 +213,9 @@ class Verdict:
             self._announce(Outcome(diverged=True))
         elif not self.parties:
             self._announce(Outcome(self.own.has_diverged(own)))
-        elif invalid := {name for name, answer in answers.items() if not self._is_valid(name, answer)}:
+        elif invalid := {
+            name for name, answer in answers.items() if not self._is_valid(name, answer)
+        }:
             self._announce(self._without(invalid))  # as if they were unreachable
         elif not self.known or self._missing:
             certificates = {name: b64encode(answer).decode() for name, answer in answers.items()}
@@ -212,11 +239,15 @@ class Verdict:
         if self._is_new(outcome):
             self._conclude(outcome)
             if self.name == self.holder:
-                groups = [[name for name in one if name not in self._confirmed] for one in farthest_first(self.config)]
+                groups = [
+                    [name for name in one if name not in self._confirmed]
+                    for one in farthest_first(self.config)
+                ]
                 self._announce_to(outcome, [one for one in groups if one])
 
     def _announce_to(self, outcome: Outcome, groups: list[list[str]]) -> None:
-        """Announce the outcome to one group after the other; after a timeout, continue without an answer."""
+        """Announce the outcome to one group after the other; after a timeout, continue without an
+        answer."""
         if not groups:
             return
         now, *later = groups
@@ -240,13 +271,16 @@ class Verdict:
     # The others
 
     def _send_certificate(self, request: IncomingRequest) -> None:
-        """Answer with the certificate for the pass; or that this party's numbers are not finite, or too large."""
+        """Answer with the certificate for the pass; or that this party's numbers are not finite, or
+        too large."""
         if request.sender != self.holder or request.body.partition(b" ")[0] != self.run:
             raise WireError("sender", "is not the label holder of this run")
         if self._then is None or self.own.term is None or request.body != self._request():
             request.drop()  # the run has not ended here, or not with this token: the holder retries
         else:
-            request.answer(self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode())
+            request.answer(
+                self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode()
+            )
 
     def _receive_verdict(self, request: IncomingRequest) -> None:
         run, _, text = request.body.partition(b" ")
@@ -285,5 +319,8 @@ def farthest_first(config: KitConfig) -> list[list[str]]:
     links = nx.single_source_shortest_path_length(graph, config.name)
     others = [name for name in config.parties if name != config.name]
     far = {name: links.get(name, len(others) + 1) for name in others}
-    groups = [[name for name in others if far[name] == one] for one in sorted(set(far.values()), reverse=True)]
+    groups = [
+        [name for name in others if far[name] == one]
+        for one in sorted(set(far.values()), reverse=True)
+    ]
     return [*groups, *([[SERVER]] if SERVER in config.peers else [])]

@@ -1,4 +1,5 @@
-"""A party's folder of a run: the agreed settings, the journal, the log and, after the end, the block of the model."""
+"""A party's folder of a run: the agreed settings, the journal, the log and, after the end, the
+block of the model."""
 
 from __future__ import annotations
 
@@ -38,10 +39,13 @@ class RunFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderInUseError(
-                f"{path} is in use: this party is already running. Stop that process, or give another folder (--out)."
+                f"{path} is in use: this party is already running. Stop that process, or give "
+                f"another folder (--out)."
             ) from None
         except OSError as error:
-            raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another folder (--out).") from None
+            raise ConfigError(
+                f"{path} cannot be used ({error.strerror}): choose another folder (--out)."
+            ) from None
 
     @property
     def log(self) -> Path:
@@ -68,7 +72,9 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except (OSError, MtcdError):
-            raise ConfigError(f"{path} cannot be read: start all parties with new folders (--out).") from None
+            raise ConfigError(
+                f"{path} cannot be read: start all parties with new folders (--out)."
+            ) from None
 
     def agree(self, agreed: Agreed) -> float:
         """Write the agreed settings; returns the time."""
@@ -77,19 +83,25 @@ class RunFolder:
         return time()
 
     def _check_versions(self) -> None:
-        """Refuse the run of a version that speaks another protocol, or has another format of journals."""
+        """Refuse the run of a version that speaks another protocol, or has another format of
+        journals."""
         path = self.path / WRITTEN_BY
         try:
             written = BEFORE | json.loads(path.read_text())
         except FileNotFoundError:
             written = BEFORE
         except (OSError, ValueError, TypeError):
-            raise ConfigError(f"{path} cannot be read: start all parties with new folders (--out).") from None
+            raise ConfigError(
+                f"{path} cannot be read: start all parties with new folders (--out)."
+            ) from None
         if any(written[key] != VERSIONS[key] for key in ("protocol", "journal")):
             raise ConfigError(
-                f"{self.path} is the folder of a run of mtcd {_versions(written)}, and this is mtcd "
-                f"{_versions(VERSIONS)}. A run ends with the protocol that it began with: end it with mtcd "
-                f"{written['mtcd']}, or start all parties with the new version, new kits and new folders (--out)."
+                f"{self.path} is the folder of a run of mtcd {_versions(written)}, and this is "
+                f"mtcd "
+                f"{_versions(VERSIONS)}. A run ends with the protocol that it began with: end it "
+                f"with mtcd "
+                f"{written['mtcd']}, or start all parties with the new version, new kits and new "
+                f"folders (--out)."
             )
         if written != VERSIONS:
             write_files(self.path, {WRITTEN_BY: json.dumps(VERSIONS).encode()}, private=True)
@@ -102,7 +114,8 @@ class RunFolder:
             return set()
         except (OSError, ValueError, TypeError):
             raise ConfigError(
-                f"{self.path / CONFIRMED} cannot be read: start all parties with new folders (--out)."
+                f"{self.path / CONFIRMED} cannot be read: start all parties with new folders "
+                f"(--out)."
             ) from None
 
     def confirm(self, confirmed: set[str]) -> None:
@@ -110,7 +123,8 @@ class RunFolder:
         write_files(self.path, {CONFIRMED: json.dumps(sorted(confirmed)).encode()}, private=True)
 
     def verdict(self) -> tuple[bool, set[str]] | None:
-        """Whether the training has diverged, and the parties that have confirmed it; None while it is unknown."""
+        """Whether the training has diverged, and the parties that have confirmed it; None while it
+        is unknown."""
         path = self.path / VERDICT
         try:
             kept = json.loads(path.read_text())
@@ -119,7 +133,8 @@ class RunFolder:
             return None
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(
-                f"{path} cannot be read: remove it and restart all parties, which then evaluate the objective again."
+                f"{path} cannot be read: remove it and restart all parties, which then evaluate "
+                f"the objective again."
             ) from None
 
     def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
@@ -137,7 +152,11 @@ def _versions(one: Mapping[str, Any]) -> str:
 
 
 def _refuse_links(path: Path) -> None:
-    """Refuse symbolic links: a run folder may have come with a kit, and a link would redirect log or journal."""
+    """Refuse symbolic links: a run folder may have come with a kit, and a link would redirect log
+    or journal."""
     for one in path.iterdir() if path.is_dir() else ():
         if one.is_symlink():
-            raise ConfigError(f"{one} is a symbolic link, which no run folder contains: give another folder (--out).")
+            raise ConfigError(
+                f"{one} is a symbolic link, which no run folder contains: give another folder "
+                f"(--out)."
+            )

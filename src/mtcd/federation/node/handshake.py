@@ -1,7 +1,9 @@
-"""The first request on every link: which protocol a peer speaks. One that speaks another is refused, with both numbers.
+"""The first request on every link: which protocol a peer speaks. One that speaks another is
+refused, with both numbers.
 
-The format of this request never changes, so that any two versions understand it. Versions from before it refuse it as a
-request of an unknown kind; they speak protocol 6, and their frames carry that number too.
+The format of this request never changes, so that any two versions understand it. Versions from
+before it refuse it as a request of an unknown kind; they speak protocol 6, and their frames carry
+that number too.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ BEFORE = 6, "0.1.0"
 
 
 class Greeting:
-    """Sends the version of this party to each peer that comes up, and compares the versions of peers with it."""
+    """Sends the version of this party to each peer that comes up, and compares the versions of
+    peers with it."""
 
     def __init__(self, mail: Mail, log: Log) -> None:
         self.mail, self.log = mail, log
         mail.on(HELLO, self._receive)
 
     def greet(self, name: str) -> None:
-        """Tell a peer that has come up what this party speaks; the answer is what the peer speaks."""
+        """Tell a peer that has come up what this party speaks; the answer is what the peer
+        speaks."""
 
         def answered(answer: bytes | None, why: str) -> None:
             try:
@@ -53,7 +57,8 @@ class Greeting:
             return
         older = name if protocol < PROTOCOL else me
         sentence = (
-            f"{name} speaks protocol {protocol} (mtcd {version}), {me} speaks protocol {PROTOCOL} (mtcd {VERSION}): "
+            f"{name} speaks protocol {protocol} (mtcd {version}), {me} speaks protocol {PROTOCOL} "
+            f"(mtcd {VERSION}): "
             f"upgrade mtcd at {older}, or use the same version at all parties."
         )
         if self.mail.incompatible.get(name) != sentence:

@@ -1,4 +1,5 @@
-"""Signed keys of masked aggregation: the server forwards public keys, and cannot put keys of its own in their place."""
+"""Signed keys of masked aggregation: the server forwards public keys, and cannot put keys of its
+own in their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Exit after the end: a party stays until all reachable parties know of the end, as it may relay it to some."""
+"""Exit after the end: a party stays until all reachable parties know of the end, as it may relay it
+to some."""
 
 from __future__ import annotations
 
@@ -13,14 +14,20 @@ from mtcd.protocol.codec.envelopes import End
 LONGEST_STAY_SECONDS = 30.0
 UNREACHABLE_STAY_SECONDS = 10.0  # an unreachable party may be restarting
 STEP_SECONDS = 0.2
-UNANSWERED_LIMIT = 5  # requests without an answer after which a party that is no neighbour counts as unreachable
+# requests without an answer after which a party that is no neighbour counts as unreachable
+UNANSWERED_LIMIT = 5
 
 
 class Leaving:
-    """The exit of one party. ``step`` calls ``leave``, or schedules itself again; ``undone``, if the end is undone."""
+    """The exit of one party. ``step`` calls ``leave``, or schedules itself again; ``undone``, if
+    the end is undone."""
 
     def __init__(
-        self, trainer: Trainer, questions: Questions, leave: Callable[[], None], undone: Callable[[], None]
+        self,
+        trainer: Trainer,
+        questions: Questions,
+        leave: Callable[[], None],
+        undone: Callable[[], None],
     ) -> None:
         self.trainer, self.questions, self.leave, self.undone = trainer, questions, leave, undone
         self.mail, self.loop = trainer.mail, trainer.loop
@@ -30,7 +37,8 @@ class Leaving:
     def step(self) -> None:
         """Exit if there is no party to wait for.
 
-        An unreachable party that only this one may notify has ``UNREACHABLE_STAY_SECONDS`` to come back.
+        An unreachable party that only this one may notify has ``UNREACHABLE_STAY_SECONDS`` to come
+        back.
         """
         trainer, link, reliable = self.trainer, self.mail.link, self.trainer.reliable
         if reliable.ended is None:  # a stale token had ended it
@@ -41,11 +49,14 @@ class Leaving:
         unaware = (undelivered | link.up) - trainer.known_ended | self.questions.waits_for
         stayed = self.loop.now() - self._began
         expected = unnotified if stayed < UNREACHABLE_STAY_SECONDS else set()
-        waited_for = {name for name in unaware if name in expected or not self._is_unreachable(name)}
+        waited_for = {
+            name for name in unaware if name in expected or not self._is_unreachable(name)
+        }
         if not (waited_for or trainer.awaits_reports()) or stayed > LONGEST_STAY_SECONDS:
             self._leave(unnotified & unaware)
             return
-        ended = b"" if trainer.awaits_reports() else HAS_ENDED  # before, the others must stay up to relay reports
+        # before, the others must stay up to relay reports
+        ended = b"" if trainer.awaits_reports() else HAS_ENDED
         for name in unaware:
             self.mail.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
         self.loop.later(STEP_SECONDS, self.step)
@@ -59,16 +70,24 @@ class Leaving:
         self.leave()
 
     def _commit(self) -> None:
-        """Commit an outbox without end messages to parties that know of the end: a restart sends none of them."""
+        """Commit an outbox without end messages to parties that know of the end: a restart sends
+        none of them."""
         reliable, names = self.trainer.reliable, self.trainer.names
         for place, envelope in list(reliable.outbox.items()):
-            if isinstance(envelope.message.payload, End) and names[envelope.to] in self.trainer.known_ended:
+            if (
+                isinstance(envelope.message.payload, End)
+                and names[envelope.to] in self.trainer.known_ended
+            ):
                 del reliable.outbox[place]
         reliable.commit()
 
     def _is_unreachable(self, name: str) -> bool:
         link = self.mail.link
-        return name not in link.up if name in link.peers else self._unanswered[name] >= UNANSWERED_LIMIT
+        return (
+            name not in link.up
+            if name in link.peers
+            else self._unanswered[name] >= UNANSWERED_LIMIT
+        )
 
     def _answered(self, name: str) -> Callable[[bytes | None, str], None]:
         def answered(answer: bytes | None, why: str) -> None:

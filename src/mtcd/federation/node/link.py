@@ -1,9 +1,10 @@
 """A party's connections over Zenoh: requests to peers, their answers, and the liveliness of peers.
 
-A request is published under a key that names sender, receiver and kind, with a number; the answer carries the same
-number. Zenoh's liveliness reports a peer that fails: at once if its process ends, after the lease if it hangs or the
-link is cut. Its pending requests then complete without an answer. The operator, whose liveliness is not watched, uses
-Zenoh's queries instead, which are slower but have timeouts.
+A request is published under a key that names sender, receiver and kind, with a number; the answer
+carries the same number. Zenoh's liveliness reports a peer that fails: at once if its process ends,
+after the lease if it hangs or the link is cut. Its pending requests then complete without an
+answer. The operator, whose liveliness is not watched, uses Zenoh's queries instead, which are
+slower but have timeouts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ NO_ANSWER = b""  # an answer has at least one byte
 
 
 class Request:
-    """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a drop."""
+    """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a
+    drop."""
 
     __slots__ = ("_reply", "body", "kind", "sender")
 
@@ -57,8 +59,8 @@ class Request:
 class Link:
     """The Zenoh session of one party, with its kit (credentials bundle).
 
-    ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the loop. ``counters`` has
-    the bytes to and from each peer.
+    ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the
+    loop. ``counters`` has the bytes to and from each peer.
     """
 
     def __init__(
@@ -71,7 +73,9 @@ class Link:
     ) -> None:
         self.loop, self._on_request, self._on_change = loop, on_request, on_change
         self.federation, self.me = kit.config.federation, kit.config.name
-        self.peers = frozenset(name for name, peer in kit.config.peers.items() if peer.certificate is not None)
+        self.peers = frozenset(
+            name for name, peer in kit.config.peers.items() if peer.certificate is not None
+        )
         self.up: set[str] = set()
         self._counters = counters
         self._numbers = itertools.count()
@@ -83,12 +87,17 @@ class Link:
             self._declare(kit.config.operator is not None)
 
     def _declare(self, operated: bool) -> None:
-        """Subscribe to the requests and the liveliness of peers, and declare this party's own liveliness."""
+        """Subscribe to the requests and the liveliness of peers, and declare this party's own
+        liveliness."""
         session, live = self._session, self._session.liveliness()
         for peer in self.peers:
             self._declared += [
-                session.declare_subscriber(channel(self.federation, self.me, peer), self._written(peer)),
-                live.declare_subscriber(alive_key(self.federation, peer), self._watched(peer), history=True),
+                session.declare_subscriber(
+                    channel(self.federation, self.me, peer), self._written(peer)
+                ),
+                live.declare_subscriber(
+                    alive_key(self.federation, peer), self._watched(peer), history=True
+                ),
             ]
         if operated:
             control = control_channel(self.federation, self.me)
@@ -122,7 +131,11 @@ class Link:
         start = len(message_key(self.federation, self.me, peer)) + 1
 
         def written(sample: Any) -> None:
-            kind, body, attachment = str(sample.key_expr)[start:], sample.payload.to_bytes(), sample.attachment
+            kind, body, attachment = (
+                str(sample.key_expr)[start:],
+                sample.payload.to_bytes(),
+                sample.attachment,
+            )
             number = None if attachment is None else attachment.to_bytes()
             self.loop.call(lambda: self._arrived(peer, kind, body, number))
 
@@ -130,7 +143,9 @@ class Link:
 
     def _arrived(self, peer: str, kind: str, body: bytes, packed: bytes | None) -> None:
         self._counters.received_bytes[peer] += len(body)
-        number = NUMBER.unpack(packed)[0] if packed is not None and len(packed) == NUMBER.size else None
+        number = (
+            NUMBER.unpack(packed)[0] if packed is not None and len(packed) == NUMBER.size else None
+        )
         if kind != ANSWER:
             reply = _ignore if number is None else self._reply(peer, number)
             self._on_request(Request(peer, kind, body, reply))
@@ -190,13 +205,16 @@ class Link:
         start = len(message_key(self.federation, self.me, OPERATOR)) + 1
 
         def queried(query: Any) -> None:
-            request = Request(OPERATOR, str(query.key_expr)[start:], b"", lambda body: _reply_to(query, body))
+            request = Request(
+                OPERATOR, str(query.key_expr)[start:], b"", lambda body: _reply_to(query, body)
+            )
             self.loop.call(lambda: self._on_request(request))
 
         return zenoh.handlers.Callback(queried, indirect=False)
 
     def close(self) -> None:
-        """Close the session; peers are notified by Zenoh, or by its lease if closing takes too long."""
+        """Close the session; peers are notified by Zenoh, or by its lease if closing takes too
+        long."""
         with suppress(zenoh.ZError):
             self._session.close()  # type: ignore[no-untyped-call]
 
@@ -204,8 +222,8 @@ class Link:
 def _open_session(kit: Credentials) -> zenoh.Session:
     """Open the session; wait for a port that is in use, but not for long.
 
-    A party that has just ended may still hold it: closing a session has a time limit, after which Zenoh goes on to
-    close it in the background.
+    A party that has just ended may still hold it: closing a session has a time limit, after which
+    Zenoh goes on to close it in the background.
     """
     config = json.dumps(kit.zenoh())
     give_up = monotonic() + PORT_PATIENCE_SECONDS
@@ -247,5 +265,7 @@ def _why(error: Exception) -> str:
     return " ".join(str(error).split()).split(" at /")[0][:300]
 
 
-Connect = Callable[[Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link]
+Connect = Callable[
+    [Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link
+]
 """Makes the links of a party, with the arguments of ``Link``."""

@@ -1,8 +1,8 @@
 """The log of a party: a line of JSON for every event, and a sentence on its screen for most.
 
-It goes through the standard ``logging``, to handlers of its own and to those that a program adds to the logger
-``mtcd.federation``. It contains no private content: no data, parameters, ids or keys. Repeated events of the same kind
-are throttled, so that invalid requests cannot fill a disk.
+It goes through the standard ``logging``, to handlers of its own and to those that a program adds to
+the logger ``mtcd.federation``. It contains no private content: no data, parameters, ids or keys.
+Repeated events of the same kind are throttled, so that invalid requests cannot fill a disk.
 """
 
 from __future__ import annotations
@@ -59,17 +59,21 @@ LEVELS = {  # of events; all others are informative
     "link": DEBUG,
 }
 LOGGER = "mtcd.federation"
-logging.getLogger(LOGGER).addHandler(logging.NullHandler())  # without handlers of a program, nothing is printed
+# without handlers of a program, nothing is printed
+logging.getLogger(LOGGER).addHandler(logging.NullHandler())
 
 
 class Log:
     """The log of one party."""
 
-    def __init__(self, party: str, path: Path | None, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, party: str, path: Path | None, show: Callable[[str], None] | None = None
+    ) -> None:
         self.party = party
         self._tail = Tail(TAIL)
         self._counts: Counter[tuple[str, ...]] = Counter()
-        self._logger = logging.Logger(f"{LOGGER}.{party}", DEBUG)  # of this object, not of all of the process
+        # of this object, not of all of the process
+        self._logger = logging.Logger(f"{LOGGER}.{party}", DEBUG)
         self._logger.parent = logging.getLogger(LOGGER)
         screen = [Screen(show)] if show is not None else []
         for handler in [self._tail, *screen, *([LogFile(path, show)] if path is not None else [])]:
@@ -90,8 +94,11 @@ class Log:
         sentence = f"Refused {in_words(what)} from {sender}: {tidy(why)}"
         self.throttled(("refused", sender, what, why), sentence, often=1, sender=sender)
 
-    def throttled(self, kind: tuple[str, ...], sentence: str, often: int = OFTEN, **facts: Any) -> None:
-        """Log the first ``often`` events of a kind, then at powers of two; ``times`` is their count."""
+    def throttled(
+        self, kind: tuple[str, ...], sentence: str, often: int = OFTEN, **facts: Any
+    ) -> None:
+        """Log the first ``often`` events of a kind, then at powers of two; ``times`` is their
+        count."""
         if kind not in self._counts and len(self._counts) >= KINDS:
             kind = kind[:2]
         self._counts[kind] += 1

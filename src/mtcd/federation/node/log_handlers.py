@@ -1,4 +1,5 @@
-"""Where the events of a party go: handlers of the standard ``logging``, and the form of an event as a line of JSON."""
+"""Where the events of a party go: handlers of the standard ``logging``, and the form of an event as
+a line of JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ KEPT_FILES = 5  # besides the one that is written
 
 
 def entry_of(record: logging.LogRecord) -> dict[str, Any]:
-    """An event of a party as a dictionary: time, level, party, event, its sentence and its facts."""
+    """An event of a party as a dictionary: time, level, party, event, its sentence and its
+    facts."""
     text = record.getMessage()
     return {
         "time": _time(record),
@@ -66,7 +68,8 @@ class Screen(logging.Handler):
 
 
 class LogFile(RotatingFileHandler):
-    """A file that only its owner can read, rotated. A full disk ends no run here: that is up to the journal."""
+    """A file that only its owner can read, rotated. A full disk ends no run here: that is up to the
+    journal."""
 
     def __init__(self, path: Path, tell: Callable[[str], None] | None) -> None:
         self._tell, self._failed = tell, False
@@ -74,7 +77,8 @@ class LogFile(RotatingFileHandler):
             super().__init__(path, maxBytes=FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
         except OSError as error:
             raise ConfigError(
-                f"The log {path} cannot be written ({error.strerror}): make it writable, or give another folder."
+                f"The log {path} cannot be written ({error.strerror}): make it writable, or give "
+                f"another folder."
             ) from None
         self.setFormatter(JsonLines())
 
@@ -88,7 +92,10 @@ class LogFile(RotatingFileHandler):
         if not isinstance(error, OSError):
             raise
         if self._tell is not None and not self._failed:
-            self._tell(f"The log {self.baseFilename} cannot be written ({error.strerror}): make room on its disk.")
+            self._tell(
+                f"The log {self.baseFilename} cannot be written ({error.strerror}): make room on "
+                f"its disk."
+            )
         self._failed = True
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""The event loop of a party: one thread runs all callbacks for messages, answers and timers in sequence.
+"""The event loop of a party: one thread runs all callbacks for messages, answers and timers in
+sequence.
 
 Network callbacks only put actions into its queue, so the state of a party needs no lock.
 """
@@ -50,9 +51,13 @@ class Loop:
         self._timers.clear()
 
     def work(
-        self, job: Callable[[], T], then: Callable[[T], None], failed: Callable[[MtcdError], None] | None = None
+        self,
+        job: Callable[[], T],
+        then: Callable[[T], None],
+        failed: Callable[[MtcdError], None] | None = None,
     ) -> None:
-        """Run a long job in a thread of its own, so that the loop stays responsive; ``then`` runs in the loop.
+        """Run a long job in a thread of its own, so that the loop stays responsive; ``then`` runs
+        in the loop.
 
         Without ``failed``, an error of the job ends the loop.
         """
@@ -81,7 +86,8 @@ class Loop:
                 heapq.heappop(self._timers)[2]()
 
     def _next(self) -> Action:
-        """Wait for the next action. If the last wait was short, spin first: a wake-up takes longer than a hop."""
+        """Wait for the next action. If the last wait was short, spin first: a wake-up takes longer
+        than a hop."""
         self.turned = began = self.now()
         if self._spins:
             while self._queue.empty() and self.now() - began < SPIN_SECONDS:

@@ -1,7 +1,8 @@
 """The metrics of a party for Prometheus, read from a node when they are asked for.
 
-Reading happens in a thread of the HTTP server while the loop works: only numbers, and copies of small collections, are
-read. Labels are names of members, tokens, phases and reasons, so that the number of series is bounded.
+Reading happens in a thread of the HTTP server while the loop works: only numbers, and copies of
+small collections, are read. Labels are names of members, tokens, phases and reasons, so that the
+number of series is bounded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from mtcd.core.version import PROTOCOL, VERSION
@@ -26,7 +32,8 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True)
 class Measured:
-    """A gauge or, if its name ends in ``_total``, a counter. ``read`` gives no value where it is unknown."""
+    """A gauge or, if its name ends in ``_total``, a counter. ``read`` gives no value where it is
+    unknown."""
 
     name: str
     text: str
@@ -98,18 +105,22 @@ METRICS = (
     ),
     Measured(
         "mtcd_party_info",
-        "The federation, the name of this member, and whether it is a party or the server; always 1",
+        "The federation, the name of this member, and whether it is a party or the server; always "
+        "1",
         _party,
         ("federation", "party", "role"),
     ),
     Measured("mtcd_phase", "1 for the phase of this party, 0 for the others", _phase, ("phase",)),
     Measured(
         "mtcd_run_info",
-        "The id of the run, and its status: running, or that of the end; always 1, absent before training",
+        "The id of the run, and its status: running, or that of the end; always 1, absent before "
+        "training",
         _run,
         ("run", "status"),
     ),
-    Measured("mtcd_hops_total", "Hops of tokens that this party has sent, since the run began", _hops),
+    Measured(
+        "mtcd_hops_total", "Hops of tokens that this party has sent, since the run began", _hops
+    ),
     Measured(
         "mtcd_iteration",
         "The iteration that this party knows of",
@@ -120,14 +131,18 @@ METRICS = (
         "The syncs, or rounds, that this party knows of",
         lambda node: _one(0 if node.watch is None else node.watch.syncs),
     ),
-    Measured("mtcd_objective", "The objective, as last measured; absent where it is unknown", _objective),
+    Measured(
+        "mtcd_objective", "The objective, as last measured; absent where it is unknown", _objective
+    ),
     Measured(
         "mtcd_token_age_seconds",
         "Time since the token was here; absent before its first visit",
         _token_ages,
         ("token",),
     ),
-    Measured("mtcd_peer_up", "1 if there is a connection to the peer, 0 if not", _peers_up, ("peer",)),
+    Measured(
+        "mtcd_peer_up", "1 if there is a connection to the peer, 0 if not", _peers_up, ("peer",)
+    ),
     Measured(
         "mtcd_sent_bytes_total",
         "Bytes of requests and answers to the peer, without what TLS and Zenoh add",

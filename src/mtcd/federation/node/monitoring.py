@@ -1,4 +1,5 @@
-"""GET /metrics and /healthz of a party, in threads of its process: they are answered while the loop is busy."""
+"""GET /metrics and /healthz of a party, in threads of its process: they are answered while the loop
+is busy."""
 
 from __future__ import annotations
 
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
     from mtcd.federation.node.node import Node
 
 LIVE_SECONDS = 60.0
-"""A loop that has not turned for so long hangs. It turns every second if idle; a visit may take several."""
+"""A loop that has not turned for so long hangs. It turns every second if idle; a visit may take
+several."""
 STARTING = "The kit or the table is being read."
 SEEN_BY_OTHERS = (
-    "Everyone who can reach this address sees the progress, the objective and the names of the members: see the threat "
+    "Everyone who can reach this address sees the progress, the objective and the names of the "
+    "members: see the threat "
     "model, and restrict access by a firewall."
 )
 
 
 class Monitoring(Closing):
-    """Serves at HOST:PORT; a port alone is one of 127.0.0.1. As a context manager, it closes at the end."""
+    """Serves at HOST:PORT; a port alone is one of 127.0.0.1. As a context manager, it closes at the
+    end."""
 
     def __init__(self, address: str) -> None:
         self._node: Node | None = None
@@ -48,14 +52,20 @@ class Monitoring(Closing):
         self._registry.register(PartyCollector(node))
         self._node = node
         seen = "" if self._server.is_local else f" {SEEN_BY_OTHERS}"
-        node.log.say("monitoring", f"Metrics and health are at {self.url}/metrics and /healthz.{seen}")
+        node.log.say(
+            "monitoring", f"Metrics and health are at {self.url}/metrics and /healthz.{seen}"
+        )
 
     def health(self) -> tuple[HTTPStatus, dict[str, Any]]:
         """Whether the loop of the party runs, and what it does."""
         facts: dict[str, Any] = {"version": VERSION, "protocol": PROTOCOL}
         node = self._node
         if node is None:
-            return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "starting", "reason": STARTING, **facts}
+            return HTTPStatus.SERVICE_UNAVAILABLE, {
+                "status": "starting",
+                "reason": STARTING,
+                **facts,
+            }
         age = node.loop.now() - node.loop.turned
         link = node.mail.link
         facts |= {

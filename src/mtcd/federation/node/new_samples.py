@@ -95,7 +95,9 @@ class NetworkNew(New):
     def part(self, rows: Sequence[int]) -> NDArray[Any]:
         """This party's part of the aggregate, which is the sum of all parts."""
         nothing = self.block.nothing(len(rows))
-        return np.asarray(self.block.put(nothing, self.block.party, self.block.represent(self._of(rows))))
+        return np.asarray(
+            self.block.put(nothing, self.block.party, self.block.represent(self._of(rows)))
+        )
 
     def decided(self, sums: NDArray[np.float64]) -> Columns:
         """The predictions for the aggregate, with the probabilities of classes."""
@@ -111,12 +113,15 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
     """A party's new samples, in the columns of the block that is in the run folder."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        block: Any = find("mtcd.models.splitnet.party.block").read_network_block(config, kit.code, run)
+        block: Any = find("mtcd.models.splitnet.party.block").read_network_block(
+            config, kit.code, run
+        )
         return NetworkNew(_new_table(config, data, key, block), block)
     block = read_block(run)
     if block.party != config.name:
         raise MtcdError(
-            f"{run} is a run of {block.party}, but the kit is that of {config.name}: give a run folder of "
+            f"{run} is a run of {block.party}, but the kit is that of {config.name}: give a run "
+            f"folder of "
             f"{config.name} (--run)."
         )
     return LinearNew(_new_table(config, data, key, block), block)
@@ -125,7 +130,9 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
 def _new_table(config: KitConfig, data: Path, key: str | None, block: Any) -> PartyTable:
     """The columns of a block in a table of new samples, as they are before preparation."""
     prepare = None if block.preparation is None else AUTO  # the columns are prepared by the block
-    return read_party_table(data, config.name, id_column(config, key), block.inputs, prepare=prepare)
+    return read_party_table(
+        data, config.name, id_column(config, key), block.inputs, prepare=prepare
+    )
 
 
 def run_number(run: Path) -> str:
@@ -133,7 +140,9 @@ def run_number(run: Path) -> str:
     try:
         return Agreed.unpacked((run / AGREED).read_bytes()).run
     except (OSError, MtcdError):
-        raise MtcdError(f"{run} is not a run folder, as it has no valid {AGREED}: give one (--run).") from None
+        raise MtcdError(
+            f"{run} is not a run folder, as it has no valid {AGREED}: give one (--run)."
+        ) from None
 
 
 def server_decides(kit: Kit, run: Path) -> Decide:
@@ -144,7 +153,9 @@ def server_decides(kit: Kit, run: Path) -> Decide:
         return lambda sums, classes: block.columns_of(sums.astype(np.float32))
     if isinstance(config.model, AdditiveSection):
         additive = additive_of(config)
-        return lambda sums, classes: additive_columns(additive, classes_from(classes), _outputs(sums))
+        return lambda sums, classes: additive_columns(
+            additive, classes_from(classes), _outputs(sums)
+        )
     model = glm_of(config)
     return lambda sums, classes: linear_columns(model, classes_from(classes), _outputs(sums))
 
@@ -154,8 +165,8 @@ def _outputs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def writer(config: KitConfig, out: Path) -> Written:
-    """A function that writes ids (or row numbers) and predictions, with the probabilities of classes or scores, to a
-    file that only its owner can read.
+    """A function that writes ids (or row numbers) and predictions, with the probabilities of
+    classes or scores, to a file that only its owner can read.
     """
     key = "row" if config.alignment == "given order" or config.is_server else "id"
 
@@ -178,5 +189,6 @@ def check_out(out: Path) -> None:
 def no_server(config: KitConfig) -> MtcdError:
     """The error for a server that is not needed."""
     return MtcdError(
-        f"Predictions go to {config.seen_by} (predictions.seen_by), so the server takes no part: do not start it."
+        f"Predictions go to {config.seen_by} (predictions.seen_by), so the server takes no part: "
+        f"do not start it."
     )

@@ -1,6 +1,8 @@
-"""A party as a process: it opens its links, agrees on a run with the others, trains, and keeps its block.
+"""A party as a process: it opens its links, agrees on a run with the others, trains, and keeps its
+block.
 
-The run folder holds the agreement and the journal, from which a party resumes after a crash at any moment.
+The run folder holds the agreement and the journal, from which a party resumes after a crash at any
+moment.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ ADVICE_SECONDS = 30.0
 """Without any connection to a peer, after which this party says how to find out why."""
 PHASES = OPENING, TRAINING, ENDED = "opening", "training", "ended"
 OTHER_RUN = (
-    "The other parties are in a run that is not in this folder. If this party took part in it, start it with the "
+    "The other parties are in a run that is not in this folder. If this party took part in it, "
+    "start it with the "
     "folder of that run (--out); otherwise stop all parties, and start them with new folders."
 )
 
@@ -52,8 +55,8 @@ OTHER_RUN = (
 class Node(Ending):
     """One party, or the server, with its kit (credentials bundle).
 
-    ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated federation injects
-    ``loop``, which has the clock, and ``connect``, which makes the links.
+    ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated
+    federation injects ``loop``, which has the clock, and ``connect``, which makes the links.
     """
 
     def __init__(
@@ -70,7 +73,8 @@ class Node(Ending):
         log = Log(config.name, folder.log, show)
         try:
             station = Station(kit, log, self._changed, loop, connect)
-        except BaseException:  # its address may be in use: whoever starts it again must find the folder unlocked
+        except BaseException:
+            # its address may be in use: whoever starts it again must find the folder unlocked
             log.close()
             folder.close()
             raise
@@ -80,7 +84,8 @@ class Node(Ending):
         self.leading: OpeningLeader | None = None
         self.following: OpeningFollower | None = None
         self.report: Report | None = None
-        """The callback of an engine that observes this party: see ``testing/federation_engine.py``."""
+        """The callback of an engine that observes this party: see
+        ``testing/federation_engine.py``."""
         self._early: float | None = None
         """The time since which other parties train while this one does not."""
         self.lost: dict[str, float] = {}
@@ -118,7 +123,13 @@ class Node(Ending):
         if leads:
             confirmed = _Confirmed(self.folder)
             self.leading = OpeningLeader(
-                self.questions, self.kit, self.participant, self.log, self._agree, self._go, confirmed
+                self.questions,
+                self.kit,
+                self.participant,
+                self.log,
+                self._agree,
+                self._go,
+                confirmed,
             )
         else:
             part = None if config.is_server else self.participant
@@ -128,7 +139,9 @@ class Node(Ending):
             self.log.say("resumed", "Resuming the run of this folder.")
             if self.following is not None:
                 self.following.agreed = known[0]
-            opener = self._train(known[0], self.participant.role(known[0], self.log), known[1], resumed=True)
+            opener = self._train(
+                known[0], self.participant.role(known[0], self.log), known[1], resumed=True
+            )
             if self.leading is not None:
                 self.leading.start_others(known[0], opener)
         else:
@@ -138,31 +151,44 @@ class Node(Ending):
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> str | None:
-        """Accept the settings of a run: settings that cannot be trained are refused before anything is written."""
+        """Accept the settings of a run: settings that cannot be trained are refused before anything
+        is written."""
         role = self.participant.role(agreed, self.log)
         return self._train(agreed, role, self.folder.agree(agreed))
 
     def _train(self, agreed: Agreed, role: Role, when: float, resumed: bool = False) -> str | None:
-        """Prepare to receive envelopes; returns the party that sends the first message, if it is one party."""
+        """Prepare to receive envelopes; returns the party that sends the first message, if it is
+        one party."""
         self.agreed = agreed
         self.farewell.begin(agreed.run)
         self.watch = role.watch
         role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
         self.role = role
-        journal = CountedJournal(self.folder.journal, self.kit.config.limits.sync, self.mail.counters.commits)
+        journal = CountedJournal(
+            self.folder.journal, self.kit.config.limits.sync, self.mail.counters.commits
+        )
         network = self.kit.config.network
 
         def make() -> ReliableParty:
-            parties = self.participant.role(agreed, self.log).parties if self.trainer is not None else role.parties
+            parties = (
+                self.participant.role(agreed, self.log).parties
+                if self.trainer is not None
+                else role.parties
+            )
             certify(parties, self.number, self.mail.seal, self.kit.config, agreed.run)
             reliable = make_reliable_party(self.number, parties, journal, network)
-            reliable.limit, reliable.judge = partial(role.watch.limit, keeper=reliable), role.watch.judge
+            reliable.limit, reliable.judge = (
+                partial(role.watch.limit, keeper=reliable),
+                role.watch.judge,
+            )
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
 
         callbacks = self._on_payload, self._on_report, self._end
-        self.trainer = Trainer(self.mail, self.loop, self.log, make, role.bounds, *callbacks, resumed)
+        self.trainer = Trainer(
+            self.mail, self.loop, self.log, make, role.bounds, *callbacks, resumed
+        )
         self.verdict = None
         if role.evaluated_at_end:
             self.verdict = Verdict(self.station, self.kit.config, agreed.run, self, self.folder)
@@ -178,7 +204,9 @@ class Node(Ending):
         assert self.agreed is not None
         assert self.trainer is not None
         over = self.trainer.reliable.ended is not None
-        self.log.say("training", "The run has ended already." if over else "Training.", run=self.agreed.run)
+        self.log.say(
+            "training", "The run has ended already." if over else "Training.", run=self.agreed.run
+        )
         if self.report is None:
             self.trainer.go()
         else:  # after the leader has received this party's confirmation
@@ -206,17 +234,21 @@ class Node(Ending):
             self.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
 
     def _say_how_to_check(self) -> None:
-        """Log once, for peers without a connection: a certificate that has expired, say, lets them tell nobody."""
+        """Log once, for peers without a connection: a certificate that has expired, say, lets them
+        tell nobody."""
         if missing := self.station.missing():
             sentence = (
-                f"Still no connection to {', '.join(missing)}: not started, or cannot be reached. On its host, 'mtcd "
-                "party KIT --check' (or 'mtcd server') finds what is wrong there, such as its certificate, its clock "
+                f"Still no connection to {', '.join(missing)}: not started, or cannot be reached. "
+                f"On its host, 'mtcd "
+                "party KIT --check' (or 'mtcd server') finds what is wrong there, such as its "
+                "certificate, its clock "
                 "or its address."
             )
             self.log.throttled(("unreached", *missing), sentence, often=1, missing=missing)
 
     def _too_early(self, request: IncomingRequest) -> None:
-        """Drop a message of a training that has not begun here: soon it will, unless this party lost its folder."""
+        """Drop a message of a training that has not begun here: soon it will, unless this party
+        lost its folder."""
         if not request.direct:
             raise WireError("kind", "has no handler in this phase")
         self._early = self._early or self.loop.now()
@@ -226,8 +258,16 @@ class Node(Ending):
         """The parties for which this one waits."""
         if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
             names, ended = self.trainer.names, self.trainer.reliable.ended is not None
-            return [] if ended else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
-        return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
+            return (
+                []
+                if ended
+                else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
+            )
+        return (
+            sorted(self.questions.waits_for)
+            if self.leading is not None
+            else [self.kit.config.labels.held_by]
+        )
 
     @property
     def phase(self) -> str:
@@ -261,11 +301,14 @@ class Node(Ending):
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
             gap_part = partial(self.participant.gap_part, self.trainer.reliable.party, payload)
             ended = self.trainer.reliable.ended is not None
-            self.watch.measure(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
+            self.watch.measure(
+                self.role.problem, payload.aggregate, payload.penalty, gap_part, ended
+            )
         self.watch.log_progress()
 
     def _on_payload(self, payload: Any) -> None:
-        """Watch a payload before it is processed: a token, or the server's request for an upload."""
+        """Watch a payload before it is processed: a token, or the server's request for an
+        upload."""
         assert self.watch is not None
         if isinstance(payload, Token):
             self.watch.visited(payload)
@@ -280,7 +323,8 @@ class Node(Ending):
 
 
 class _Confirmed(set[str]):
-    """The parties that have confirmed the start; each is written to the run folder before it is added."""
+    """The parties that have confirmed the start; each is written to the run folder before it is
+    added."""
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__(folder.confirmed())

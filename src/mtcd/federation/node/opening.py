@@ -1,17 +1,19 @@
-"""The opening of a run: the parties find their common samples, receive the labels, and agree on the settings.
+"""The opening of a run: the parties find their common samples, receive the labels, and agree on the
+settings.
 
-The label holder leads. It sends these requests to every other party, and retries until each has answered:
+The label holder leads. It sends these requests to every other party, and retries until each has
+answered:
 
 - ``check``: what takes two to check, such as clocks (see ``checking.py``); the server is asked too;
 - ``align``: find the common ids (see ``aligning.py``);
-- ``prepare``: announces the common samples; the answer holds what resolves the step size. If samples or classes have
-  weights, it depends on them, and the labels come with the request;
-- ``start``: the id of the run, the settings and the labels. The server gets sizes only, and the labels if the
-  federation file allows it.
+- ``prepare``: announces the common samples; the answer holds what resolves the step size. If
+  samples or classes have weights, it depends on them, and the labels come with the request;
+- ``start``: the id of the run, the settings and the labels. The server gets sizes only, and the
+  labels if the federation file allows it.
 
-Each party writes the agreement into its run folder before training, and reads it from there after a restart. A party
-that restarts before the agreement is simply asked again. One that finds that it cannot take part tells all others, and
-ends (see ``refusal.py``).
+Each party writes the agreement into its run folder before training, and reads it from there after a
+restart. A party that restarts before the agreement is simply asked again. One that finds that it
+cannot take part tells all others, and ends (see ``refusal.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from mtcd.federation.node.rpc_client import Answers, Questions
 
 PURPOSE = "training"
 OWN_ERRORS = (DataError, ConfigError, NotInstalledError)
-"""What a party raises on its own table, settings and packages; messages that are not valid raise a WireError."""
+"""What a party raises on its own table, settings and packages; messages that are not valid raise a
+WireError."""
 WHICH = "which"
 
 
@@ -41,12 +44,15 @@ class Part(Samples, Protocol):
     """A participant during the opening."""
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
-        """At the label holder: the labels and weights, if the facts depend on them, otherwise nothing."""
+        """At the label holder: the labels and weights, if the facts depend on them, otherwise
+        nothing."""
 
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The facts about this party's block from which the label holder resolves the settings."""
 
-    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+    def resolve(
+        self, rows: Sequence[int], facts: Mapping[str, bytes]
+    ) -> tuple[dict[str, Any], bytes]:
         """At the label holder: the settings for all parties, and the labels."""
 
 
@@ -68,7 +74,11 @@ class Agreed:
         """Decode and check."""
         head, (labels, announcement) = unwrap(data, ("run", "told"), 2)
         run = head["run"]
-        if not isinstance(run, str) or not 1 <= len(run) <= 64 or not (run.isascii() and run.isalnum()):
+        if (
+            not isinstance(run, str)
+            or not 1 <= len(run) <= 64
+            or not (run.isascii() and run.isalnum())
+        ):
             raise WireError("run", "is not the id of a run")
         if not isinstance(head["told"], dict):
             raise WireError("settings", "are not those of a run")
@@ -76,9 +86,12 @@ class Agreed:
 
 
 class OpeningFollower:
-    """A follower of the opening: answers the leader. ``start`` is called once, with the agreement."""
+    """A follower of the opening: answers the leader. ``start`` is called once, with the
+    agreement."""
 
-    def __init__(self, mail: Mail, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]) -> None:
+    def __init__(
+        self, mail: Mail, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]
+    ) -> None:
         self.mail, self.kit, self.part, self.start = mail, kit, part, start
         self.agreed: Agreed | None = None
         self._confirmed: str | None = None
@@ -109,10 +122,14 @@ class OpeningFollower:
         agreed = Agreed.unpacked(packed)
         if self.agreed is not None and self.agreed.run != agreed.run:
             raise ConfigError(
-                f"{self.kit.config.name} is in another run: to take part in a new run, start it with a new folder "
+                f"{self.kit.config.name} is in another run: to take part in a new run, start it "
+                f"with a new folder "
                 "(--out)."
             )
-        if not request.direct and agreed.run not in (self._confirmed, self.agreed and self.agreed.run):
+        if not request.direct and agreed.run not in (
+            self._confirmed,
+            self.agreed and self.agreed.run,
+        ):
             self._confirm(agreed.run)
             request.drop()  # the leader retries
             return
@@ -127,12 +144,14 @@ class OpeningFollower:
         request.answer()
 
     def _give_up(self, request: IncomingRequest, error: MtcdError) -> None:
-        """End this party by an error on its own data, settings or packages: the leader would ask again for ever."""
+        """End this party by an error on its own data, settings or packages: the leader would ask
+        again for ever."""
         request.drop()
         self.mail.loop.call(lambda: _raise(error))
 
     def _confirm(self, run: str) -> None:
-        """Ask the leader for its run: a relayed request may be a replay, but the answer to this one is fresh."""
+        """Ask the leader for its run: a relayed request may be a replay, but the answer to this one
+        is fresh."""
 
         def answered(answer: bytes | None, why: str) -> None:
             if answer == run.encode():
@@ -141,9 +160,12 @@ class OpeningFollower:
         self.mail.ask(self.alignment.leader, WHICH, run.encode(), answered)
 
     def _check(self, agreed: Agreed) -> None:
-        """Check that parties get samples and labels; the server gets no samples, and labels only if it may."""
+        """Check that parties get samples and labels; the server gets no samples, and labels only if
+        it may."""
         config = self.kit.config
-        may_know = not config.sealed and (self.part is not None or SERVER in config.labels.shared_with)
+        may_know = not config.sealed and (
+            self.part is not None or SERVER in config.labels.shared_with
+        )
         if bool(agreed.labels) != may_know:
             raise WireError("labels", "are missing, or are not for this party")
         if self.part is not None:
@@ -155,9 +177,9 @@ class OpeningFollower:
 class OpeningLeader:
     """The leader of the opening: the label holder.
 
-    ``start`` prepares the own party, once, and returns the party that sends the first message, if it is one party (the
-    opener). Then the others are started, the opener last, so that no party trains before all are ready; ``go`` is
-    called before the opener starts.
+    ``start`` prepares the own party, once, and returns the party that sends the first message, if
+    it is one party (the opener). Then the others are started, the opener last, so that no party
+    trains before all are ready; ``go`` is called before the opener starts.
     """
 
     def __init__(
@@ -174,7 +196,8 @@ class OpeningLeader:
         self.leader = AlignmentLeader(questions, kit, PURPOSE, part, log)
         self.check = OpeningCheck(questions, kit.config, log)
         self.confirmed = confirmed
-        """The parties that have confirmed the start: one that lost its folder since then must not start again."""
+        """The parties that have confirmed the start: one that lost its folder since then must not
+        start again."""
 
     def lead(self) -> None:
         """Begin with the check of all others, then with the alignment of samples."""
@@ -195,7 +218,10 @@ class OpeningLeader:
         self._request_start([name for name in self.leader.others if name != opener], agreed, ready)
 
     def _request_start(
-        self, names: Sequence[str], agreed: Agreed, then: Callable[[Answers], None] = lambda answers: None
+        self,
+        names: Sequence[str],
+        agreed: Agreed,
+        then: Callable[[Answers], None] = lambda answers: None,
     ) -> None:
         body = self.leader.wrapped(agreed.packed())
         missing = [name for name in names if name not in self.confirmed]
@@ -212,7 +238,9 @@ class OpeningLeader:
             agreed = Agreed(secrets.token_hex(8), settings, labels, announcement)
             self.start_others(agreed, self.start(agreed))
 
-        body = self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
+        body = (
+            self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
+        )
         bodies = dict.fromkeys(self.leader.others, body)
         self.questions.ask("prepare", bodies, answered)
 

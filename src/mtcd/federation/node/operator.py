@@ -1,7 +1,8 @@
 """The operator's requests to all parties at the same time: status, logs and stop.
 
-A party that is dead must not delay the answer of the others. A TCP connection to its address tells quickly whether it
-is worth waiting for: one that is refused, or does not come about, is given up long before one that stands.
+A party that is dead must not delay the answer of the others. A TCP connection to its address tells
+quickly whether it is worth waiting for: one that is refused, or does not come about, is given up
+long before one that stands.
 """
 
 from __future__ import annotations
@@ -41,19 +42,24 @@ THOROUGH = Patience(2.0, ANSWER_SECONDS)
 
 
 def patience_of(seconds: float) -> Patience:
-    """To wait so long for a connection; a party that is connected has five seconds or more to answer."""
+    """To wait so long for a connection; a party that is connected has five seconds or more to
+    answer."""
     return Patience(seconds, max(seconds, ANSWER_SECONDS))
 
 
 def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:
     """The operator's kit (credentials bundle), in this folder or in its subfolder.
 
-    ``read``: read_credentials, which is quicker, or read_kit where the settings of the training are needed.
+    ``read``: read_credentials, which is quicker, or read_kit where the settings of the training are
+    needed.
     """
     inside = folder / OPERATOR
     kit = read(inside if (inside / "party.yaml").exists() else folder)
     if not kit.config.is_operator:
-        raise ConfigError(f"{folder} is the kit of {kit.config.name}: give the operator's kit, such as kits/operator.")
+        raise ConfigError(
+            f"{folder} is the kit of {kit.config.name}: give the operator's kit, such as "
+            f"kits/operator."
+        )
     return kit
 
 
@@ -62,13 +68,20 @@ class Operator:
 
     def __init__(self, kit: Credentials) -> None:
         self.kit, self.loop = kit, Loop()
-        self.link = Link(kit, self.loop, Request.drop, lambda name, here: None, Counters(kit.config.peers))
+        self.link = Link(
+            kit, self.loop, Request.drop, lambda name, here: None, Counters(kit.config.peers)
+        )
         Thread(target=self.loop.run, daemon=True).start()
 
     def __enter__(self) -> Operator:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.loop.stop()
         self.link.close()
 
@@ -77,7 +90,11 @@ class Operator:
         asking = _Asking(self, kind, patience)
         self.loop.call(asking.begin)
         asking.complete.wait()
-        return {name: asking.answers[name] for name in self.kit.config.peers if asking.answers.get(name) is not None}
+        return {
+            name: asking.answers[name]
+            for name in self.kit.config.peers
+            if asking.answers.get(name) is not None
+        }
 
 
 def ask_everybody(kit: Credentials, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
@@ -107,16 +124,23 @@ class _Asking:
             if address is None:  # it dials out only
                 self._found(name, began, False)
             else:
-                _connect(parse_address(address), self.patience.connection, partial(self._found, name, began))
+                _connect(
+                    parse_address(address),
+                    self.patience.connection,
+                    partial(self._found, name, began),
+                )
 
     def _found(self, name: str, began: float, here: bool) -> None:
-        """Wait longer for a party that accepts a connection, and no more for another; from any thread."""
+        """Wait longer for a party that accepts a connection, and no more for another; from any
+        thread."""
         until = began + self.patience.answer if here else began
         self.loop.call(lambda: self.until.update({name: until}))
 
     def _ask(self, name: str) -> None:
         left = max(self.until[name] - self.loop.now(), RETRY_SECONDS)
-        self.link.query(name, self.kind, lambda answer: self._answered(name, answer), min(QUERY_SECONDS, left))
+        self.link.query(
+            name, self.kind, lambda answer: self._answered(name, answer), min(QUERY_SECONDS, left)
+        )
 
     def _answered(self, name: str, answer: bytes | None) -> None:
         if answer is None and self.loop.now() < self.until[name]:
@@ -128,7 +152,8 @@ class _Asking:
 
 
 def _connect(address: Address, seconds: float, found: Callable[[bool], None]) -> None:
-    """Report whether the address accepts a connection, from a thread: names may take long to resolve."""
+    """Report whether the address accepts a connection, from a thread: names may take long to
+    resolve."""
 
     def run() -> None:
         try:

@@ -1,4 +1,5 @@
-"""One overview of the whole federation, from the answers of all parties to the operator, and their last words."""
+"""One overview of the whole federation, from the answers of all parties to the operator, and their
+last words."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ WELL = (*UP, FINISHED, STOPPED, DIVERGED)
 """The phases of parties that are up, and of all that need nobody's attention."""
 LEFT = (FINISHED, STOPPED, DIVERGED, FAILED, INTERRUPTED)
 FINAL = (ENDED, NOT_REACHED, NOT_READABLE, *LEFT)
-"""The phases of parties that have left a last word, and of all from which nothing is to be expected."""
+"""The phases of parties that have left a last word, and of all from which nothing is to be
+expected."""
 DEAD = (NOT_REACHED, FAILED)
 """The phases of parties that somebody has to look after."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -56,7 +58,8 @@ def in_words(one: Mapping[str, Any]) -> str:
 
 
 def is_dead(one: Mapping[str, Any]) -> bool:
-    """Whether a party has failed or is not reached. One that dials out only is not: others are connected to it."""
+    """Whether a party has failed or is not reached. One that dials out only is not: others are
+    connected to it."""
     return one["phase"] in DEAD and not one.get("dials_out")
 
 
@@ -76,7 +79,8 @@ def _clock(when: datetime) -> str:
 
 
 def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
-    """Take over the last words that came with the answers, each if it is of the run that its bearer is in.
+    """Take over the last words that came with the answers, each if it is of the run that its bearer
+    is in.
 
     Words of runs in which nobody is any more are dropped, unless nobody answers.
     """
@@ -92,9 +96,11 @@ def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
 
 
 def learn_words_beside(known: LastWords, kit: Credentials, answers: Mapping[str, Any]) -> None:
-    """Take over the last words of parties that do not answer, from their run folders, where their kits are beside.
+    """Take over the last words of parties that do not answer, from their run folders, where their
+    kits are beside.
 
-    So it is on the administrator's machine, or if a whole federation runs on one. Words are signed, wherever they lie.
+    So it is on the administrator's machine, or if a whole federation runs on one. Words are signed,
+    wherever they lie.
     """
     runs = {read_words(answer)[0] for answer in answers.values()}
     for name in kit.config.peers:
@@ -115,17 +121,21 @@ def summarise(
     before: Mapping[str, Any] = NOTHING,
     words: Mapping[str, LastWord] = NOTHING,
 ) -> dict[str, Any]:
-    """Merge the answers of all parties: which are up, the locations of the tokens, progress and cost.
+    """Merge the answers of all parties: which are up, the locations of the tokens, progress and
+    cost.
 
-    Parties exit after the end. How a party has ended is known from its last word; that it has, also from the other
-    parties, and from the parties ``before``: those of the last overview. Since when a party is not reached is known
-    from the others, which have lost their connections to it, and from its last answer.
+    Parties exit after the end. How a party has ended is known from its last word; that it has, also
+    from the other parties, and from the parties ``before``: those of the last overview. Since when
+    a party is not reached is known from the others, which have lost their connections to it, and
+    from its last answer.
     """
     now = datetime.now(UTC)
     checked = {name: read_status(answer) for name, answer in answers.items()}
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
-    silent = {name: one for name, one in words.items() if name not in answers and one.outcome != RUNNING}
+    silent = {
+        name: one for name, one in words.items() if name not in answers and one.outcome != RUNNING
+    }
     ended = {name for one in reported.values() for name in one.get("heard_end", ())}
     trained = [one for one in reported.values() if "ledger" in one]
     ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
@@ -154,20 +164,29 @@ def summarise(
         "syncs": max((one["syncs"] for one in trained), default=None),
         "hops": ledger.hops,
         "objective": _objective(known, silent.values()),
-        "gap": _gap([reported[name] for name in config.parties if name in reported], len(config.parties)),
+        "gap": _gap(
+            [reported[name] for name in config.parties if name in reported], len(config.parties)
+        ),
         "cost": costs.total(ledger),
         "cost_per": costs.both(ledger),
-        "status": next((one["ended"] for one in trained if one["ended"]), None) or _common(silent.values()),
+        "status": next((one["ended"] for one in trained if one["ended"]), None)
+        or _common(silent.values()),
     }
 
 
-def _seen_by_others(name: str, checked: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _seen_by_others(
+    name: str, checked: Mapping[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
     """Of a party that does not answer: who is connected to it, or since when nobody is."""
     others = {other: one for other, one in checked.items() if one is not None}
     if linked := sorted(other for other, one in others.items() if name in one["connected"]):
         return {"linked": linked}
 
-    moments = [datetime.fromtimestamp(one["lost"][name], UTC) for one in others.values() if name in one["lost"]]
+    moments = [
+        datetime.fromtimestamp(one["lost"][name], UTC)
+        for one in others.values()
+        if name in one["lost"]
+    ]
     last = before.get(name, {})
     moments += [datetime.fromisoformat(last[key]) for key in ("answered", "since") if last.get(key)]
     # the last moment at which anybody had a connection
@@ -176,7 +195,11 @@ def _seen_by_others(name: str, checked: Mapping[str, Any], before: Mapping[str, 
 
 def _last(word: LastWord, reported: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of a party that has left: its last word, and what it ``reported`` before."""
-    told: dict[str, Any] = {"phase": word.outcome, "time": word.when.isoformat(timespec="seconds"), "run": word.run}
+    told: dict[str, Any] = {
+        "phase": word.outcome,
+        "time": word.when.isoformat(timespec="seconds"),
+        "run": word.run,
+    }
     if word.iteration is not None:
         told["iteration"] = word.iteration
     return {**reported, **told, "ended": word.status, "objective": word.objective}
@@ -191,7 +214,14 @@ def _objective(reported: Sequence[Mapping[str, Any]], words: Iterable[LastWord])
 
 def _common(words: Iterable[LastWord]) -> str | None:
     """The status of the end, from the last words of parties that have not failed."""
-    return next((one.status for one in words if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status), None)
+    return next(
+        (
+            one.status
+            for one in words
+            if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status
+        ),
+        None,
+    )
 
 
 def _silent(name: str, answers: Mapping[str, Any], ended: set[str]) -> str:
@@ -200,7 +230,8 @@ def _silent(name: str, answers: Mapping[str, Any], ended: set[str]) -> str:
 
 
 def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
-    """A bound on (f - f*)/|f|, the sum of the parts that the parties report as of their last visits."""
+    """A bound on (f - f*)/|f|, the sum of the parts that the parties report as of their last
+    visits."""
     parts: list[float] = [one["gap_part"] for one in parties if one.get("gap_part") is not None]
     known = [one["objective"] for one in parties if one.get("objective")]
     return max(sum(parts), 0.0) / abs(min(known)) if known and len(parts) == count else None

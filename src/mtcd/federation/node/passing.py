@@ -1,10 +1,12 @@
-"""A masked sum over all parties: one party, the receiver, learns the sum, and no party learns a single part.
+"""A masked sum over all parties: one party, the receiver, learns the sum, and no party learns a
+single part.
 
-The receiver starts the pass with a random mask, which it subtracts in the end, so that partial sums look random to all
-parties. Numbers are integer multiples of 2^-32, added modulo 2^64, so the mask hides them perfectly. A partial sum is
-encrypted for its next party alone, as relays could otherwise compare sums before and after a part. Every party checks
-that the order names each party once, so that no single part can be requested. The protocol does not protect against
-collusion of a party's two neighbours in the order, or of the receiver with others.
+The receiver starts the pass with a random mask, which it subtracts in the end, so that partial sums
+look random to all parties. Numbers are integer multiples of 2^-32, added modulo 2^64, so the mask
+hides them perfectly. A partial sum is encrypted for its next party alone, as relays could otherwise
+compare sums before and after a part. Every party checks that the order names each party once, so
+that no single part can be requested. The protocol does not protect against collusion of a party's
+two neighbours in the order, or of the receiver with others.
 """
 
 from __future__ import annotations
@@ -37,14 +39,16 @@ def to_sums(values: NDArray[Any]) -> Sums:
     numbers = np.asarray(values, dtype=np.float64)
     if not WIDE.fits(numbers, 1):
         raise DataError(
-            "The model's outputs for the new samples are too large: check that their columns have the same units and "
+            "The model's outputs for the new samples are too large: check that their columns have "
+            "the same units and "
             "scales as in training."
         )
     return WIDE.encode(numbers, 1).view(np.uint64)
 
 
 def fits(values: NDArray[Any], parties: int) -> bool:
-    """Whether the values are finite, and small enough that the parts of all parties can be added without overflow."""
+    """Whether the values are finite, and small enough that the parts of all parties can be added
+    without overflow."""
     return WIDE.fits(np.asarray(values), parties)
 
 
@@ -54,7 +58,8 @@ def from_sums(sums: Sums) -> Array:
 
 
 def order_of(config: KitConfig) -> list[str]:
-    """All parties but the receiver, in an order in which successors are neighbours as far as the network allows."""
+    """All parties but the receiver, in an order in which successors are neighbours as far as the
+    network allows."""
     graph = nx.Graph(config.links)
     graph.add_nodes_from(config.parties)
     start = config.seen_by if config.seen_by in graph else config.parties[0]
@@ -65,7 +70,9 @@ def order_of(config: KitConfig) -> list[str]:
 class SumContributor:
     """A party in a pass: adds its own part, once per pass, and forwards the sum."""
 
-    def __init__(self, mail: Mail, questions: Questions, config: KitConfig, own: Callable[[], Sums]) -> None:
+    def __init__(
+        self, mail: Mail, questions: Questions, config: KitConfig, own: Callable[[], Sums]
+    ) -> None:
         assert mail.seal is not None  # parties have one
         self.questions, self.config, self.own, self.seal = questions, config, own, mail.seal
         self.expected = order_of(config)
@@ -80,7 +87,12 @@ class SumContributor:
             raise WireError("sender", "is not the predecessor in the order")
         if number not in self._seen:
             part = self.own()
-            sums = read_sums(content if request.sender == SERVER else self.seal.unlock(content), part.shape) + part
+            sums = (
+                read_sums(
+                    content if request.sender == SERVER else self.seal.unlock(content), part.shape
+                )
+                + part
+            )
             last = place == len(order) - 1
             to = self.config.seen_by if last else order[place + 1]
             body = wrap(head, locked(self.seal, to, head["certificates"], sums))
@@ -90,7 +102,8 @@ class SumContributor:
 
 
 def locked(seal: Seal | None, to: str, certificates: Any, sums: Sums) -> bytes:
-    """Encrypt sums for one party. Sums from and to the server are not relayed, and are not encrypted again."""
+    """Encrypt sums for one party. Sums from and to the server are not relayed, and are not
+    encrypted again."""
     if to == SERVER or seal is None:
         return sums.tobytes()
     return seal.lock(to, certificate_of(certificates, to), sums.tobytes())
@@ -122,18 +135,24 @@ class SumReceiver:
         """Start a pass; ``done`` gets the sum of the other parties' parts."""
         self._number = secrets.token_hex(8)
         count = int(np.prod(shape, dtype=np.int64))
-        self._mask = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64).reshape(tuple(shape))
+        self._mask = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64).reshape(
+            tuple(shape)
+        )
         self._done = done
         head = {"pass": self._number, "order": self.order, "certificates": certificates}
         first = self.order[0]
-        self.questions.ask("add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))})
+        self.questions.ask(
+            "add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))}
+        )
 
     def _sum(self, request: IncomingRequest) -> None:
         head, content = _read(request.body, self.order, self.config)
         if request.sender != self.order[-1]:
             raise WireError("sender", "is not the last in the order")
         if head["pass"] == self._number and self._done is not None:
-            sums = read_sums(content if self.seal is None else self.seal.unlock(content), self._mask.shape)
+            sums = read_sums(
+                content if self.seal is None else self.seal.unlock(content), self._mask.shape
+            )
             done, self._done = self._done, None
             request.answer()
             done(sums - self._mask)
@@ -152,7 +171,11 @@ def _read(body: bytes, order: list[str], config: KitConfig) -> tuple[dict[str, A
     """Decode the head and the sums of a pass. The head is forwarded, so all of it is checked."""
     head, (content,) = unwrap(body, PASS_KEYS, 1)
     number, certificates = head["pass"], head["certificates"]
-    if not isinstance(number, str) or not 1 <= len(number) <= 64 or not (number.isascii() and number.isalnum()):
+    if (
+        not isinstance(number, str)
+        or not 1 <= len(number) <= 64
+        or not (number.isascii() and number.isalnum())
+    ):
         raise WireError("pass", "is not the id of a pass")
     if head["order"] != order:
         raise WireError("order", "is not the order that follows from the network")

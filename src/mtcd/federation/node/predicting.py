@@ -1,8 +1,10 @@
-"""Joint prediction of new samples: every party has its own columns of them, and one learns the predictions.
+"""Joint prediction of new samples: every party has its own columns of them, and one learns the
+predictions.
 
-The leader (the party that learns the predictions, or the label holder if the server learns them) aligns the new samples
-on their ids and announces them; a masked sum (``passing.py``) then adds up the outputs of the parties' blocks. There is
-no journal: after a crash, the party and the pass are restarted.
+The leader (the party that learns the predictions, or the label holder if the server learns them)
+aligns the new samples on their ids and announces them; a masked sum (``passing.py``) then adds up
+the outputs of the parties' blocks. There is no journal: after a crash, the party and the pass are
+restarted.
 """
 
 from __future__ import annotations
@@ -61,10 +63,12 @@ class NewSamples(Protocol):
         """This party's part of the sum for these rows: (rows, width)."""
 
     def notes(self, rows: Sequence[int]) -> Sequence[str]:
-        """Sentences for this party's log on values of these rows that are not as in its training rows."""
+        """Sentences for this party's log on values of these rows that are not as in its training
+        rows."""
 
     def decided(self, sums: NDArray[np.float64]) -> Columns:
-        """The predictions for the sum of all parts, with probabilities or scores, by the names of their columns."""
+        """The predictions for the sum of all parts, with probabilities or scores, by the names of
+        their columns."""
 
     def classes(self) -> Any:
         """The classes that the server needs to predict, as JSON."""
@@ -90,23 +94,38 @@ class Predictor:
         log: Path | None = None,
         run: str = "",
     ) -> None:
-        self.kit, self.config, self.new, self.write, self.decide = kit, kit.config, new, write, decide
+        self.kit, self.config, self.new, self.write, self.decide = (
+            kit,
+            kit.config,
+            new,
+            write,
+            decide,
+        )
         self.station = Station(kit, Log(kit.config.name, log, show))
         mail, questions = self.station.mail, self.station.questions
-        self.leader = self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
+        self.leader = (
+            self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
+        )
         self.leads = self.config.name == self.leader
         self.rows: Sequence[int] | None = None
         self.finished = self.noted = False
-        self.receiver = SumReceiver(mail, questions, self.config) if learns_predictions(self.config) else None
+        self.receiver = (
+            SumReceiver(mail, questions, self.config) if learns_predictions(self.config) else None
+        )
         if new is not None and not learns_predictions(self.config):
             SumContributor(mail, questions, self.config, self._own_part)
         if self.leads:
             assert new is not None
             self.leading = AlignmentLeader(questions, kit, PURPOSE + run, new, self.station.log)
         else:
-            self.alignment = AlignmentFollower(mail, kit, self.leader, PURPOSE + run, new, self.station.log)
+            self.alignment = AlignmentFollower(
+                mail, kit, self.leader, PURPOSE + run, new, self.station.log
+            )
             mail.on("done", self._done)
-            mail.on("collect" if new is None else "rows", self._collect if new is None else self._take_rows)
+            mail.on(
+                "collect" if new is None else "rows",
+                self._collect if new is None else self._take_rows,
+            )
 
     def run(self) -> None:
         """Run until the predictions are written."""
@@ -138,7 +157,9 @@ class Predictor:
         certificates = {name: b64encode(answer).decode() for name, answer in answers.items()}
         certificates[self.config.name] = b64encode(self._certificate()).decode()
         if not server_takes_part(self.config):
-            self._start_pass((len(self.rows), self.new.width), certificates, self._received_by_party)
+            self._start_pass(
+                (len(self.rows), self.new.width), certificates, self._received_by_party
+            )
             return
         sizes = {"samples": len(self.rows), "width": self.new.width}
         body = self.leading.wrapped(**sizes, classes=self.new.classes(), certificates=certificates)
@@ -148,13 +169,21 @@ class Predictor:
         assert self.new is not None
         assert self.rows is not None
         total = from_sums(sums + self._own_part())
-        ids = [self.new.ids[row] for row in self.rows] if self.new.ids else [str(row + 1) for row in self.rows]
+        ids = (
+            [self.new.ids[row] for row in self.rows]
+            if self.new.ids
+            else [str(row + 1) for row in self.rows]
+        )
         self._finish(self.write(ids, self.new.decided(total)))
         self._announce_done()
 
     def _announce_done(self) -> None:
         body, server = self.leading.wrapped(), [SERVER] if server_takes_part(self.config) else []
-        self._finish(f"{self.config.seen_by} has the predictions." if not learns_predictions(self.config) else "")
+        self._finish(
+            f"{self.config.seen_by} has the predictions."
+            if not learns_predictions(self.config)
+            else ""
+        )
         bodies = dict.fromkeys([*self.leading.others, *server], body)
         self.station.questions.ask("done", bodies, lambda _: self.station.loop.stop())
 
@@ -184,7 +213,11 @@ class Predictor:
     def _done(self, request: IncomingRequest) -> None:
         self.alignment.read(request, 0)
         request.answer()
-        self._finish(f"{self.config.seen_by} has the predictions." if not learns_predictions(self.config) else "")
+        self._finish(
+            f"{self.config.seen_by} has the predictions."
+            if not learns_predictions(self.config)
+            else ""
+        )
         self.station.loop.later(EXIT_DELAY_SECONDS, self.station.loop.stop)
 
     # All parties
@@ -205,13 +238,17 @@ class Predictor:
         assert seal is not None  # parties have one
         return seal.certificate
 
-    def _start_pass(self, shape: tuple[int, int], certificates: Any, received: Callable[[Sums], None]) -> None:
+    def _start_pass(
+        self, shape: tuple[int, int], certificates: Any, received: Callable[[Sums], None]
+    ) -> None:
         """Start a pass, and restart it at every timeout."""
         assert self.receiver is not None
         if self.finished:
             return
         self.receiver.begin(shape, certificates, received)
-        self.station.loop.later(PASS_TIMEOUT_SECONDS, lambda: self._start_pass(shape, certificates, received))
+        self.station.loop.later(
+            PASS_TIMEOUT_SECONDS, lambda: self._start_pass(shape, certificates, received)
+        )
 
     def _finish(self, sentence: str) -> None:
         if not self.finished:
@@ -226,6 +263,10 @@ def as_json(classes: Sequence[Any]) -> Any:
 
 def classes_from(received: Any) -> tuple[str | float, ...]:
     """The classes that the leader sent, checked."""
-    if not isinstance(received, list) or not all(isinstance(one, str | float | int) for one in received):
-        raise DataError("The leader did not send the classes of the labels: is it of the same version of mtcd?")
+    if not isinstance(received, list) or not all(
+        isinstance(one, str | float | int) for one in received
+    ):
+        raise DataError(
+            "The leader did not send the classes of the labels: is it of the same version of mtcd?"
+        )
     return tuple(received)

@@ -1,4 +1,5 @@
-"""Which parties are up while a party trains: links that come and go, and peers that do not answer for too long."""
+"""Which parties are up while a party trains: links that come and go, and peers that do not answer
+for too long."""
 
 from __future__ import annotations
 
@@ -30,13 +31,15 @@ class Presence(ABC):
         self.names = {SERVER: SERVER_NAME, **dict(enumerate(mail.kit.config.parties))}
         self.numbers = {name: number for number, name in self.names.items()}
         self.under_way: dict[tuple[int, int], float] = {}
-        """Envelopes that were sent and not acknowledged, or that wait for their next retry; with its delay."""
+        """Envelopes that were sent and not acknowledged, or that wait for their next retry; with
+        its delay."""
         self.silent: dict[int, float] = {}
         """The time since which a party has not answered."""
         self.known_ended: set[str] = set()
         """The parties that are known to have ended."""
         self.awaits_reports: Callable[[], bool] = lambda: False
-        """Whether reports are pending after the end (final fusion module, verdict): others must stay up meanwhile."""
+        """Whether reports are pending after the end (final fusion module, verdict): others must
+        stay up meanwhile."""
         self._began = self.loop.now()
         self._patience = SILENT_LEASES * mail.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
@@ -67,7 +70,9 @@ class Presence(ABC):
         number = self.numbers[name]
         may_exit = self.reliable.ended and name in self.known_ended
         if number not in self.reliable.down and not may_exit:
-            self.log.say("lost", "" if self.reliable.ended else f"{name} is unreachable.", peer=name)
+            self.log.say(
+                "lost", "" if self.reliable.ended else f"{name} is unreachable.", peer=name
+            )
             self.reliable.peer_lost(number)
             self.noticed()
             self.pump()
@@ -94,18 +99,25 @@ class Presence(ABC):
         self.mail.ask(name, "ready", self.run.encode(), answered)
 
     def _ready(self, request: IncomingRequest) -> None:
-        """Answer a party that asks for the state of this one; the request may add that the sender has ended."""
+        """Answer a party that asks for the state of this one; the request may add that the sender
+        has ended."""
         run = self.run.encode()
         if request.body not in (run, run + HAS_ENDED):
             raise WireError("run", "is another one")
         if request.body != run:
             self.known_ended.add(request.sender)
-        request.answer(ENDED if self.reliable.ended is not None and not self.awaits_reports() else IN_TRAINING)
+        request.answer(
+            ENDED if self.reliable.ended is not None and not self.awaits_reports() else IN_TRAINING
+        )
 
     def _watch(self) -> None:
         """Report parties that have been silent for too long as down, even if their links are up."""
         now, link = self.loop.now(), self.mail.link
-        silent = {self.names[number] for number, since in self.silent.items() if now - since > self._patience}
+        silent = {
+            self.names[number]
+            for number, since in self.silent.items()
+            if now - since > self._patience
+        }
         if now - self._began > self._patience:
             silent |= link.peers - link.up
         for name in silent & link.peers:

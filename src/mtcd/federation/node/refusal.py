@@ -1,8 +1,10 @@
-"""A party that cannot take part tells all others why, before the run begins: nobody waits for it in vain.
+"""A party that cannot take part tells all others why, before the run begins: nobody waits for it in
+vain.
 
-A refusal goes from peer to peer, over direct links only, so that every receiver knows who says it. Whoever receives
-one passes it on to its own peers, and ends with an error that names the party and the reason. Once training has
-begun, a refusal ends nobody: the others train on, as they do when a party is down.
+A refusal goes from peer to peer, over direct links only, so that every receiver knows who says it.
+Whoever receives one passes it on to its own peers, and ends with an error that names the party and
+the reason. Once training has begun, a refusal ends nobody: the others train on, as they do when a
+party is down.
 """
 
 from __future__ import annotations
@@ -22,19 +24,22 @@ from mtcd.federation.preflight import ELSEWHERE, table_failure
 
 LONGEST_BYTES = 1_000_000  # with the names of many parties
 STEP_SECONDS = 0.05
-OWN_SECONDS = 30.0  # for which a party that cannot take part stays to tell others, who may be starting
+# for which a party that cannot take part stays to tell others, who may be starting
+OWN_SECONDS = 30.0
 PASSING_SECONDS = 5.0  # the same for one that passes it on
 ALONE_SECONDS = 10.0  # without any connection
 LAST_SECONDS = 1.0
 
 
 class UnableError(MtcdError):
-    """A party cannot take part in the run. ``reason`` is what all parties may read; ``by`` reports it."""
+    """A party cannot take part in the run. ``reason`` is what all parties may read; ``by`` reports
+    it."""
 
     def __init__(self, party: str, reason: str, by: str | None = None) -> None:
         said = "" if by in (None, party) else f", as {by} reports"
         super().__init__(
-            f"Training has not begun, because {party} cannot take part{said}. When that is mended, start all parties "
+            f"Training has not begun, because {party} cannot take part{said}. When that is mended, "
+            f"start all parties "
             f"again. The reason: {reason}"
         )
         self.party, self.reason = party, reason
@@ -43,7 +48,8 @@ class UnableError(MtcdError):
 
 
 def reason_of(error: BaseException) -> str:
-    """The reason of a failure as others may read it: errors on data name columns, and may show values."""
+    """The reason of a failure as others may read it: errors on data name columns, and may show
+    values."""
     if isinstance(error, NotInstalledError | WireError):
         return str(error)
     if isinstance(error, DataError | ConfigError):
@@ -54,7 +60,8 @@ def reason_of(error: BaseException) -> str:
 
 
 class Refusal:
-    """What one party says and hears about parties that cannot take part. ``begun`` says whether training has begun."""
+    """What one party says and hears about parties that cannot take part. ``begun`` says whether
+    training has begun."""
 
     def __init__(self, station: Station, begun: Callable[[], bool]) -> None:
         self.station, self.mail, self.loop = station, station.mail, station.loop
@@ -62,7 +69,8 @@ class Refusal:
         self._aware: set[str] = set()
         """The members that know, as far as this one has heard."""
         self._told: set[str] = set()
-        """The peers that have heard it from this party: by it they also know that this one knows."""
+        """The peers that have heard it from this party: by it they also know that this one
+        knows."""
         self._asked: set[str] = set()
         self._heard_from: str | None = None
         self._content: dict[str, Any] | None = None
@@ -82,11 +90,15 @@ class Refusal:
     def tell(self, error: BaseException) -> None:
         """Tell all peers why this party ends; returns when they know, or after a while.
 
-        Called when the loop has ended by the error, while the links are open. Nothing else is done any more: requests
-        are dropped, and no timer of before is due.
+        Called when the loop has ended by the error, while the links are open. Nothing else is done
+        any more: requests are dropped, and no timer of before is due.
         """
         me, heard = self.station.kit.config.name, self._heard_from is not None
-        party, reason = (error.party, error.reason) if isinstance(error, UnableError) else (me, reason_of(error))
+        party, reason = (
+            (error.party, error.reason)
+            if isinstance(error, UnableError)
+            else (me, reason_of(error))
+        )
         self._content = {"party": party, "reason": reason}
         self.mail.end()
         self.station.questions.give_up()
@@ -108,7 +120,8 @@ class Refusal:
     def _step(self) -> None:
         link, now = self.mail.link, self.loop.now()
         alone = not link.up and not self._aware and now > self._alone_until
-        # a peer that knows already is told too: it may stay until it has heard that this party knows
+        # a peer that knows already is told too: it may stay until it has heard that this party
+        # knows
         untold = link.up - self._told
         everybody = link.peers <= self._aware and not untold
         if everybody or alone or now > self._until:
@@ -144,7 +157,8 @@ class Refusal:
 
         def answered(answer: bytes | None, why: str) -> None:
             self._asked.discard(peer)
-            if answer is not None or why:  # an older version refuses a request that it does not know
+            # an older version refuses a request that it does not know
+            if answer is not None or why:
                 self._told.add(peer)
                 self._aware |= {peer, *_names(answer, self.station.kit.config.parties)}
             then()

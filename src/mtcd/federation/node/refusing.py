@@ -16,11 +16,15 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import OWN_SECONDS, Refusal, UnableError
 
 
-def refuse(kit: Kit, out: Path, reasons: Sequence[tuple[str, str]], show: Callable[[str], None] | None) -> None:
-    """Tell all others that the owner of a kit cannot take part, from a process that could not begin.
+def refuse(
+    kit: Kit, out: Path, reasons: Sequence[tuple[str, str]], show: Callable[[str], None] | None
+) -> None:
+    """Tell all others that the owner of a kit cannot take part, from a process that could not
+    begin.
 
-    Nobody is told if the run folder has a run, which goes on without this party until it is restarted, or if another
-    process of this party is running. If its address is in use by another program, this party calls all its peers.
+    Nobody is told if the run folder has a run, which goes on without this party until it is
+    restarted, or if another process of this party is running. If its address is in use by another
+    program, this party calls all its peers.
 
     Args:
         kit: The kit (credentials bundle), with or without its network code.
@@ -39,12 +43,16 @@ def refuse(kit: Kit, out: Path, reasons: Sequence[tuple[str, str]], show: Callab
         told = UnableError(kit.config.name, " ".join(shared for _, shared in reasons))
         for own, _ in reasons:
             log.say("failed", f"Cannot take part: {own}")
-        log.say("telling", f"Telling the other parties, for {OWN_SECONDS:.0f} s at most. Ctrl-C ends this.")
+        log.say(
+            "telling",
+            f"Telling the other parties, for {OWN_SECONDS:.0f} s at most. Ctrl-C ends this.",
+        )
         Refusal(station, lambda: False).tell(told)
 
 
 def _is_busy(out: Path, open_ones: ExitStack) -> bool:
-    """Whether a run folder has a run, or is in use; otherwise it is locked until the end, if it exists."""
+    """Whether a run folder has a run, or is in use; otherwise it is locked until the end, if it
+    exists."""
     if not out.exists():
         return False
     try:
@@ -58,7 +66,8 @@ def _is_busy(out: Path, open_ones: ExitStack) -> bool:
 
 
 def _station(kit: Kit, log: Log) -> Station | None:
-    """The links of this party; None if another process of it has them, or they cannot be opened at all."""
+    """The links of this party; None if another process of it has them, or they cannot be opened at
+    all."""
     try:
         return Station(kit, log)
     except MtcdError:

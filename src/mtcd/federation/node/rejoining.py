@@ -1,10 +1,12 @@
-"""A party that resumes from its folder asks the others whether they remember more than its journal does.
+"""A party that resumes from its folder asks the others whether they remember more than its journal
+does.
 
-A journal that was restored from an older backup, or that a loss of power set back, lacks messages that others have
-processed or have an ack for. Exactly-once delivery does not survive that: the party would give the same sequence
-numbers to other messages, which the others ignore as duplicates, and its block would not match the aggregate any more.
-So no envelope is exchanged with another party before that party has confirmed the journal, and a party whose journal
-is older fails. What was restored at all parties from copies of stopped parties is consistent, and is confirmed.
+A journal that was restored from an older backup, or that a loss of power set back, lacks messages
+that others have processed or have an ack for. Exactly-once delivery does not survive that: the
+party would give the same sequence numbers to other messages, which the others ignore as duplicates,
+and its block would not match the aggregate any more. So no envelope is exchanged with another party
+before that party has confirmed the journal, and a party whose journal is older fails. What was
+restored at all parties from copies of stopped parties is consistent, and is confirmed.
 
 Versions from before this request refuse it as one of an unknown kind, and are taken to confirm.
 """
@@ -27,8 +29,10 @@ COUNTS = "counts"
 CURRENT, OLDER = b"current", b"older"
 RETRY_SECONDS = 0.3
 WHAT_TO_DO = (
-    "Its journal is from an earlier moment: an older backup was restored, or a loss of power lost the last commits "
-    "(limits.sync prevents that). It cannot take part in this run again with this folder. If a newer copy of it "
+    "Its journal is from an earlier moment: an older backup was restored, or a loss of power lost "
+    "the last commits "
+    "(limits.sync prevents that). It cannot take part in this run again with this folder. If a "
+    "newer copy of it "
     "exists, use that; otherwise stop the run, and start all parties with new folders (--out)."
 )
 
@@ -44,10 +48,16 @@ class Counts(NamedTuple):
 
 
 class Rejoining:
-    """The confirmations that one party needs; none, unless it ``resumed``. ``confirmed`` runs after each."""
+    """The confirmations that one party needs; none, unless it ``resumed``. ``confirmed`` runs after
+    each."""
 
     def __init__(self, trainer: Trainer, resumed: bool, confirmed: Callable[[], None]) -> None:
-        self.trainer, self.mail, self.loop, self._then = trainer, trainer.mail, trainer.loop, confirmed
+        self.trainer, self.mail, self.loop, self._then = (
+            trainer,
+            trainer.mail,
+            trainer.loop,
+            confirmed,
+        )
         self._unconfirmed = set(trainer.names) - {trainer.reliable.number} if resumed else set()
         self._asked: set[int] = set()
         self.mail.on(COUNTS, self._receive)
@@ -59,14 +69,20 @@ class Rejoining:
         if number not in self._asked:
             self._asked.add(number)
             name = self.trainer.names[number]
-            body = json.dumps(counts(self.trainer.reliable, number, self.trainer.run)._asdict()).encode()
-            self.mail.ask(name, COUNTS, body, lambda answer, why: self._answered(number, answer, why))
+            body = json.dumps(
+                counts(self.trainer.reliable, number, self.trainer.run)._asdict()
+            ).encode()
+            self.mail.ask(
+                name, COUNTS, body, lambda answer, why: self._answered(number, answer, why)
+            )
         return False
 
     def _answered(self, number: int, answer: bytes | None, why: str) -> None:
         if answer == OLDER:
             name = self.trainer.names[number]
-            raise JournalError(f"{name} remembers messages of {self.mail.me} that this folder lacks. {WHAT_TO_DO}")
+            raise JournalError(
+                f"{name} remembers messages of {self.mail.me} that this folder lacks. {WHAT_TO_DO}"
+            )
         if answer == CURRENT or why:
             self._unconfirmed.discard(number)
             self._then()
@@ -95,15 +111,20 @@ def counts(reliable: ReliableParty, other: int, run: str) -> Counts:
 
 
 def lacking(reliable: ReliableParty, other: int, told: Counts) -> int:
-    """How many messages this party remembers, sent to it by the other one or acknowledged by it, that that one lacks.
+    """How many messages this party remembers, sent to it by the other one or acknowledged by it,
+    that that one lacks.
 
-    A party that has ended is not asked for acks: an end that it knew of already was taken back from the outbox.
+    A party that has ended is not asked for acks: an end that it knew of already was taken back from
+    the outbox.
     """
     below, beyond = reliable.seen.get(other, (0, []))
     never_sent = max(0, max(beyond, default=below - 1) + 1 - told.sent)
     if told.ended:
         return never_sent
-    sent, unacknowledged = reliable.sent.get(other, 0), {s for to, s in reliable.outbox if to == other}
+    sent, unacknowledged = (
+        reliable.sent.get(other, 0),
+        {s for to, s in reliable.outbox if to == other},
+    )
     known = unacknowledged | set(told.beyond)
     acknowledged = max(0, sent - told.below) - sum(told.below <= s < sent for s in known)
     return never_sent + acknowledged

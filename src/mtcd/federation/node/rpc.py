@@ -1,8 +1,9 @@
-"""Requests to any party of the federation: direct to a peer, or relayed from neighbour to neighbour.
+"""Requests to any party of the federation: direct to a peer, or relayed from neighbour to
+neighbour.
 
 Relays cannot change a request, and the server cannot read it: it is encrypted (see
-``federation/relay_encryption.py``). Handlers see whether a request came direct or relayed, and decide which they
-accept; tokens are never relayed.
+``federation/relay_encryption.py``). Handlers see whether a request came direct or relayed, and
+decide which they accept; tokens are never relayed.
 """
 
 from __future__ import annotations
@@ -31,14 +32,26 @@ Done = Callable[[bytes | None, str], None]
 
 
 class IncomingRequest:
-    """An incoming request, as handlers get it. ``direct``: it came from a peer over their own link."""
+    """An incoming request, as handlers get it. ``direct``: it came from a peer over their own
+    link."""
 
     __slots__ = ("_answer", "body", "direct", "drop", "sender")
 
     def __init__(
-        self, sender: str, body: bytes, answer: Callable[[bytes], None], drop: Callable[[], None], direct: bool
+        self,
+        sender: str,
+        body: bytes,
+        answer: Callable[[bytes], None],
+        drop: Callable[[], None],
+        direct: bool,
     ) -> None:
-        self.sender, self.body, self._answer, self.drop, self.direct = sender, body, answer, drop, direct
+        self.sender, self.body, self._answer, self.drop, self.direct = (
+            sender,
+            body,
+            answer,
+            drop,
+            direct,
+        )
 
     def answer(self, body: bytes = b"") -> None:
         """Send the answer."""
@@ -53,10 +66,16 @@ Handler = Callable[[IncomingRequest], None]
 
 
 class Mail:
-    """The requests of one party. ``on`` adds a handler; a handler that raises an error refuses the request."""
+    """The requests of one party. ``on`` adds a handler; a handler that raises an error refuses the
+    request."""
 
     def __init__(
-        self, kit: Kit, loop: Loop, log: Log, on_change: Callable[[str, bool], None], connect: Connect = Link
+        self,
+        kit: Kit,
+        loop: Loop,
+        log: Log,
+        on_change: Callable[[str, bool], None],
+        connect: Connect = Link,
     ) -> None:
         self.kit, self.loop, self.log = kit, loop, log
         config = kit.config
@@ -68,7 +87,8 @@ class Mail:
         self._handlers: dict[str, Handler] = {}
         self._ending = False
         self.incompatible: dict[str, str] = {}
-        """By peer that speaks another protocol: a sentence that says so. All else that it sends is refused."""
+        """By peer that speaks another protocol: a sentence that says so. All else that it sends is
+        refused."""
         self.counters = Counters(config.peers)
         self.link = connect(kit, loop, self._on_request, on_change, self.counters)
 
@@ -84,14 +104,18 @@ class Mail:
         """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
         if to in self.link.up or (to in self.link.peers and self.seal is None):
             self.link.post(to, kind, body, lambda answer: _report(done, answer))
-        elif direct or self.seal is None or to == SERVER:  # the server has no seal, and a link to every party
+        elif direct or self.seal is None or to == SERVER:
+            # the server has no seal, and a link to every party
             done(None, "")
         else:
             sealed = self.seal.seal(to, kind, body)
             self._relay(to, sealed, self._opened(to, _answer_to(kind, sealed), done), frozenset())
 
-    def _relay(self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]) -> None:
-        """Try one neighbour after the other until there is an answer: each knows only its own links."""
+    def _relay(
+        self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]
+    ) -> None:
+        """Try one neighbour after the other until there is an answer: each knows only its own
+        links."""
         near = self._towards(to, tried)
         if near is None:
             opened(None)
@@ -129,10 +153,18 @@ class Mail:
         graph = self._graph.copy()
         graph.remove_nodes_from(by)
         if self.me in graph:
-            graph.remove_edges_from([(self.me, p) for p in list(graph[self.me]) if p not in self.link.up])
+            graph.remove_edges_from(
+                [(self.me, p) for p in list(graph[self.me]) if p not in self.link.up]
+            )
             if to in graph and nx.has_path(graph, self.me, to):
                 return str(nx.shortest_path(graph, self.me, to)[1])
-        return SERVER if SERVER in self.link.up and SERVER not in by else to if to in self.link.up else None
+        return (
+            SERVER
+            if SERVER in self.link.up and SERVER not in by
+            else to
+            if to in self.link.up
+            else None
+        )
 
     def _on_request(self, request: Request) -> None:
         """Handle or relay a request that arrived over a link."""
@@ -142,7 +174,8 @@ class Mail:
             self._forward(request)
         else:
             self._handle(
-                request.kind, IncomingRequest(request.sender, request.body, request.answer, request.drop, True)
+                request.kind,
+                IncomingRequest(request.sender, request.body, request.answer, request.drop, True),
             )
 
     def _handle(self, kind: str, request: IncomingRequest) -> None:
@@ -192,11 +225,14 @@ class Mail:
         def answer(body: bytes) -> None:
             request.answer(seal.seal(inside.origin, _answer_to(inside.kind, sealed), body))
 
-        self._handle(inside.kind, IncomingRequest(inside.origin, inside.body, answer, request.drop, False))
+        self._handle(
+            inside.kind, IncomingRequest(inside.origin, inside.body, answer, request.drop, False)
+        )
 
 
 def _answer_to(kind: str, sealed: bytes) -> str:
-    """The kind of the answer to one request. It includes a digest, so that no replayed answer has it."""
+    """The kind of the answer to one request. It includes a digest, so that no replayed answer has
+    it."""
     return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
 
 

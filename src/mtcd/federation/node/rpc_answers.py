@@ -1,17 +1,27 @@
-"""Validation of the parties' answers to the operator: a dishonest party must not corrupt the operator's screen."""
+"""Validation of the parties' answers to the operator: a dishonest party must not corrupt the
+operator's screen."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    FiniteFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 from mtcd.federation.node.log import tidy
 from mtcd.protocol.ledger.ledger import Ledger
 
 Text = Annotated[StrictStr, AfterValidator(tidy)]
 MOST_WORDS = 10_000
-Moment = Annotated[StrictInt, Field(ge=0, le=253_402_300_799)]  # in seconds since 1970, up to the year 9999
+# in seconds since 1970, up to the year 9999
+Moment = Annotated[StrictInt, Field(ge=0, le=253_402_300_799)]
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]  # larger ones do not fit a float, nor a browser
 
 
@@ -59,7 +69,8 @@ class PartyStatus(BaseModel):
 
 
 class Answered(BaseModel):
-    """What every answer to the operator may hold: the run, and the last words that the party knows of it."""
+    """What every answer to the operator may hold: the run, and the last words that the party knows
+    of it."""
 
     run: Text = ""
     last_words: list[Any] = Field(default=[], max_length=MOST_WORDS)
@@ -79,7 +90,8 @@ def read_status(answer: Any) -> dict[str, Any] | None:
         status: dict[str, Any] = PartyStatus.model_validate(answer).model_dump()
         if status["phase"] != "opening":
             status |= Training.model_validate(answer).model_dump()
-            Ledger.total([Ledger(**status["ledger"])]).messages("sent")  # raises if the ledger is not that of a party
+            # raises if the ledger is not that of a party
+            Ledger.total([Ledger(**status["ledger"])]).messages("sent")
         return status
     except (ValidationError, TypeError, ValueError, IndexError):
         return None

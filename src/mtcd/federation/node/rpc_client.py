@@ -38,7 +38,8 @@ class Questions:
         make: Callable[[], Mapping[str, bytes]],
         then: Callable[[Answers], None],
     ) -> None:
-        """Like ``ask``, but ``make`` computes the bodies in a thread; ``names`` count as pending meanwhile."""
+        """Like ``ask``, but ``make`` computes the bodies in a thread; ``names`` count as pending
+        meanwhile."""
         waited_for = set(names)
         self._asked.append(waited_for)
 
@@ -56,10 +57,11 @@ class Questions:
         each: Callable[[str], None] = lambda name: None,
         refused: Callable[[str, str], bytes | None] = lambda name, why: None,
     ) -> None:
-        """Send each party its body; call ``each`` per answer, and ``then`` with all answers in the order of bodies.
+        """Send each party its body; call ``each`` per answer, and ``then`` with all answers in the
+        order of bodies.
 
-        ``refused`` gets a party that refuses, and why: what it returns is taken as its answer. Otherwise it is asked
-        again.
+        ``refused`` gets a party that refuses, and why: what it returns is taken as its answer.
+        Otherwise it is asked again.
         """
         answers: Answers = {}
         missing = set(bodies)

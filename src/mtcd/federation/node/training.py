@@ -1,7 +1,8 @@
-"""A party in training: sends and receives the envelopes of its reliable party, and reports parties that are down.
+"""A party in training: sends and receives the envelopes of its reliable party, and reports parties
+that are down.
 
-The reliable party decides everything (``mtcd.federation.delivery``). Here envelopes are sent until there is an ack;
-which parties are up is in ``presence.py``.
+The reliable party decides everything (``mtcd.federation.delivery``). Here envelopes are sent until
+there is an ack; which parties are up is in ``presence.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from functools import partial
 from typing import Any
 
 from mtcd.core.errors import JournalError, WireError
-from mtcd.federation.delivery.codecs import CONTROL_PAYLOADS, decode_ack, decode_envelope, encode_ack, encode_envelope
+from mtcd.federation.delivery.codecs import (
+    CONTROL_PAYLOADS,
+    decode_ack,
+    decode_envelope,
+    encode_ack,
+    encode_envelope,
+)
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
@@ -31,9 +38,9 @@ DEFERRED = b"not now"
 class Trainer(Presence):
     """The training of one party.
 
-    ``on_payload`` gets each new payload before it is processed, ``on_report`` each report to the monitor; ``ended`` is
-    called once. ``make`` makes the reliable party, from its journal if there is one; ``resumed``: this process did not
-    begin the run (see ``rejoining.py``).
+    ``on_payload`` gets each new payload before it is processed, ``on_report`` each report to the
+    monitor; ``ended`` is called once. ``make`` makes the reliable party, from its journal if there
+    is one; ``resumed``: this process did not begin the run (see ``rejoining.py``).
     """
 
     def __init__(
@@ -53,8 +60,13 @@ class Trainer(Presence):
         self.reliable = reliable = make()
         reliable.started()
         self.on_payload, self.on_report, self._ended = on_payload, on_report, ended
-        self._bounds = {number: replace(bounds, sender=number, receiver=reliable.number) for number in self.names}
-        self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}
+        self._bounds = {
+            number: replace(bounds, sender=number, receiver=reliable.number)
+            for number in self.names
+        }
+        self._relayed = {
+            number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()
+        }
         """Bounds of relayed envelopes: control payloads only, never a token."""
         self._known_end = self._going = False
         self._rejoining = Rejoining(self, resumed, self.pump)
@@ -93,7 +105,9 @@ class Trainer(Presence):
         if not self._rejoining.is_confirmed(number):
             request.answer(DEFERRED)
             return
-        envelope = decode_envelope(request.body, (self._bounds if request.direct else self._relayed)[number])
+        envelope = decode_envelope(
+            request.body, (self._bounds if request.direct else self._relayed)[number]
+        )
         ack = self._deliver(envelope)
         self.pump()  # before the ack, for which no party waits
         request.answer(DEFERRED if ack is None else encode_ack(ack, self.run))
@@ -107,8 +121,8 @@ class Trainer(Presence):
         except JournalError:
             raise
         except Exception as error:
-            # It decodes, but the party cannot process it: the sender is dishonest, or has another version. The state
-            # before it is restored.
+            # It decodes, but the party cannot process it: the sender is dishonest, or has another
+            # version. The state before it is restored.
             self._restore()
             raise WireError("envelope", f"cannot be processed ({type(error).__name__})") from None
         for message in reports:
@@ -151,7 +165,8 @@ class Trainer(Presence):
         self.mail.ask(self.names[envelope.to], "envelope", body, done, direct)
 
     def report_divergence(self) -> None:
-        """Report to the server that the training has diverged, so that it ends the run; without one, end it here."""
+        """Report to the server that the training has diverged, so that it ends the run; without
+        one, end it here."""
         if SERVER_NAME not in self.mail.link.peers:
             self.finish(DIVERGED)
             return
@@ -181,7 +196,9 @@ class Trainer(Presence):
         to = place[0]
         if answer is None:
             if why:
-                self.log.throttled(("unsent", self.names[to], why), f"{self.names[to]} refuses an envelope: {why}")
+                self.log.throttled(
+                    ("unsent", self.names[to], why), f"{self.names[to]} refuses an envelope: {why}"
+                )
             self.silent.setdefault(to, self.loop.now())
             self._schedule_retry(place)
             return

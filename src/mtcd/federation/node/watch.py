@@ -1,4 +1,5 @@
-"""The progress of a run at one party: stop and divergence rules, measurements for logs and the operator."""
+"""The progress of a run at one party: stop and divergence rules, measurements for logs and the
+operator."""
 
 from __future__ import annotations
 
@@ -49,11 +50,13 @@ class Watch:
     ) -> None:
         self.log, self.stop = log, stop
         self.problem, self.rule = problem, rule
-        """Reads the objective off an aggregate of all samples, and the divergence rule; None if unknown here."""
+        """Reads the objective off an aggregate of all samples, and the divergence rule; None if
+        unknown here."""
         self._finite = finite
         """Whether the parameters that this party holds are finite."""
         self._seen, self._check_pace = seen, pace or Growing()
-        """The loss from which divergence of a split network is detected on the way, and the pace of the checks."""
+        """The loss from which divergence of a split network is detected on the way, and the pace of
+        the checks."""
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.gap_part: float | None = None
         self.final = False
@@ -63,9 +66,14 @@ class Watch:
         self.per_sync = method.hops_per_sync
         self._most_hops: int | None = getattr(method, "hops", None)
         cost = method.iteration_cost(network, tokens, costs, sizes)
-        limits = [stop.iterations, None if stop.epochs is None else stop.epochs * method.epoch(samples)]
+        limits = [
+            stop.iterations,
+            None if stop.epochs is None else stop.epochs * method.epoch(samples),
+        ]
         self.limits = {
-            name: limit for name, limit in zip(("iterations", "epochs"), limits, strict=True) if limit is not None
+            name: limit
+            for name, limit in zip(("iterations", "epochs"), limits, strict=True)
+            if limit is not None
         }
         if stop.cost is not None and cost > 0:
             left = max(0.0, stop.cost - opening_cost)
@@ -81,10 +89,12 @@ class Watch:
         self.now: Callable[[], float] = monotonic
         """The clock of the loop."""
         self.report: Report | None = None
-        """Called with each report to the monitor, and the status if it ends the run; returns the status."""
+        """Called with each report to the monitor, and the status if it ends the run; returns the
+        status."""
 
     def limit(self, payload: Any, keeper: Keeper | None = None) -> str | None:
-        """The status if this report ends the run, or None. ``keeper``: of what the plateau rule remembers."""
+        """The status if this report ends the run, or None. ``keeper``: of what the plateau rule
+        remembers."""
         hop = reached(payload)
         if hop is None:
             return None
@@ -98,38 +108,55 @@ class Watch:
         status = self._reached(hop)
         if status is None and hop >= self._next_check:
             self._next_check = self._check_pace.next(hop, near=False)
-            known = self.rule is not None and (f := self._objective(payload)) is not None and self.rule.on_the_way(f)
+            known = (
+                self.rule is not None
+                and (f := self._objective(payload)) is not None
+                and self.rule.on_the_way(f)
+            )
             if known or looks_hopeless(self._seen()):
                 return DIVERGED
         if status is None and self._plateau is not None and keeper is not None:
-            status = PLATEAU if self._plateau.reached(payload, keeper, self._plateau_objective) else None
+            status = (
+                PLATEAU if self._plateau.reached(payload, keeper, self._plateau_objective) else None
+            )
         return status
 
     def follow(self, objective: Callable[[Any], float | None], start: float) -> None:
-        """Apply the plateau rule to an objective that no aggregate tells: the key holder knows it, and logs it never.
+        """Apply the plateau rule to an objective that no aggregate tells: the key holder knows it,
+        and logs it never.
 
         ``start``: f before the first update, or more.
         """
         if isinstance(self.stop.plateau, Plateau):
-            self._plateau, self._plateau_objective = PlateauWatch(self.stop.plateau, self._epoch, start), objective
+            self._plateau, self._plateau_objective = (
+                PlateauWatch(self.stop.plateau, self._epoch, start),
+                objective,
+            )
 
     def judge(self, payload: Any, status: str) -> str:
-        """The status of an end at this report: diverged, if the objective is known here and shows it."""
+        """The status of an end at this report: diverged, if the objective is known here and shows
+        it."""
         f = self._objective(payload)
         known = self.rule is not None and f is not None and self.rule.at_the_end(f)
         return DIVERGED if known or not _is_finite(payload) or not self._finite() else status
 
     def shows_divergence(self, payload: Any) -> bool:
-        """Whether a payload of the server at the start of an iteration shows that training has diverged."""
+        """Whether a payload of the server at the start of an iteration shows that training has
+        diverged."""
         if self.rule is None or self.problem is None or not self._has_full_aggregate(payload):
             return False
         with np.errstate(all="ignore"):
-            return self.rule.on_the_way(self.problem.read_off(payload.aggregate, getattr(payload, "penalty", 0.0)))
+            return self.rule.on_the_way(
+                self.problem.read_off(payload.aggregate, getattr(payload, "penalty", 0.0))
+            )
 
     def _has_full_aggregate(self, payload: Any) -> bool:
-        """Whether the payload has Z^t, before any update. Accelerations mix aggregates, and check f themselves."""
+        """Whether the payload has Z^t, before any update. Accelerations mix aggregates, and check f
+        themselves."""
         if isinstance(payload, Token):
-            return self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
+            return (
+                self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
+            )
         return isinstance(payload, Shared)
 
     def _objective(self, payload: Any) -> float | None:
@@ -148,7 +175,8 @@ class Watch:
         return None
 
     def visited(self, token: Token) -> None:
-        """Count a visit. Hops of the first pass, and speculative ones while the server is down, are no iterations."""
+        """Count a visit. Hops of the first pass, and speculative ones while the server is down, are
+        no iterations."""
         hop = max(token.hop, 0)
         self._tokens[token.index] = token.t, hop, self.now()
         self.syncs = token.t
@@ -168,7 +196,12 @@ class Watch:
         ]
 
     def measure(
-        self, problem: Any, aggregate: Any, penalty: float, gap_part: Callable[[], float | None], ended: bool
+        self,
+        problem: Any,
+        aggregate: Any,
+        penalty: float,
+        gap_part: Callable[[], float | None],
+        ended: bool,
     ) -> None:
         """Measure the objective from an aggregate of all samples, at intervals and at the end."""
         now = self.now()
@@ -186,7 +219,11 @@ class Watch:
             return
         self._logged, self._due = now, self._pace.next(self.iteration, near=False)
         objective = "" if math.isnan(self.objective) else f", objective {self.objective:.6g}"
-        self.log.say("progress", f"{self.iteration} iterations, {self.syncs} syncs{objective}.", **self.facts())
+        self.log.say(
+            "progress",
+            f"{self.iteration} iterations, {self.syncs} syncs{objective}.",
+            **self.facts(),
+        )
 
     def seconds(self) -> float:
         """The seconds since the agreement."""
@@ -196,7 +233,12 @@ class Watch:
         """The measurements, for logs and the operator."""
         objective = self.objective if math.isfinite(self.objective) else None
         part = self.gap_part if self.gap_part is not None and math.isfinite(self.gap_part) else None
-        return {"iteration": self.iteration, "syncs": self.syncs, "objective": objective, "gap_part": part}
+        return {
+            "iteration": self.iteration,
+            "syncs": self.syncs,
+            "objective": objective,
+            "gap_part": part,
+        }
 
 
 def _is_finite(payload: Any) -> bool:

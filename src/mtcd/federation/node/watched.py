@@ -1,7 +1,8 @@
 """An operator that watches a run learns its end from every party before the links close.
 
-The operator cannot be called: it asks. A party that was asked for its status repeatedly stays after the end until it is
-asked once more, and so has told how the run ended for it; not longer than such an operator takes to ask again.
+The operator cannot be called: it asks. A party that was asked for its status repeatedly stays after
+the end until it is asked once more, and so has told how the run ended for it; not longer than such
+an operator takes to ask again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from mtcd.federation.node.loop import Loop
 
 LONGEST_INTERVAL = 15.0
-"""Seconds between two requests: who asks less often does not watch, and nobody waits for the next one."""
+"""Seconds between two requests: who asks less often does not watch, and nobody waits for the next
+one."""
 SLACK_SECONDS = 2.0
 ANSWER_SECONDS = 0.2  # for the answer to be sent
 
@@ -42,7 +44,8 @@ class Watched:
         return max(0.0, expected - self.loop.now())
 
     def leave(self, then: Callable[[], None]) -> None:
-        """Call ``then`` when an operator that watches has asked once more, or does not ask again."""
+        """Call ``then`` when an operator that watches has asked once more, or does not ask
+        again."""
         self._then = then
         if self.patience:
             self.loop.later(self.patience, self._leave)

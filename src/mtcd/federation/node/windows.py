@@ -1,7 +1,8 @@
 """The plateau rule at a party that reports to the monitor: what it remembers survives crashes.
 
-Without a server each window may end at another client, so the token carries it: a token that is regenerated continues
-with the values of its own history. With a server, the server keeps it, in the same commit as the sync.
+Without a server each window may end at another client, so the token carries it: a token that is
+regenerated continues with the values of its own history. With a server, the server keeps it, in the
+same commit as the sync.
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ class PlateauWatch:
     epoch: int
     start: float
 
-    def reached(self, report: Any, keeper: Keeper, objective: Callable[[Any], float | None]) -> bool:
-        """Whether the training ends at this report. The objective is evaluated at the end of a window only."""
+    def reached(
+        self, report: Any, keeper: Keeper, objective: Callable[[Any], float | None]
+    ) -> bool:
+        """Whether the training ends at this report. The objective is evaluated at the end of a
+        window only."""
         kept: Keeper = report if isinstance(report, Token) else keeper
         seen = kept.windows or Windows(0, self.start)
-        if not self.rule.is_due(seen, report.hop, self.epoch) or (value := objective(report)) is None:
+        if (
+            not self.rule.is_due(seen, report.hop, self.epoch)
+            or (value := objective(report)) is None
+        ):
             return False
         kept.windows, reached = self.rule.end_window(seen, report.hop, value, self.epoch)
         return reached

@@ -1,7 +1,8 @@
 """Held-out samples: which they are, and their outputs in the masked sum at the end.
 
-All parties draw the same rows, from the number of common samples and the seed. No party trains on them, and their
-labels stay with the label holder, which learns the sum of all parties' outputs for them after the end.
+All parties draw the same rows, from the number of common samples and the seed. No party trains on
+them, and their labels stay with the label holder, which learns the sum of all parties' outputs for
+them after the end.
 """
 
 from __future__ import annotations
@@ -45,30 +46,47 @@ def advised() -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"holdout: {error} Create kits with another holdout or seed in the federation file.") from None
+        raise DataError(
+            f"holdout: {error} Create kits with another holdout or seed in the federation file."
+        ) from None
 
 
 def check_fits(numbers: int, config: KitConfig) -> None:
-    """Refuse a hold-out that could not be evaluated at the end: the masked sum of all samples is one message."""
+    """Refuse a hold-out that could not be evaluated at the end: the masked sum of all samples is
+    one message."""
     limit = config.limits.message_mb
-    if config.holdout is not None and 8 * (numbers + 2) + HEAD_BYTES * len(config.parties) > limit * MEGABYTE:
+    if (
+        config.holdout is not None
+        and 8 * (numbers + 2) + HEAD_BYTES * len(config.parties) > limit * MEGABYTE
+    ):
         raise DataError(
-            f"holdout: the outputs of all samples do not fit into a message of {limit} MB, in which they are added up "
-            "at the end. Set a larger limits.message_mb in the federation file, or leave holdout out."
+            f"holdout: the outputs of all samples do not fit into a message of {limit} MB, in "
+            f"which they are added up "
+            "at the end. Set a larger limits.message_mb in the federation file, or leave holdout "
+            "out."
         )
 
 
-def with_held_out(part: NDArray[np.float64], outputs: NDArray[Any], parties: int) -> NDArray[np.float64]:
+def with_held_out(
+    part: NDArray[np.float64], outputs: NDArray[Any], parties: int
+) -> NDArray[np.float64]:
     """A party's part of the masked sum, with its outputs for held-out samples, and a 0.
 
-    Outputs that are too large to be added are left out, with a 1 instead: of training samples they mean divergence,
-    but a held-out sample may be an outlier.
+    Outputs that are too large to be added are left out, with a 1 instead: of training samples they
+    mean divergence, but a held-out sample may be an outlier.
     """
     whole = fits(outputs, parties)
-    return np.concatenate([part.ravel(), outputs.ravel() if whole else np.zeros(outputs.size), [0.0 if whole else 1.0]])
+    return np.concatenate(
+        [
+            part.ravel(),
+            outputs.ravel() if whole else np.zeros(outputs.size),
+            [0.0 if whole else 1.0],
+        ]
+    )
 
 
 def held_out_of(total: NDArray[np.float64], start: int) -> NDArray[np.float64] | None:
-    """The sum of outputs for held-out samples, which begins at ``start``; None if a party has left them out."""
+    """The sum of outputs for held-out samples, which begins at ``start``; None if a party has left
+    them out."""
     outputs = total[start:-1]
     return outputs if outputs.size and total[-1] == 0 else None

@@ -1,4 +1,5 @@
-"""The results of a run at a party, or at the server: a summary, and the party's block of the model."""
+"""The results of a run at a party, or at the server: a summary, and the party's block of the
+model."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ STOPPED = "stopped"  # by the operator
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a run at one party. ``ledger`` counts what this party sent; ``objective`` is None if unknown."""
+    """The summary of a run at one party. ``ledger`` counts what this party sent; ``objective`` is
+    None if unknown."""
 
     federation: str
     party: str
@@ -44,22 +46,29 @@ class Summary:
     objective: float | None = None
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics at a party that knows labels and aggregate of the end: 'train_auc', with a hold-out 'test_auc', ..."""
+    """Metrics at a party that knows labels and aggregate of the end: 'train_auc', with a hold-out
+    'test_auc', ..."""
     unjudged: str = ""
-    """What could not be evaluated after the end, why, and what to do: whether the training has diverged, or held-out
-    samples. Empty if nothing is missing."""
+    """What could not be evaluated after the end, why, and what to do: whether the training has
+    diverged, or held-out samples. Empty if nothing is missing."""
 
     @property
     def message(self) -> str:
-        """The status in a sentence, and a warning if it is unknown whether the training has diverged."""
-        return f"{self._ended} {self.unjudged}" if self.unjudged and self.status != DIVERGED else self._ended
+        """The status in a sentence, and a warning if it is unknown whether the training has
+        diverged."""
+        return (
+            f"{self._ended} {self.unjudged}"
+            if self.unjudged and self.status != DIVERGED
+            else self._ended
+        )
 
     @property
     def _ended(self) -> str:
         after = f"after {self.iterations} iterations and {self.syncs} syncs"
         if self.status == DIVERGED:
             return (
-                f"Diverged {after}: the stepsize of {self.stepsize:.4g} is too large. No block is kept. "
+                f"Diverged {after}: the stepsize of {self.stepsize:.4g} is too large. No block is "
+                f"kept. "
                 "Train again with a smaller method.stepsize in the federation file, or with auto."
             )
         if self.status == STOPPED:
@@ -115,7 +124,8 @@ def keep_block(folder: Path, summary: Summary, block: PartyBlock | AdditiveBlock
 
 
 def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None:
-    """Write these files and the summary, readable by their owner only. The summary is written last."""
+    """Write these files and the summary, readable by their owner only. The summary is written
+    last."""
     text = json.dumps(summary.to_dict(), indent=1, allow_nan=False, default=plain) + "\n"
     write_files(folder, {**files, SUMMARY: text.encode()}, private=True)
 
@@ -127,9 +137,13 @@ def keep_metrics(folder: Path, metrics: Mapping[str, float]) -> None:
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
-    """The metrics that were kept in a run folder; none if there are none, or if they cannot be read."""
+    """The metrics that were kept in a run folder; none if there are none, or if they cannot be
+    read."""
     try:
-        return {str(name): float(value) for name, value in json.loads((folder / METRICS).read_text()).items()}
+        return {
+            str(name): float(value)
+            for name, value in json.loads((folder / METRICS).read_text()).items()
+        }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -140,8 +154,20 @@ def read_summary(folder: Path) -> Summary:
     try:
         stored = json.loads(path.read_text())
         if stored["format"] != FORMAT:
-            raise ValueError(f"its format is {stored['format']}, but this version of mtcd reads {FORMAT}")
-        same = ("federation", "party", "status", "method", "stepsize", "iterations", "syncs", "seconds", "objective")
+            raise ValueError(
+                f"its format is {stored['format']}, but this version of mtcd reads {FORMAT}"
+            )
+        same = (
+            "federation",
+            "party",
+            "status",
+            "method",
+            "stepsize",
+            "iterations",
+            "syncs",
+            "seconds",
+            "objective",
+        )
         return Summary(
             **{name: stored[name] for name in same},
             ledger=Ledger(**stored["ledger"]),

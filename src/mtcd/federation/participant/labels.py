@@ -1,8 +1,9 @@
-"""Encoding of labels, from the label holder to the parties that may know them. Every part is checked on arrival.
+"""Encoding of labels, from the label holder to the parties that may know them. Every part is
+checked on arrival.
 
-A line of JSON names their kind and the distinct texts; then follows one number of eight bytes per sample: the label
-itself, or the index of its text. If samples have weights, the line has ``"weights": true``, and these follow, one
-number of eight bytes per sample.
+A line of JSON names their kind and the distinct texts; then follows one number of eight bytes per
+sample: the label itself, or the index of its text. If samples have weights, the line has
+``"weights": true``, and these follow, one number of eight bytes per sample.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ LONGEST_CHARACTERS = 1000
 
 
 def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
-    """Encode the labels of the common samples, in the agreed order, and their weights, if they have any."""
+    """Encode the labels of the common samples, in the agreed order, and their weights, if they have
+    any."""
     check_labels(labels)
     head: dict[str, Any] = {"kind": {"b": "i", "U": TEXT}.get(labels.dtype.kind, labels.dtype.kind)}
     numbers: NDArray[Any] = labels
@@ -33,17 +35,21 @@ def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
         head["texts"] = texts.tolist()
         if not _are_texts(head["texts"]):
             raise DataError(
-                f"A label is empty, or longer than {LONGEST_CHARACTERS} letters: shorten it, or code the classes."
+                f"A label is empty, or longer than {LONGEST_CHARACTERS} letters: shorten it, or "
+                f"code the classes."
             )
     weighed = b""
     if weights is not None:
         check_weights(weights, len(labels))
         head[WEIGHTS], weighed = True, weights.astype("<f8").tobytes()
-    return json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes() + weighed
+    return (
+        json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes() + weighed
+    )
 
 
 def labels_from_bytes(data: bytes, samples: int) -> tuple[Labels, Array | None]:
-    """Decode and check the labels of this number of samples, and their weights. Errors contain neither."""
+    """Decode and check the labels of this number of samples, and their weights. Errors contain
+    neither."""
     line, mark, rest = bytes(data).partition(b"\n")
     if not mark:
         raise WireError("labels", "have no head")
@@ -59,7 +65,9 @@ def labels_from_bytes(data: bytes, samples: int) -> tuple[Labels, Array | None]:
     try:
         check_labels(labels)
     except DataError:
-        raise WireError("labels", "are not finite numbers or texts, at least two of them different") from None
+        raise WireError(
+            "labels", "are not finite numbers or texts, at least two of them different"
+        ) from None
     return np.asarray(labels), weights
 
 
@@ -68,7 +76,9 @@ def _weights(data: bytes, samples: int) -> Array:
     try:
         check_weights(weights, samples)
     except DataError:
-        raise WireError("weights", "are not finite numbers of 0 or more, at least one of them above 0") from None
+        raise WireError(
+            "weights", "are not finite numbers of 0 or more, at least one of them above 0"
+        ) from None
     return weights
 
 
@@ -81,7 +91,9 @@ def _head(line: bytes) -> tuple[str, list[str], bool]:
     if not isinstance(kind, str) or kind not in KINDS:
         raise WireError("labels", "are of an unknown kind")
     weighted = WEIGHTS in head
-    if head.pop(WEIGHTS, True) is not True or head.keys() != ({"kind", "texts"} if kind == TEXT else {"kind"}):
+    if head.pop(WEIGHTS, True) is not True or head.keys() != (
+        {"kind", "texts"} if kind == TEXT else {"kind"}
+    ):
         raise WireError("labels", "have missing or unknown keys")
     texts = head.get("texts", [])
     if kind == TEXT and not _are_texts(texts):
@@ -93,7 +105,10 @@ def _are_texts(texts: Any) -> bool:
     """Whether the texts are sorted, distinct, and preserved by NumPy and by files."""
     if not isinstance(texts, list) or not texts:
         return False
-    if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_CHARACTERS and _is_valid(text) for text in texts):
+    if not all(
+        isinstance(text, str) and 0 < len(text) <= LONGEST_CHARACTERS and _is_valid(text)
+        for text in texts
+    ):
         return False
     return bool(np.unique(texts).tolist() == texts)
 

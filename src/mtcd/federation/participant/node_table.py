@@ -1,4 +1,5 @@
-"""The common part of the participants of all models: the table, the settings, and the summary of a run."""
+"""The common part of the participants of all models: the table, the settings, and the summary of a
+run."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from mtcd.training.stop import Stop
 def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
     """The method, stop rules and costs, which are the same at all parties."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
-    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
+    # the data are with the parties
+    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)
     given = {part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
     given |= {"privacy": config.privacy or PrivacySection()}
     method, _, stop, costs = build_settings(Config.model_construct(data=nothing, **given))
@@ -42,7 +44,8 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
 
 
 class ParticipantTable:
-    """The common part of participants of all models: the table (none at the server) and the settings."""
+    """The common part of participants of all models: the table (none at the server) and the
+    settings."""
 
     folder: Path | None = None
     """The run folder, for secrets that only this party may keep."""
@@ -73,12 +76,14 @@ class ParticipantTable:
         return () if self.table is None else self.table.notes
 
     def drawn(self, agreed: Agreed) -> Drawn:
-        """The agreed rows, in training and held-out ones; the table must be the one that was aligned."""
+        """The agreed rows, in training and held-out ones; the table must be the one that was
+        aligned."""
         try:
             rows = agreed_rows(agreed.announcement, self)
         except DataError as error:
             raise DataError(
-                f"{self.own.path} is not the table that was aligned: {error} Give the same table as before (--data)."
+                f"{self.own.path} is not the table that was aligned: {error} Give the same table "
+                f"as before (--data)."
             ) from None
         return drawn(self.config, rows)
 
@@ -92,12 +97,15 @@ class ParticipantTable:
         """The settings that the label holder sent, checked; ``own`` are the keys of the model."""
         if set(settings) != {"samples", *own, "stepsize", "notes"}:
             raise WireError("settings", "are not those of a run")
-        most = self.config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
+        # labels, one for each sample, are sent in one message
+        most = self.config.limits.message_mb * MEGABYTE // 8
         if type(settings["samples"]) is not int or not 1 <= settings["samples"] <= most:
             raise WireError("samples", "is out of range")
         if type(settings["stepsize"]) is not float or not 0 < settings["stepsize"] < float("inf"):
             raise WireError("stepsize", "is not a finite number above 0")
-        if not isinstance(settings["notes"], list) or not all(isinstance(note, str) for note in settings["notes"]):
+        if not isinstance(settings["notes"], list) or not all(
+            isinstance(note, str) for note in settings["notes"]
+        ):
             raise WireError("notes", "are not a list of texts")
         return settings
 

@@ -21,7 +21,8 @@ from mtcd.protocol.party import Parties, Party
 
 @dataclass(frozen=True)
 class Role:
-    """The role of a party in training: the parties of the method, the bounds of envelopes, and the watch."""
+    """The role of a party in training: the parties of the method, the bounds of envelopes, and the
+    watch."""
 
     parties: Parties
     bounds: Bounds
@@ -30,10 +31,11 @@ class Role:
     """Reads the objective off an aggregate of all samples; None if this party cannot."""
     notes: tuple[str, ...] = ()
     evaluated_at_end: bool = False
-    """Whether the label holder evaluates the model after the end: the objective, if no token carries it, and the
-    held-out samples."""
+    """Whether the label holder evaluates the model after the end: the objective, if no token
+    carries it, and the held-out samples."""
     judged: bool = False
-    """Whether the token tells if the training has diverged: the evaluation after the end is not needed for it."""
+    """Whether the token tells if the training has diverged: the evaluation after the end is not
+    needed for it."""
 
 
 class Participant(Part, Protocol):
@@ -58,13 +60,22 @@ class Participant(Part, Protocol):
         """The aggregate of all training samples at the end, given the sum of all parts."""
 
     def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
-        """Metrics on the training samples, from their aggregate, at a party that knows the labels."""
+        """Metrics on the training samples, from their aggregate, at a party that knows the
+        labels."""
 
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
         """At the label holder: metrics on the held-out samples, given the sum of all parts."""
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
-        """Write the block and the summary of the run; called again when the final fusion module arrives.
+    def keep(
+        self,
+        folder: Path,
+        reliable: ReliableParty,
+        watch: Watch,
+        notes: Sequence[str],
+        unjudged: str,
+    ) -> Summary:
+        """Write the block and the summary of the run; called again when the final fusion module
+        arrives.
 
         ``unjudged``: what could not be evaluated after the end, why, and what to do, or "".
         """
@@ -77,7 +88,8 @@ class Participant(Part, Protocol):
         """Whether the final fusion module is still to come after the end."""
 
     def final_module(self) -> bytes | None:
-        """At the party that ended the training: the final fusion module for the others, if the model has one."""
+        """At the party that ended the training: the final fusion module for the others, if the
+        model has one."""
 
     def accept_final_module(self, module: bytes) -> bool:
         """Keep the final fusion module; returns whether it was unknown before."""

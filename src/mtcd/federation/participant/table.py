@@ -1,4 +1,5 @@
-"""A party's table: its rows, their ids and, at the label holder, labels and weights. It stays on the party's host."""
+"""A party's table: its rows, their ids and, at the label holder, labels and weights. It stays on
+the party's host."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class LabelsError(DataError):
 
 @dataclass(frozen=True, eq=False)
 class PartyTable:
-    """A table in memory, in the order of the file. ``ids`` is None with ``alignment: given order``."""
+    """A table in memory, in the order of the file. ``ids`` is None with ``alignment: given
+    order``."""
 
     path: Path
     ids: tuple[str, ...] | None
@@ -76,13 +78,17 @@ def own_table(
     prepare: Any = None,
     weights: str | None = None,
 ) -> PartyTable:
-    """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override the kit.
+    """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override
+    the kit.
 
-    ``key`` is the id column. Without ``columns``, all columns but those of ids, labels and weights are used.
+    ``key`` is the id column. Without ``columns``, all columns but those of ids, labels and weights
+    are used.
     """
     path = data if data is not None else _beside(folder, config.data.table)
     if path is None:
-        raise DataError(f"The kit of {config.name!r} names no table: give one with --data table.csv.")
+        raise DataError(
+            f"The kit of {config.name!r} names no table: give one with --data table.csv."
+        )
     return read_party_table(
         path,
         config.name,
@@ -96,7 +102,8 @@ def own_table(
 
 
 def _recipe(config: KitConfig) -> Any:
-    """How the party prepares its columns: as its kit says, or as the family of its model takes them."""
+    """How the party prepares its columns: as its kit says, or as the family of its model takes
+    them."""
     if config.data.prepare is not None or not isinstance(config.model, AdditiveSection):
         return config.data.prepare
     return config.model.model().recipe(config.name)
@@ -112,7 +119,8 @@ def read_party_table(
     prepare: Any = None,
     weight: str | None = None,
 ) -> PartyTable:
-    """Read a table with these columns; for new samples, those of the block, all of which are required.
+    """Read a table with these columns; for new samples, those of the block, all of which are
+    required.
 
     With ``prepare``, a recipe for the columns, they may hold anything.
     """
@@ -120,24 +128,34 @@ def read_party_table(
     with _raised_as(LabelsError):
         if weight in (label, key) and weight is not None:
             raise DataError(
-                f"Column {weight!r} cannot be the weight and the label or the id: name another (--weights)."
+                f"Column {weight!r} cannot be the weight and the label or the id: name another "
+                f"(--weights)."
             )
         for role, name, option in (("label", label, "--label"), ("weight", weight, "--weights")):
             if name is not None and name not in table.columns:
-                raise DataError(f"{path} has no {role} column {name!r}: {did_you_mean(name, table.columns)} ({option})")
+                raise DataError(
+                    f"{path} has no {role} column {name!r}: {did_you_mean(name, table.columns)} "
+                    f"({option})"
+                )
     with _raised_as(ColumnsError):
         used = _used_columns(table, party, key, columns, {label: "the label", weight: "the weight"})
     with _raised_as(LabelsError):
         weights = None if weight is None else _weights(table, weight)
-        labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
+        labels, notes = (
+            labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
+        )
     ids = None if key is None else tuple(table.ids["id"].to_list())
     with _raised_as(ColumnsError):
         if prepare is not None:
             (recipe,) = client_recipes(prepare, [party], [used])
             frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
             nothing = np.empty((table.rows, 0))
-            return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe, weights)
-        check_features(table.path, [table.columns[column] for column in used], "--prepare auto", way_out)
+            return PartyTable(
+                table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe, weights
+            )
+        check_features(
+            table.path, [table.columns[column] for column in used], "--prepare auto", way_out
+        )
         values = np.empty((table.rows, len(used)), order="F")
         for j, column in enumerate(used):
             values[:, j] = feature(table.path, table.columns.pop(column), way_out)
@@ -164,7 +182,11 @@ def _weights(table: Table, column: str) -> Array:
 
 
 def _used_columns(
-    table: Table, party: str, key: str | None, columns: Sequence[str] | None, roles: Mapping[str | None, str]
+    table: Table,
+    party: str,
+    key: str | None,
+    columns: Sequence[str] | None,
+    roles: Mapping[str | None, str],
 ) -> list[str]:
     barred = {name: role for name, role in roles.items() if name is not None}
     if columns is None:
@@ -173,7 +195,10 @@ def _used_columns(
         used = listed_columns(party, table, columns, barred, key)
         check_owned_once({party: used})
     if not used:
-        raise DataError(f"No column of {table.path} is left to train on: {party!r} needs one besides id and label.")
+        raise DataError(
+            f"No column of {table.path} is left to train on: {party!r} needs one besides id and "
+            f"label."
+        )
     return used
 
 
@@ -181,12 +206,15 @@ def id_column(config: KitConfig, key: str | None) -> str | None:
     """The id column; None with ``alignment: given order``, which ignores ids."""
     if config.alignment == GIVEN_ORDER:
         if key is not None:
-            raise ColumnsError(f"--id {key}: 'alignment: given order' does not use ids. Leave --id out.")
+            raise ColumnsError(
+                f"--id {key}: 'alignment: given order' does not use ids. Leave --id out."
+            )
         return None
     found = config.data.id if key is None else key
     if found is None:
         raise ColumnsError(
-            f"The kit of {config.name!r} does not name the column with the ids, on which samples are aligned: "
+            f"The kit of {config.name!r} does not name the column with the ids, on which samples "
+            f"are aligned: "
             "name it, for example with --id patient."
         )
     return found
@@ -196,12 +224,15 @@ def _label_column(config: KitConfig, label: str | None) -> str | None:
     """The label column; None if another party holds the labels."""
     if config.name != config.labels.held_by:
         if label is not None:
-            raise LabelsError(f"--label {label}: {config.labels.held_by!r} holds the labels. Leave --label out.")
+            raise LabelsError(
+                f"--label {label}: {config.labels.held_by!r} holds the labels. Leave --label out."
+            )
         return None
     found = config.labels.column if label is None else label
     if found is None:
         raise LabelsError(
-            f"{config.name!r} holds the labels, but the kit does not name their column: name it, for example with "
+            f"{config.name!r} holds the labels, but the kit does not name their column: name it, "
+            f"for example with "
             "--label outcome."
         )
     return found
@@ -211,7 +242,8 @@ def _weight_column(config: KitConfig, weights: str | None) -> str | None:
     """The column of weights; None if there is none, or another party holds the labels."""
     if config.name != config.labels.held_by and weights is not None:
         raise LabelsError(
-            f"--weights {weights}: weights come with the labels, which {config.labels.held_by!r} holds. Leave "
+            f"--weights {weights}: weights come with the labels, which {config.labels.held_by!r} "
+            f"holds. Leave "
             "--weights out."
         )
     found = config.labels.weights if weights is None else weights
@@ -221,7 +253,8 @@ def _weight_column(config: KitConfig, weights: str | None) -> str | None:
 
 
 def _beside(folder: Path, table: Path | None) -> Path | None:
-    """Resolve the table of a kit: relative to the kit's folder first, then to the current folder."""
+    """Resolve the table of a kit: relative to the kit's folder first, then to the current
+    folder."""
     if table is None:
         return None
     beside = folder / table

@@ -19,20 +19,26 @@ from mtcd.privacy.masked.double_server import DoubleMaskingServer
 from mtcd.protocol.party import SERVER, Parties, Recovery
 
 
-def make_reliable_party(number: int, parties: Parties, journal: Journal, network: Network) -> ReliableParty:
+def make_reliable_party(
+    number: int, parties: Parties, journal: Journal, network: Network
+) -> ReliableParty:
     """One of the parties, a client by its number or SERVER, resumed from its journal."""
     party = parties.server if number == SERVER else parties.clients[number]
     assert party is not None
     has_server = parties.server is not None
     policy = choose_policy(number, party, has_server, network)
     neighbours = None if has_server or network.changes else frozenset(network.neighbours[number])
-    return ReliableParty(number, party, policy, journal, parties.opening, len(parties.clients), neighbours).resume()
+    return ReliableParty(
+        number, party, policy, journal, parties.opening, len(parties.clients), neighbours
+    ).resume()
 
 
 def choose_policy(number: int, party: Any, has_server: bool, network: Network) -> RecoveryPolicy:
-    """The policy of a party. Its class is checked by its constructor's types, not here: the party declares its kind.
+    """The policy of a party. Its class is checked by its constructor's types, not here: the party
+    declares its kind.
 
-    Visits can be undone only where the members stay the same: on a network that changes, the parties wait.
+    Visits can be undone only where the members stay the same: on a network that changes, the
+    parties wait.
     """
     kind: Recovery = party.recovery
     if kind is Recovery.IN_STEP:
@@ -42,7 +48,11 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     if number == SERVER:
         masked = party if isinstance(party, DoubleMaskingServer) else None
         server: Any = party if masked is None else masked.server
-        return RoundServer(server, masked) if kind is Recovery.ROUNDS else IterationServer(server, masked)
+        return (
+            RoundServer(server, masked)
+            if kind is Recovery.ROUNDS
+            else IterationServer(server, masked)
+        )
     if kind is Recovery.ROUNDS:
         return Wait(needs=frozenset({SERVER}))
     client: Any = party.client if isinstance(party, DoubleMaskingClient) else party

@@ -1,9 +1,10 @@
 """The way of a token around clients that are down.
 
-A random walk takes another neighbour. A tour cannot: a token that goes on by the number of the hop may miss the same
-client for ever. So while a client is down, the token follows a closed walk of its own, through all clients that it can
-reach, in which no two clients follow each other twice in the same order: the client that holds the token and the one
-before determine the position in it, and after one round every client has been visited.
+A random walk takes another neighbour. A tour cannot: a token that goes on by the number of the hop
+may miss the same client for ever. So while a client is down, the token follows a closed walk of its
+own, through all clients that it can reach, in which no two clients follow each other twice in the
+same order: the client that holds the token and the one before determine the position in it, and
+after one round every client has been visited.
 """
 
 from __future__ import annotations
@@ -17,14 +18,24 @@ from mtcd.network.walks import Walk
 
 
 def next_around(
-    walk: Walk, network: Network, planned: int, here: int, previous: int, down: Collection[int], draw: float
+    walk: Walk,
+    network: Network,
+    planned: int,
+    here: int,
+    previous: int,
+    down: Collection[int],
+    draw: float,
 ) -> int:
-    """The next client of a token at ``here``, which came from ``previous`` and whose walk leads to ``planned``.
+    """The next client of a token at ``here``, which came from ``previous`` and whose walk leads to
+    ``planned``.
 
-    ``planned``, if no client is down that matters; ``here`` itself, if there is no other. ``draw`` is in [0, 1).
+    ``planned``, if no client is down that matters; ``here`` itself, if there is no other. ``draw``
+    is in [0, 1).
     """
     if walk.length is None:
-        return planned if planned not in down else _other_neighbour(walk.near(here), down, here, draw)
+        return (
+            planned if planned not in down else _other_neighbour(walk.near(here), down, here, draw)
+        )
     if planned in (here, *walk.near(here)) and not any(walk.covers(k) for k in down):
         return planned
     members = {k for k in range(network.size) if walk.covers(k) and k not in down}
@@ -38,7 +49,8 @@ def next_around(
 
 @lru_cache(maxsize=256)
 def closed_walk(network: Network, members: tuple[int, ...]) -> list[int]:
-    """Through all members, who are in one piece: round a cycle, or round a tree, every branch once each way."""
+    """Through all members, who are in one piece: round a cycle, or round a tree, every branch once
+    each way."""
     cycle = hamiltonian_cycle(network.graph.subgraph(members))
     start = members[0]  # no mutants: the way is closed, so that any will do
     return cycle or around_the_tree(spanning_tree(network, members), start)

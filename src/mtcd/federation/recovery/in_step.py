@@ -1,10 +1,12 @@
-"""In step: the policy of clients that exchange offers with their neighbours in every iteration (DCPA).
+"""In step: the policy of clients that exchange offers with their neighbours in every iteration
+(DCPA).
 
-All must stop at the same iteration. A limit that counts iterations is reached by all at the same one. But a client
-that is asked to stop, or reaches a time limit, is the only one that knows. It then proposes an iteration that no client
-can have finished when the proposal arrives, and sends it to its neighbours, which forward it. Envelopes from one sender
-are processed in order, so no client passes the proposed iteration unaware: the proposer is in iteration i and has sent
-no offer of the next one, so a client d links away receives the proposal before it has finished iteration i + d. Of
+All must stop at the same iteration. A limit that counts iterations is reached by all at the same
+one. But a client that is asked to stop, or reaches a time limit, is the only one that knows. It
+then proposes an iteration that no client can have finished when the proposal arrives, and sends it
+to its neighbours, which forward it. Envelopes from one sender are processed in order, so no client
+passes the proposed iteration unaware: the proposer is in iteration i and has sent no offer of the
+next one, so a client d links away receives the proposal before it has finished iteration i + d. Of
 several proposals, the earliest iteration counts.
 """
 

@@ -12,22 +12,32 @@ from mtcd.federation.recovery.iterations import base_term, has_speculative_term,
 from mtcd.methods.mtcd.server import TokenClient, Visits
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
-from mtcd.protocol.codec.envelopes import End, Envelope, HolderLost, ResendTokens, Terms, Undeliverable
+from mtcd.protocol.codec.envelopes import (
+    End,
+    Envelope,
+    HolderLost,
+    ResendTokens,
+    Terms,
+    Undeliverable,
+)
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 
 
 class IterationClient(RecoveryPolicy):
-    """The policy of a client of MTCD. It uses the network to route tours around clients that are down."""
+    """The policy of a client of MTCD. It uses the network to route tours around clients that are
+    down."""
 
     state_fields = ("uploaded", "checkpoints", "passed_to")
 
     def __init__(self, party: TokenClient, network: Network) -> None:
         self.party, self.network = party, network
         self.uploaded: dict[int, Envelope] = {}
-        """By index, the tokens that were uploaded from here in this iteration and do not roam again."""
+        """By index, the tokens that were uploaded from here in this iteration and do not roam
+        again."""
         self.checkpoints: dict[int, Visits] = {}
-        """By speculative term that may not be synced, what the party held before its first visit in it."""
+        """By speculative term that may not be synced, what the party held before its first visit in
+        it."""
         self.passed_to: set[int] = set()
         """The clients that received tokens of this iteration from here."""
         self.cause: Envelope | None = None
@@ -68,7 +78,8 @@ class IterationClient(RecoveryPolicy):
 
     def roll_back(self) -> None:
         """The iteration is over: undo the speculative terms after the one that was synced."""
-        if self.checkpoints:  # ``learn_terms`` has dropped those of the term that was synced, and of earlier ones
+        # ``learn_terms`` has dropped those of the term that was synced, and of earlier ones
+        if self.checkpoints:
             self.party.undo_visits(self.checkpoints[min(self.checkpoints)])
         self._forget_iteration()
 
@@ -78,9 +89,14 @@ class IterationClient(RecoveryPolicy):
     # Terms
 
     def term_of(self, iteration: int) -> int:
-        """The latest speculative term in which tokens have been here: none leaves in an earlier one."""
+        """The latest speculative term in which tokens have been here: none leaves in an earlier
+        one."""
         known = known_term(self.delivery.terms, iteration)
-        return max(known, *self.checkpoints) if self.checkpoints and iteration == self.party.t else known
+        return (
+            max(known, *self.checkpoints)
+            if self.checkpoints and iteration == self.party.t
+            else known
+        )
 
     def terms_to_send(self) -> Terms:
         terms = self.delivery.terms
@@ -92,7 +108,11 @@ class IterationClient(RecoveryPolicy):
     def learn_terms(self, terms: Terms) -> bool:
         """Copies of an iteration that was restarted are dropped. Only the server restarts one."""
         party, delivery = self.party, self.delivery
-        raised = {t: term for t, term in terms.items() if t >= party.t and term > known_term(delivery.terms, t)}
+        raised = {
+            t: term
+            for t, term in terms.items()
+            if t >= party.t and term > known_term(delivery.terms, t)
+        }
         if not raised:
             return False
         known = known_term(delivery.terms, party.t)
@@ -122,7 +142,9 @@ class IterationClient(RecoveryPolicy):
             draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
             previous = NOWHERE if self.cause is None else self.cause.sender
             clients_down = down - {SERVER}
-            message.to = next_around(walk, self.network, message.to, party.number, previous, clients_down, draw)
+            message.to = next_around(
+                walk, self.network, message.to, party.number, previous, clients_down, draw
+            )
         return message
 
     def enqueued(self, envelope: Envelope) -> Envelope:
@@ -135,11 +157,15 @@ class IterationClient(RecoveryPolicy):
         return envelope
 
     def _confirm_uploaded(self) -> None:
-        """The server requests what was uploaded in an earlier speculative term, or to a process that has crashed."""
+        """The server requests what was uploaded in an earlier speculative term, or to a process
+        that has crashed."""
         terms = self.delivery.terms
         for envelope in list(self.uploaded.values()):
-            if envelope.term < known_term(terms, envelope.iteration):  # no mutants: the request brought the term
-                self._send_again(envelope, replace(envelope.message, floats=0, hop_floats=0))  # it is on the ledger
+            if envelope.term < known_term(
+                terms, envelope.iteration
+            ):  # no mutants: the request brought the term
+                # it is on the ledger
+                self._send_again(envelope, replace(envelope.message, floats=0, hop_floats=0))
 
     def _send_again(self, envelope: Envelope, message: Message) -> Envelope:
         """Send this message in place of an earlier envelope, with all terms that it carried."""
@@ -154,10 +180,15 @@ class IterationClient(RecoveryPolicy):
     # Parties that are down
 
     def peer_lost(self, k: int) -> None:
-        """Report tokens that may be lost to the server. Without the server, take uploaded tokens back."""
+        """Report tokens that may be lost to the server. Without the server, take uploaded tokens
+        back."""
         delivery, party = self.delivery, self.party
         to_k = [envelope for (to, _), envelope in delivery.outbox.items() if to == k >= 0]
-        stuck = {one.iteration for one in to_k if isinstance(one.message.payload, Token) and not self.is_stale(one)}
+        stuck = {
+            one.iteration
+            for one in to_k
+            if isinstance(one.message.payload, Token) and not self.is_stale(one)
+        }
         for t in stuck:  # once for each term
             delivery.send_control(SERVER, Undeliverable(t), t)
         lost = k in self.passed_to and not stuck
@@ -170,13 +201,18 @@ class IterationClient(RecoveryPolicy):
     def _roam_speculatively(self) -> bool:
         """Let uploaded tokens roam on in a speculative term. Returns whether there were any."""
         delivery = self.delivery
-        taken = [] if delivery.ended else [one for one in self.uploaded.values() if has_speculative_term(one.term)]
+        taken = (
+            []
+            if delivery.ended
+            else [one for one in self.uploaded.values() if has_speculative_term(one.term)]
+        )
         for envelope in taken:
             token = envelope.message.payload
             assert isinstance(token, Token)
             del self.uploaded[token.index]
             floats = token.floats
-            roaming = self.route(replace(envelope.message, floats=floats, hop_floats=0))  # the hop is on the ledger
+            # the hop is on the ledger
+            roaming = self.route(replace(envelope.message, floats=floats, hop_floats=0))
             again = self._send_again(envelope, roaming)
             if again.to != self.party.number:  # there it was charged as one that sends nothing
                 delivery.ledger.unsent_hops -= 1

@@ -1,4 +1,5 @@
-"""Restart of iterations at the server, which syncs tokens and may restart an iteration: see ``iterations.py``."""
+"""Restart of iterations at the server, which syncs tokens and may restart an iteration: see
+``iterations.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from typing import Any
 
 from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
-from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over, known_term
+from mtcd.federation.recovery.iterations import (
+    SPECULATIVE_TERMS,
+    base_term,
+    has_speculative_term,
+    is_over,
+    known_term,
+)
 from mtcd.federation.recovery.uploads import Uploads
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.server import TokenServer
@@ -19,8 +26,8 @@ from mtcd.protocol.token import Token
 
 
 class IterationServer(RecoveryPolicy):
-    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``; ``masked``: the party around the
-    server, if they have double masks."""
+    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``; ``masked``:
+    the party around the server, if they have double masks."""
 
     state_fields = ("tokens_out", "uploaders")
 
@@ -36,9 +43,11 @@ class IterationServer(RecoveryPolicy):
         self.uploaders: dict[int, int] = {}
         """By index, the client that uploaded each token that is back."""
         self.latest: Counter[int] = Counter()
-        """By client, the latest iteration of its envelopes. Not journaled: a restart learns it again."""
+        """By client, the latest iteration of its envelopes. Not journaled: a restart learns it
+        again."""
         self.suspects: set[int] = set()
-        """The clients that went down since the tokens set out, perhaps with one that was taken back."""
+        """The clients that went down since the tokens set out, perhaps with one that was taken
+        back."""
 
     @property
     def waits_for(self) -> frozenset[int]:
@@ -60,7 +69,8 @@ class IterationServer(RecoveryPolicy):
             self.uploads.restore(record)
 
     def started(self) -> None:
-        """Tokens may have been taken back while the server was down, and their visits since then shall count."""
+        """Tokens may have been taken back while the server was down, and their visits since then
+        shall count."""
         known = self.term_of(self.party.t)
         if self.uploaders and self.delivery.ended is None:
             self._advance_to(known + 1) if has_speculative_term(known) else self.restart_iteration()
@@ -101,7 +111,8 @@ class IterationServer(RecoveryPolicy):
         return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
 
     def arriving(self, envelope: Envelope) -> None:
-        """A client that sends something of iteration t has completed all earlier ones; their terms can be dropped."""
+        """A client that sends something of iteration t has completed all earlier ones; their terms
+        can be dropped."""
         delivery, latest = self.delivery, self.latest
         latest[envelope.sender] = max(latest[envelope.sender], envelope.iteration)
         if delivery.terms:
@@ -115,7 +126,8 @@ class IterationServer(RecoveryPolicy):
         if self.uploads is not None and isinstance(payload, self.uploads.kinds):
             return self.uploads.receive(envelope)
         if isinstance(payload, Undeliverable | HolderLost):
-            is_lost = isinstance(payload, Undeliverable) or payload.client in self.delivery.down  # or it will be
+            # or it will be
+            is_lost = isinstance(payload, Undeliverable) or payload.client in self.delivery.down
             if envelope.iteration == t and is_lost:  # and of the current term
                 self.restart_iteration()
             return []
@@ -129,7 +141,8 @@ class IterationServer(RecoveryPolicy):
         return reports
 
     def _accepts(self, envelope: Envelope, index: int) -> bool:
-        """Whether an uploaded token is consistent with those that are back. Those that are not are requested again."""
+        """Whether an uploaded token is consistent with those that are back. Those that are not are
+        requested again."""
         known = self.term_of(self.party.t)
         if envelope.term < known:
             if index not in self.uploaders:
@@ -139,7 +152,8 @@ class IterationServer(RecoveryPolicy):
         return envelope.term == known or self._advance_to(envelope.term)
 
     def _advance_to(self, term: int) -> bool:
-        """What is back must be confirmed in this speculative term. False if it cannot be, so the iteration restarts."""
+        """What is back must be confirmed in this speculative term. False if it cannot be, so the
+        iteration restarts."""
         unconfirmed, self.uploaders = self.uploaders, {}
         for index in unconfirmed:
             del self.party.back[index]
@@ -154,7 +168,9 @@ class IterationServer(RecoveryPolicy):
                 self.restart_iteration()
                 return False
         now = t, self.term_of(t)
-        requests = [one for one in delivery.outbox.values() if isinstance(one.message.payload, ResendTokens)]
+        requests = [
+            one for one in delivery.outbox.values() if isinstance(one.message.payload, ResendTokens)
+        ]
         requested = {one.to for one in requests if (one.iteration, one.term) == now}
         for k in sorted({*uploaders.values()} - requested):
             delivery.send_control(k, ResendTokens(t), t)
@@ -163,7 +179,8 @@ class IterationServer(RecoveryPolicy):
     # Messages to send
 
     def route(self, message: Message) -> Message | None:
-        """Tokens set out from clients that are up. If all of a cluster are down, its token stays at the server."""
+        """Tokens set out from clients that are up. If all of a cluster are down, its token stays at
+        the server."""
         token, party, down = message.payload, self.party, self.delivery.down
         if isinstance(token, Token | Share):
             self.tokens_out = isinstance(token, Token)
@@ -200,11 +217,14 @@ class IterationServer(RecoveryPolicy):
             self.restart_iteration()
 
     def restart_iteration(self) -> bool:
-        """Cancel the tokens of the iteration and send them out again from Z^t. False if none are out."""
+        """Cancel the tokens of the iteration and send them out again from Z^t. False if none are
+        out."""
         if not self.tokens_out or self.delivery.ended is not None:
             return False
         self._cancel_iteration()
-        self.delivery.send([message for message in self.party.start_iteration() if message.to != MONITOR], None)
+        self.delivery.send(
+            [message for message in self.party.start_iteration() if message.to != MONITOR], None
+        )
         self.delivery.commit()
         return True
 

@@ -1,54 +1,59 @@
 """Regeneration of a lone token without a server (STCD), and why only one token ever counts.
 
-**History.** The token goes from stay to stay: it arrives at a client, visits it, perhaps several times, and is passed
-on to another one. The stays that count, in order, are the *history*. A client that passes the token on keeps it as it
-was then (``last_sent``), and every client keeps a checkpoint of itself from before its last stay. To regenerate the
-token is to truncate the history: the client that does it, the initiator, sends its copy again, and no stay after its
-own counts. A *term* records this: term g of the token, regenerated after r visits. Envelopes carry all terms that
-their sender knows, and a token of an older term than the receiver knows is rejected (fencing). A client that learns of
-a new term undoes its last stay, if that began after r visits or more.
+**History.** The token goes from stay to stay: it arrives at a client, visits it, perhaps several
+times, and is passed on to another one. The stays that count, in order, are the *history*. A client
+that passes the token on keeps it as it was then (``last_sent``), and every client keeps a
+checkpoint of itself from before its last stay. To regenerate the token is to truncate the history:
+the client that does it, the initiator, sends its copy again, and no stay after its own counts. A
+*term* records this: term g of the token, regenerated after r visits. Envelopes carry all terms that
+their sender knows, and a token of an older term than the receiver knows is rejected (fencing). A
+client that learns of a new term undoes its last stay, if that began after r visits or more.
 
-**Ballot.** The initiator runs phase 1 of single-decree Paxos among the other clients. It first sends probes (a
-pre-vote, as in Raft), to see whether the token is elsewhere and whether the clients that matter are up; then a binding
-``Prepare``. A client that answers it with a ``Promise`` accepts no token until the initiator sends a ``Release``. Of
-two binding ballots, a client lets the one with the later hop wait. No two ballots have the same number. The number is
-the term, if the token is regenerated, and a client that has promised a higher ballot says so: the initiator then
-prepares again, with a higher one. There is no phase 2: what a ballot decides is the initiator's own copy, and the term
-that comes with it spreads the decision.
+**Ballot.** The initiator runs phase 1 of single-decree Paxos among the other clients. It first
+sends probes (a pre-vote, as in Raft), to see whether the token is elsewhere and whether the clients
+that matter are up; then a binding ``Prepare``. A client that answers it with a ``Promise`` accepts
+no token until the initiator sends a ``Release``. Of two binding ballots, a client lets the one with
+the later hop wait. No two ballots have the same number. The number is the term, if the token is
+regenerated, and a client that has promised a higher ballot says so: the initiator then prepares
+again, with a higher one. There is no phase 2: what a ballot decides is the initiator's own copy,
+and the term that comes with it spreads the decision.
 
-**When the initiator s, which passed the token to d, may decide.** No promise reports a later hop, and
+**When the initiator s, which passed the token to d, may decide.** No promise reports a later hop,
+and
 
 1. d itself has promised that it has not had the token (the link is cut, but d is up); or
-2. a witness set has promised: all clients that d may have passed the token to, and one of the client p from which s
-   had the token and the clients that s may pass it to.
+2. a witness set has promised: all clients that d may have passed the token to, and one of the
+   client p from which s had the token and the clients that s may pass it to.
 
-The clients that d may pass the token to are its neighbours, but for those that the envelope of s lists in ``avoid``.
-A client obeys that for the whole of its stay, even if a listed client is up; when it passes the token on, it lists the
-clients that the next one must avoid. So clients may crash one after the other, also neighbours, and no ballot needs the
-first of them for the last.
+The clients that d may pass the token to are its neighbours, but for those that the envelope of s
+lists in ``avoid``. A client obeys that for the whole of its stay, even if a listed client is up;
+when it passes the token on, it lists the clients that the next one must avoid. So clients may crash
+one after the other, also neighbours, and no ballot needs the first of them for the last.
 
-**At most one stay is truncated, and it can be undone.** Were there two stays after that of s, the second would be at a
-client that d may have passed the token to. That client has promised: it had no later stay then, and accepts none
-since. So there is at most the stay of d; it is the last one of d, so d has the checkpoint from before it, whether d
-ever comes back or not.
+**At most one stay is truncated, and it can be undone.** Were there two stays after that of s, the
+second would be at a client that d may have passed the token to. That client has promised: it had no
+later stay then, and accepts none since. So there is at most the stay of d; it is the last one of d,
+so d has the checkpoint from before it, whether d ever comes back or not.
 
-**Two initiators.** Let s decide, and p as well, about s being down; no other client can, by the above. For p, all
-clients must promise that s may pass the token to: so the witness of s is asked by both, or is p itself (the two witness
-sets intersect, as quorums do). If p is first, the witness lets s wait until it knows the outcome, and s learns of the
-term before it decides. If s is first, p learns of the ballot of s, and decides with a higher one or not at all. Then
-whatever s regenerates is stale: those that it may be passed to have promised p, so they accept it neither before they
-learn of the term of p nor after. So of all terms the highest is the last of the history, and one with a lower number
-and a later hop than another belongs to a truncated history: it is dropped. No client has acted on it but its initiator,
-whose stay is undone.
+**Two initiators.** Let s decide, and p as well, about s being down; no other client can, by the
+above. For p, all clients must promise that s may pass the token to: so the witness of s is asked by
+both, or is p itself (the two witness sets intersect, as quorums do). If p is first, the witness
+lets s wait until it knows the outcome, and s learns of the term before it decides. If s is first, p
+learns of the ballot of s, and decides with a higher one or not at all. Then whatever s regenerates
+is stale: those that it may be passed to have promised p, so they accept it neither before they
+learn of the term of p nor after. So of all terms the highest is the last of the history, and one
+with a lower number and a later hop than another belongs to a truncated history: it is dropped. No
+client has acted on it but its initiator, whose stay is undone.
 
-**Nothing is lost either.** The regenerated token and its term are one commit, and so are a visit and passing the token
-on. A client that restarts resumes its ballot, or learns that it is superseded.
+**Nothing is lost either.** The regenerated token and its term are one commit, and so are a visit
+and passing the token on. A client that restarts resumes its ballot, or learns that it is
+superseded.
 
-**Which clients are waited for.** The initiator, if it stays down while its binding ballot is open, which is not for
-long. Neighbours that crash together, if the token was at one of them: one of the two. Those on the other side of a
-partitioned network: it cannot be known whether the token is there. A client that passed the token to another one, with
-all of its other neighbours in ``avoid``, and crashed: the token then stays at that client. ``waiting_reason`` reports
-each of these cases.
+**Which clients are waited for.** The initiator, if it stays down while its binding ballot is open,
+which is not for long. Neighbours that crash together, if the token was at one of them: one of the
+two. Those on the other side of a partitioned network: it cannot be known whether the token is
+there. A client that passed the token to another one, with all of its other neighbours in ``avoid``,
+and crashed: the token then stays at that client. ``waiting_reason`` reports each of these cases.
 """
 
 from __future__ import annotations
@@ -109,7 +114,8 @@ class LoneToken(RecoveryPolicy):
             self.delivery.commit()
 
     def must_defer(self, envelope: Envelope) -> bool:
-        """No token while a binding ballot is open. Of two initiators, the one with the earlier hop goes first."""
+        """No token while a binding ballot is open. Of two initiators, the one with the earlier hop
+        goes first."""
         payload = envelope.message.payload
         if isinstance(payload, Token):
             return bool(self._binding_hops()) and not self.is_stale(envelope)
@@ -212,7 +218,9 @@ class LoneToken(RecoveryPolicy):
     def _answer(self, initiator: int) -> None:
         promises, down = self.promises, self.near & self.delivery.down
         ballot = promises.promised[initiator][0].ballot
-        self.delivery.send_control(initiator, Promise(ballot, self.history.hop, promises.highest, down))
+        self.delivery.send_control(
+            initiator, Promise(ballot, self.history.hop, promises.highest, down)
+        )
 
     def peer_lost(self, k: int) -> None:
         """If the token was passed to this client, search for it."""
@@ -229,15 +237,20 @@ class LoneToken(RecoveryPolicy):
         self.delivery.commit()
 
     def _update_search(self) -> None:
-        """Begin a search, continue it or stop it: as the links, the terms and the last stay are now."""
+        """Begin a search, continue it or stop it: as the links, the terms and the last stay are
+        now."""
         history, delivery = self.history, self.delivery
         sent = history.last_sent
         if sent is None or sent.to not in delivery.down or delivery.ended is not None:
             self._stop_search()
         elif self.search is None and not history.moved_on:
             arrival = history.arrival
-            witnesses = None if arrival is None else frozenset({arrival[0], *self.near} - arrival[1])
-            receivers = frozenset(self.network.neighbours[sent.to]) - {self.party.number} - sent.avoid
+            witnesses = (
+                None if arrival is None else frozenset({arrival[0], *self.near} - arrival[1])
+            )
+            receivers = (
+                frozenset(self.network.neighbours[sent.to]) - {self.party.number} - sent.avoid
+            )
             token = sent.message.payload
             assert isinstance(token, Token)
             self.search = Search(token.hop, sent.to, receivers, witnesses)
@@ -265,7 +278,8 @@ class LoneToken(RecoveryPolicy):
         assert self.search is not None
         search, clients = self.search, self.network.size
         highest = max(self.promises.highest, search.highest)
-        ballot = (highest // clients + 1) * clients + self.party.number  # no other client has such a number
+        # no other client has such a number
+        ballot = (highest // clients + 1) * clients + self.party.number
         search.ask(ballot, binding)
         self.promises.highest = search.highest = ballot
         self._tell_all(Prepare(search.hop, ballot, binding))
@@ -299,14 +313,17 @@ class LoneToken(RecoveryPolicy):
         if self.search is None:
             return frozenset()
         neighbours = self.network.neighbours
-        return frozenset().union(*self.search.missing(neighbours)) & self.search.unreachable(neighbours)
+        return frozenset().union(*self.search.missing(neighbours)) & self.search.unreachable(
+            neighbours
+        )
 
     def waiting_reason(self, names: Mapping[int, str]) -> str | None:
         arrival, down = self.history.arrival, self.delivery.down
         for k in down:
             if self.promises.is_bound_to(k):
                 return (
-                    f"{names[k]} went down while it was searching for the token, and the others wait for the result. "
+                    f"{names[k]} went down while it was searching for the token, and the others "
+                    f"wait for the result. "
                     f"Start {names[k]} again."
                 )
         if self.search is not None:
@@ -320,7 +337,8 @@ class LoneToken(RecoveryPolicy):
         if arrival is not None and self.history.last_sent is None and up and up <= arrival[1]:
             avoided = ", ".join(names[k] for k in sorted(up))
             return (
-                f"The token stays here until {names[arrival[0]]} is back, as that party required it to avoid "
+                f"The token stays here until {names[arrival[0]]} is back, as that party required "
+                f"it to avoid "
                 f"{avoided}. Start {names[arrival[0]]} again."
             )
         return None

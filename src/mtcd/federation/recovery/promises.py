@@ -1,4 +1,5 @@
-"""The ballots of other clients for the lone token, as one client has answered them: see ``lone_token.py``."""
+"""The ballots of other clients for the lone token, as one client has answered them: see
+``lone_token.py``."""
 
 from __future__ import annotations
 
@@ -19,8 +20,13 @@ class Promises:
         """The highest term, or binding ballot, known here."""
 
     def promise(self, initiator: int, prepare: Prepare, term: int, terms: Terms) -> bool:
-        """Take note of a ballot of an initiator that knew ``term``. False if it is over, or an old one."""
-        last = self.promised[initiator][0].ballot if initiator in self.promised else self.released.get(initiator, 0)
+        """Take note of a ballot of an initiator that knew ``term``. False if it is over, or an old
+        one."""
+        last = (
+            self.promised[initiator][0].ballot
+            if initiator in self.promised
+            else self.released.get(initiator, 0)
+        )
         if prepare.ballot <= last or is_superseded(prepare, term, terms):
             return False
         self.promised[initiator] = prepare, term
@@ -37,7 +43,9 @@ class Promises:
     def learn(self, terms: Terms) -> None:
         """These terms are known now: drop the ballots that they end."""
         self.highest = max(self.highest, *terms)
-        self.promised = {k: one for k, one in self.promised.items() if not is_superseded(*one, terms)}
+        self.promised = {
+            k: one for k, one in self.promised.items() if not is_superseded(*one, terms)
+        }
 
     def binding_hops(self) -> list[int]:
         """The hops of the binding ballots that are open."""
@@ -49,7 +57,8 @@ class Promises:
 
 
 def is_superseded(prepare: Prepare, term: int, terms: Terms) -> bool:
-    """Whether a ballot is over: it led to a term, or its initiator, which knew ``term``, was truncated by one."""
+    """Whether a ballot is over: it led to a term, or its initiator, which knew ``term``, was
+    truncated by one."""
     return any(
         (new >= prepare.ballot and hop <= prepare.hop) or (new > term and hop < prepare.hop)
         for new, hop in terms.items()

@@ -1,4 +1,5 @@
-"""Rounds: the policy of the server of SVFL, which continues without clients that are down: see ``uploads.py``."""
+"""Rounds: the policy of the server of SVFL, which continues without clients that are down: see
+``uploads.py``."""
 
 from __future__ import annotations
 
@@ -14,13 +15,16 @@ from mtcd.protocol.party import SERVER, Message
 
 
 class RoundServer(RecoveryPolicy):
-    """The policy of the server of SVFL; ``masked``: the party around it, if uploads have double masks."""
+    """The policy of the server of SVFL; ``masked``: the party around it, if uploads have double
+    masks."""
 
     is_gathering = True
 
     def __init__(self, party: SVFLServer, masked: DoubleMaskingServer | None = None) -> None:
         self.party = party
-        self.uploads = Uploads(self, party, party.batches) if masked is None else MaskedUploads(self, masked)
+        self.uploads = (
+            Uploads(self, party, party.batches) if masked is None else MaskedUploads(self, masked)
+        )
 
     @property
     def waits_for(self) -> frozenset[int]:

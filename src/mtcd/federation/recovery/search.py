@@ -26,9 +26,9 @@ class Decision(Enum):
 class Search:
     """For a token that was passed to client ``to`` after ``hop`` visits.
 
-    ``near``: all clients that ``to`` may have passed it to. ``witnesses``: the client that passed the token to the
-    initiator, and those without which that client cannot regenerate it either; None if the token was created at the
-    initiator.
+    ``near``: all clients that ``to`` may have passed it to. ``witnesses``: the client that passed
+    the token to the initiator, and those without which that client cannot regenerate it either;
+    None if the token was created at the initiator.
     """
 
     hop: int
@@ -50,7 +50,8 @@ class Search:
         self.ballot, self.binding, self.hops = ballot, binding, {}
 
     def record(self, client: int, sequence: int, promise: Promise) -> None:
-        """Record a promise, to this ballot or to an older one, unless a later one of the client is known."""
+        """Record a promise, to this ballot or to an older one, unless a later one of the client is
+        known."""
         if sequence < self.latest.get(client, sequence):
             return
         self.latest[client] = sequence
@@ -90,7 +91,9 @@ class Search:
 
     def _suffice(self, answered: Collection[int]) -> bool:
         """Whether the promises of these clients are a witness set. Why: see ``lone_token.py``."""
-        return self.to in answered or all(not group.isdisjoint(answered) for group in self._groups())
+        return self.to in answered or all(
+            not group.isdisjoint(answered) for group in self._groups()
+        )
 
     def _groups(self) -> list[frozenset[int]]:
         one_by_one = [frozenset({k}) for k in sorted(self.near)]

@@ -1,4 +1,5 @@
-"""The last stay of a lone token at a client, and what is needed to undo it or to regenerate the token."""
+"""The last stay of a lone token at a client, and what is needed to undo it or to regenerate the
+token."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ class TokenHistory:
         self.last_sent: Envelope | None = None
         """The token as it was last passed on to another client."""
         self.checkpoint: tuple[int, dict[str, Any]] | None = None
-        """The hop at which the token last arrived from another client, and the party's state before that stay."""
+        """The hop at which the token last arrived from another client, and the party's state before
+        that stay."""
         self.arrival: tuple[int, frozenset[int]] | None = None
-        """The client that it then came from, and those that it must not be passed to; None where it was created."""
+        """The client that it then came from, and those that it must not be passed to; None where it
+        was created."""
         self.hop = 0
         """Hops of the token after the last visit here."""
         self.moved_on = False
@@ -32,9 +35,14 @@ class TokenHistory:
         token = envelope.message.payload
         assert isinstance(token, Token)
         if envelope.sender != self.party.number:
-            # its parameters are never written to, only replaced: what is to be kept apart is the dict of copies
+            # its parameters are never written to, only replaced: what is to be kept apart is the
+            # dict of copies
             self.checkpoint = token.hop, self.party.state() | {"copies": dict(self.party.copies)}
-            self.arrival, self.last_sent, self.moved_on = (envelope.sender, envelope.avoid), None, False
+            self.arrival, self.last_sent, self.moved_on = (
+                (envelope.sender, envelope.avoid),
+                None,
+                False,
+            )
         self.hop = token.hop + 1
 
     def truncate(self, hop: int) -> None:
@@ -46,7 +54,8 @@ class TokenHistory:
 
 
 def live_terms(terms: Terms) -> Terms:
-    """Without the terms of histories that were truncated: a later term restarts at an earlier hop."""
+    """Without the terms of histories that were truncated: a later term restarts at an earlier
+    hop."""
     kept: Terms = {}
     for term in sorted(terms, reverse=True):
         if all(terms[term] < hop for hop in kept.values()):

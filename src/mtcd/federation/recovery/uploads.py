@@ -1,13 +1,16 @@
-"""The last upload of each client, with which a server that gathers uploads continues while clients are down.
+"""The last upload of each client, with which a server that gathers uploads continues while clients
+are down.
 
-What each client uploaded last stays in the sum: with the full batch its whole representation, with mini-batches the
-last value of each row, 0 for rows that it never uploaded. The server does not wait for clients that are down, as long
-as one client answers. A client has one request at a time. While it has not answered, it gets no other one, but the
-request that waits for it is kept up to date; so it takes part again as soon as it is up.
+What each client uploaded last stays in the sum: with the full batch its whole representation, with
+mini-batches the last value of each row, 0 for rows that it never uploaded. The server does not wait
+for clients that are down, as long as one client answers. A client has one request at a time. While
+it has not answered, it gets no other one, but the request that waits for it is kept up to date; so
+it takes part again as soon as it is up.
 
-Uploads lie in a file beside the journal, written before the commit of their envelope. If the process crashes in
-between, the envelope comes again, and the same numbers are written once more. They change only when the client answers
-its next request: so the uploads that are being summed up need not be in the journal either, only whose are there.
+Uploads lie in a file beside the journal, written before the commit of their envelope. If the
+process crashes in between, the envelope comes again, and the same numbers are written once more.
+They change only when the client answers its next request: so the uploads that are being summed up
+need not be in the journal either, only whose are there.
 """
 
 from __future__ import annotations
@@ -98,7 +101,9 @@ class Uploads:
     def _remember(self, client: int, iteration: int, fresh: Fresh) -> None:
         self.array[client, self._rows(iteration)] = fresh.representation
         self.penalties[client] = fresh.penalty
-        if self.policy.delivery.journal.sync and isinstance(self.array, np.memmap):  # no mutants: only the time
+        if self.policy.delivery.journal.sync and isinstance(
+            self.array, np.memmap
+        ):  # no mutants: only the time
             self.array.flush()
 
     def _rows(self, iteration: int) -> Any:
@@ -107,7 +112,12 @@ class Uploads:
 
     def receive(self, envelope: Envelope) -> list[Message]:
         """Process an upload. Returns the reports for the monitor."""
-        policy, here, k, fresh = self.policy, self.party.gathering.here, envelope.sender, envelope.message.payload
+        policy, here, k, fresh = (
+            self.policy,
+            self.party.gathering.here,
+            envelope.sender,
+            envelope.message.payload,
+        )
         assert isinstance(fresh, Fresh)
         self._remember(k, envelope.iteration, fresh)
         self.requested.pop(k, None)
@@ -128,10 +138,15 @@ class Uploads:
             delivery.commit()
 
     def _complete(self) -> list[Message]:
-        """If all clients that are up have answered, and there is one: take the last uploads of the others."""
+        """If all clients that are up have answered, and there is one: take the last uploads of the
+        others."""
         policy, here = self.policy, self.party.gathering.here
         missing = [k for k in range(self.party.clients) if k not in here]
-        if not (policy.is_gathering and here.keys() - policy.left and policy.delivery.down.issuperset(missing)):
+        if not (
+            policy.is_gathering
+            and here.keys() - policy.left
+            and policy.delivery.down.issuperset(missing)
+        ):
             return []
         reports = []
         for k in missing:
@@ -142,7 +157,8 @@ class Uploads:
     # Requests
 
     def route(self, message: Message) -> Message | None:
-        """A request takes the place of one that was not answered, if that is still waiting to be sent."""
+        """A request takes the place of one that was not answered, if that is still waiting to be
+        sent."""
         delivery, k = self.policy.delivery, message.to
         if k not in self.requested:
             self.requested[k] = delivery.sent.get(k, 0)

@@ -1,7 +1,8 @@
 """Wait: the policy of parties that cannot continue without a party that is down.
 
-What accelerated tours, optimal sync and changing networks remember of earlier tours and syncs cannot be undone by
-other parties, so their parties wait until all are up again. A client of SVFL needs only the server.
+What accelerated tours, optimal sync and changing networks remember of earlier tours and syncs
+cannot be undone by other parties, so their parties wait until all are up again. A client of SVFL
+needs only the server.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""DCPA: the decentralised primal-dual baseline. Every client sends to all its neighbours in every iteration.
+"""DCPA: the decentralised primal-dual baseline. Every client sends to all its neighbours in every
+iteration.
 
     min over w of  g(sum_k X_k w_k) + sum_k r(w_k)
 
-Client k holds w_k, its own copy y_k of the dual variable (one number per sample) and a correction x_k that
-makes the copies agree. The authors' text was not available to us: these are two reconstructions that both
-reach the optimum. c = mu_y/K, A are Metropolis weights, M = (I - A)/2, L is the graph Laplacian.
+Client k holds w_k, its own copy y_k of the dual variable (one number per sample) and a correction
+x_k that makes the copies agree. The authors' text was not available to us: these are two
+reconstructions that both reach the optimum. c = mu_y/K, A are Metropolis weights, M = (I - A)/2, L
+is the graph Laplacian.
 
     (B)  w <- prox(w - mu_w X^T y);   psi = y + mu_y X w + x
          x <- x - (M psi)_k;          y <- prox_{c g*}(psi - (M psi)_k)
@@ -35,7 +37,17 @@ from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import MONITOR, Begin, Message, Part, Parties, Recovery, RoundClient, Rounds, send
+from mtcd.protocol.party import (
+    MONITOR,
+    Begin,
+    Message,
+    Part,
+    Parties,
+    Recovery,
+    RoundClient,
+    Rounds,
+    send,
+)
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
 
 VARIANTS = ("B", "A")
@@ -76,10 +88,11 @@ class Offer(Payload):
 @METHODS.register("dcpa")
 @dataclass(frozen=True)
 class DCPA(Method):
-    """The fully decentralised baseline: every client sends one number per sample to every neighbour, every iteration.
+    """The fully decentralised baseline: every client sends one number per sample to every
+    neighbour, every iteration.
 
-    ``stepsize`` is the paper's mu_w, ``dual_stepsize`` mu_y (the same unless given), ``consensus_stepsize`` mu_x
-    (variant A only). ``variant`` is B or A, see the module.
+    ``stepsize`` is the paper's mu_w, ``dual_stepsize`` mu_y (the same unless given),
+    ``consensus_stepsize`` mu_x (variant A only). ``variant`` is B or A, see the module.
     """
 
     stepsize: Stepsize = "auto"
@@ -101,7 +114,9 @@ class DCPA(Method):
             if getattr(self, name) is not None:
                 check_number(f"method.{name}", getattr(self, name), above=0)
         if self.variant == "B" and self.consensus_stepsize is not None:
-            raise ConfigError("method.consensus_stepsize (mu_x) belongs to variant A of dcpa: leave it out for B.")
+            raise ConfigError(
+                "method.consensus_stepsize (mu_x) belongs to variant A of dcpa: leave it out for B."
+            )
 
     @property
     def kind(self) -> str:
@@ -118,7 +133,9 @@ class DCPA(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return primal_dual_limit(smoothness, self.dual_stepsize)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
         return 2 * network.edges * costs.between_clients(sizes.hop)
 
     def resolved_dual_stepsize(self) -> float:
@@ -128,17 +145,23 @@ class DCPA(Method):
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
         if self.variant == "B":
-            return scipy.sparse.csr_array((scipy.sparse.eye_array(network.size) - metropolis_weights(network)) / 2)
+            return scipy.sparse.csr_array(
+                (scipy.sparse.eye_array(network.size) - metropolis_weights(network)) / 2
+            )
         mu_x = self.consensus_stepsize
-        if mu_x is None:  # below 1/(mu_y * largest eigenvalue of L), which is at most twice the largest degree
-            mu_x = 1.0 / (4.0 * self.resolved_dual_stepsize() * max(1, *map(len, network.neighbours)))
+        # below 1/(mu_y * largest eigenvalue of L), which is at most twice the largest degree
+        if mu_x is None:
+            mu_x = 1.0 / (
+                4.0 * self.resolved_dual_stepsize() * max(1, *map(len, network.neighbours))
+            )
         return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
     def check_network(self, network: Network) -> None:
         check_connected(network, "dcpa")
         if network.changes:
             raise ConfigError(
-                "network.changes: dcpa needs all clients in every iteration: its mixing weights depend on all of them. "
+                "network.changes: dcpa needs all clients in every iteration: its mixing weights "
+                "depend on all of them. "
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
@@ -153,8 +176,12 @@ class DCPA(Method):
         for k, near in enumerate(network.neighbours):
             model = problem.client(k)
             if problem.outputs != 1 or not isinstance(model, DualModel):
-                raise ConfigError("dcpa trains models with one number per sample and a dual: not this one. Use mtcd.")
-            row = slice(weights.indptr[k], weights.indptr[k + 1])  # read directly: 10,000 rows would take seconds
+                raise ConfigError(
+                    "dcpa trains models with one number per sample and a dual: not this one. Use "
+                    "mtcd."
+                )
+            # read directly: 10,000 rows would take seconds
+            row = slice(weights.indptr[k], weights.indptr[k + 1])
             own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
@@ -162,7 +189,8 @@ class DCPA(Method):
 
 
 class DCPAClient(RoundClient):
-    """Client k: sends a vector to its neighbours, and receives the weighted sum of all vectors of an iteration."""
+    """Client k: sends a vector to its neighbours, and receives the weighted sum of all vectors of
+    an iteration."""
 
     state_fields: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
     recovery = Recovery.IN_STEP
@@ -201,7 +229,8 @@ class DCPAClient(RoundClient):
         return self.begin()
 
     def begin(self) -> Sequence[Message]:
-        """Report to the monitor, and start the next iteration. The offer to itself is not sent over a link."""
+        """Report to the monitor, and start the next iteration. The offer to itself is not sent over
+        a link."""
         part = Message(self.number, MONITOR, Part(self.iteration, self.finished))
         self.iteration += 1
         offer = Offer(self.iteration, self.offer())

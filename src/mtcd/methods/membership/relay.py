@@ -11,7 +11,8 @@ from mtcd.protocol.token import Token
 
 
 class Relay(Client):
-    """A client of STCD on a changing network: while it is absent, it forwards a token without an update.
+    """A client of STCD on a changing network: while it is absent, it forwards a token without an
+    update.
 
     That happens when the holder of the token and all its neighbours leave.
     """

@@ -1,8 +1,10 @@
-"""Roaming while clients leave and join. Between two changes lies a membership view, with its own walks and starts.
+"""Roaming while clients leave and join. Between two changes lies a membership view, with its own
+walks and starts.
 
-All parties know the changes in advance (``Network.changes``), so the path of a token is still a function of (seed,
-token, iteration, hop). With a server a view begins at a sync; without one at the next hop, or, with acceleration, at
-the next tour. In a cluster that becomes disconnected, a walk stays in its component.
+All parties know the changes in advance (``Network.changes``), so the path of a token is still a
+function of (seed, token, iteration, hop). With a server a view begins at a sync; without one at the
+next hop, or, with acceleration, at the next tour. In a cluster that becomes disconnected, a walk
+stays in its component.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from functools import cached_property
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import uniform
-from mtcd.methods.mtcd.roaming import Roaming, StartAt, has_visited_all, is_last_visit, reach, tour_length
+from mtcd.methods.mtcd.roaming import (
+    Roaming,
+    StartAt,
+    has_visited_all,
+    is_last_visit,
+    reach,
+    tour_length,
+)
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk
@@ -25,7 +34,8 @@ NO_DRAW = 0.0  # no mutants: tours use none
 
 @dataclass(frozen=True, eq=False)
 class MembershipView:
-    """The walks and starts while ``absent`` clients are away, from iteration (without a server: hop) ``begins`` on."""
+    """The walks and starts while ``absent`` clients are away, from iteration (without a server:
+    hop) ``begins`` on."""
 
     begins: int
     absent: frozenset[int]
@@ -57,19 +67,31 @@ class ChangingRoaming(Roaming):
 
     def first(self, token: int, iteration: int) -> int:
         start = self.view(iteration).starts[token]
-        return NOWHERE if start is None else start.pick(uniform(self.seed, "start", (token,), iteration))
+        return (
+            NOWHERE
+            if start is None
+            else start.pick(uniform(self.seed, "start", (token,), iteration))
+        )
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         if self.hops is None:
             return self._next_alone(hop, client, previous)
-        walk, draw = self.view(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
-        return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
+        walk, draw = (
+            self.view(t).walks[token],
+            uniform(self.seed, "walk", (token,), t * self.hops + hop),
+        )
+        return walk.next(
+            client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw
+        )
 
     def _next_alone(self, hop: int, client: int, previous: int) -> int:
-        """Without a server. The first hop of a view leads to its entry, possibly through absent clients."""
+        """Without a server. The first hop of a view leads to its entry, possibly through absent
+        clients."""
         view = self.view(hop)
         if hop == view.begins:
-            entry = nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
+            entry = (
+                nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
+            )
             if view.entry != NOWHERE or entry != client:
                 return next_on_way(self.network, client, entry)
         draw = uniform(self.seed, "walk", (0,), hop)
@@ -90,7 +112,9 @@ class ChangingRoaming(Roaming):
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         if self.hops is not None:
-            return is_last_visit(self.view(t).walks[token], self.first(token, t), self.hops, hop, client)
+            return is_last_visit(
+                self.view(t).walks[token], self.first(token, t), self.hops, hop, client
+            )
         view = self.view(hop)
         return is_last_visit(view.lone, view.entry, None, hop - view.begins, client)
 
@@ -102,31 +126,49 @@ class ChangingRoaming(Roaming):
 
 
 def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
-    """The client itself, if it is there, or the nearest one that is; the first of those equally near."""
-    levels = breadth_first(network.neighbours, client, set(range(network.size))) if client in absent else [[client]]
+    """The client itself, if it is there, or the nearest one that is; the first of those equally
+    near."""
+    levels = (
+        breadth_first(network.neighbours, client, set(range(network.size)))
+        if client in absent
+        else [[client]]
+    )
     return next(k for level in levels for k in sorted(level) if k not in absent)
 
 
 def next_on_way(network: Network, client: int, to: int) -> int:
-    """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to it."""
+    """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to
+    it."""
     near = {client} if client == to else set(network.neighbours[client])
     levels = breadth_first(network.neighbours, to, set(range(network.size)))
     return next(k for level in levels for k in sorted(level) if k in near)
 
 
 def through_changes(
-    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
+    roaming: Roaming,
+    network: Network,
+    clusters: Sequence[Sequence[int]] | None,
+    whole_tours: bool = False,
 ) -> Roaming:
-    """The roaming through the changes of the network. ``whole_tours``: a view begins between two tours only."""
+    """The roaming through the changes of the network. ``whole_tours``: a view begins between two
+    tours only."""
     if not network.changes:
         return roaming
     regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
-    repairs = {walk: Repairs(network, walk, region) for walk, region in zip(roaming.walks, regions, strict=True)}
+    repairs = {
+        walk: Repairs(network, walk, region)
+        for walk, region in zip(roaming.walks, regions, strict=True)
+    }
     views: list[MembershipView] = []
     for iteration, absent in absences(network):
         here = [[k for k in region if k not in absent] for region in regions]
-        made = {walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)}
-        starts = [_start(roaming, network, i, regions[i], there, whole_tours) for i, there in enumerate(here)]
+        made = {
+            walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)
+        }
+        starts = [
+            _start(roaming, network, i, regions[i], there, whole_tours)
+            for i, there in enumerate(here)
+        ]
         begins = _begins(iteration, roaming.hops, views, whole_tours)
         if views and views[-1].begins == begins:  # the previous view is empty
             views.pop()
@@ -135,15 +177,19 @@ def through_changes(
             view = _touring(view, views, roaming, network, whole_tours)
         elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
             raise ConfigError(
-                f"network.changes: from iteration {iteration} on a cluster is disconnected, but method.acceleration "
+                f"network.changes: from iteration {iteration} on a cluster is disconnected, but "
+                f"method.acceleration "
                 "needs a tour of it: leave acceleration out, or choose other clusters."
             )
         views.append(view)
-    return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views)
+    return ChangingRoaming(
+        roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views
+    )
 
 
 class Repairs:
-    """The walks of a cluster in all views: repaired from one view to the next, reused for the same set of clients."""
+    """The walks of a cluster in all views: repaired from one view to the next, reused for the same
+    set of clients."""
 
     def __init__(self, network: Network, walk: Walk, region: Sequence[int]) -> None:
         self.network, self.touring = network, walk.length is not None
@@ -152,7 +198,11 @@ class Repairs:
 
     def walk(self, present: Sequence[int]) -> Walk:
         """The walk over the present clients; one tour for each connected component."""
-        pieces = connected_pieces(self.network.neighbours, present) if self.touring else (tuple(present),)
+        pieces = (
+            connected_pieces(self.network.neighbours, present)
+            if self.touring
+            else (tuple(present),)
+        )
         if present:
             self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
             self.known |= self.last
@@ -165,9 +215,15 @@ class Repairs:
 
 
 def _start(
-    roaming: Roaming, network: Network, token: int, region: Sequence[int], here: Sequence[int], fixed: bool
+    roaming: Roaming,
+    network: Network,
+    token: int,
+    region: Sequence[int],
+    here: Sequence[int],
+    fixed: bool,
 ) -> StartAt | None:
-    """The configured start, restricted to present clients, if it reaches all those that it reached; else uniform."""
+    """The configured start, restricted to present clients, if it reaches all those that it reached;
+    else uniform."""
     asked = roaming.starts[token]
     among = asked.among(set(here))
     if not here or (among is not None and asked.weights is None):
@@ -178,7 +234,9 @@ def _start(
     return StartAt(here[:1] if fixed else here)
 
 
-def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], whole_tours: bool) -> int:
+def _begins(
+    iteration: int, hops: int | None, before: Sequence[MembershipView], whole_tours: bool
+) -> int:
     if hops is not None:
         return -(-iteration // hops)
     if not whole_tours or not before:
@@ -189,9 +247,14 @@ def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], 
 
 
 def _touring(
-    view: MembershipView, before: Sequence[MembershipView], roaming: Roaming, network: Network, whole_tours: bool
+    view: MembershipView,
+    before: Sequence[MembershipView],
+    roaming: Roaming,
+    network: Network,
+    whole_tours: bool,
 ) -> MembershipView:
-    """Without a server: the tour of the component that the token is in, and the client at which it enters it.
+    """Without a server: the tour of the component that the token is in, and the client at which it
+    enters it.
 
     With acceleration that is the home client, if it is present.
     """
@@ -217,5 +280,8 @@ def _position(view: MembershipView, hop: int) -> int:
     since = hop - view.begins
     client, previous = view.entry, NOWHERE
     for at in range(since - since % tour_length(walk), since):
-        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW), client
+        client, previous = (
+            walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW),
+            client,
+        )
     return client

@@ -1,7 +1,9 @@
-"""The client of MTCD: a visit of a token (the paper's Algorithm 1, TokenRoaming), from its arrival to the next hop.
+"""The client of MTCD: a visit of a token (the paper's Algorithm 1, TokenRoaming), from its arrival
+to the next hop.
 
-:class:`TokenHost` is what every client that tokens visit has in common, :class:`TokenClient` the one with a linear (or
-additive) model. STCD is the same client with one token, endless roaming and no server.
+:class:`TokenHost` is what every client that tokens visit has in common, :class:`TokenClient` the
+one with a linear (or additive) model. STCD is the same client with one token, endless roaming and
+no server.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class TokenHost(Client):
         return self.pass_on(token)
 
     def pass_on(self, token: Token) -> Sequence[Message]:
-        """Send the token to the next client, or to the server after S hops (Algorithm 1, line 10)."""
+        """Send the token to the next client, or to the server after S hops (Algorithm 1, line
+        10)."""
         plan, number = self.plan, self.number
         token.hop += 1
         floats = plan.token_floats + token.extra  # numbers that it carries from here on
@@ -76,7 +79,8 @@ class TokenHost(Client):
         if plan.tokens_return:
             return [Message(number, SERVER, token, floats, floats, self.unchanged)]
 
-        # The sync does not need the aggregate: a signal goes up, and the paper charges the last hop all the same.
+        # The sync does not need the aggregate: a signal goes up, and the paper charges the last hop
+        # all the same.
         done = Done(token.index, frozenset(token.tally.visited))
         return [Message(number, SERVER, done, 0, floats if plan.charges_hops else 0)]
 
@@ -104,10 +108,12 @@ class TokenClient(TokenHost):
         self.theta: WithPenalty = self._with_penalty(model.initial())
         self.copies: dict[int, WithPenalty] = {}
         self.combined = self.theta
-        """The combination of the copies, theta_k after the next sync; theta_k itself before the first visit."""
+        """The combination of the copies, theta_k after the next sync; theta_k itself before the
+        first visit."""
 
     def visit(self, token: Token, steps: tuple[int, float] | None = None) -> None:
-        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1, lines 7-9).
+        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1,
+        lines 7-9).
 
         ``steps``: their number and size, if they are not those of the plan.
         """
@@ -116,7 +122,10 @@ class TokenClient(TokenHost):
             self.apply_sync(token.t)
 
         rows = None if plan.batches.size is None else plan.batches.rows(token.t)
-        Q, eta = steps or (plan.local_updates, plan.stepsize if plan.schedule is None else plan.stepsize_at(token.t))
+        Q, eta = steps or (
+            plan.local_updates,
+            plan.stepsize if plan.schedule is None else plan.stepsize_at(token.t),
+        )
         updates = LocalUpdates(Q, eta, rows, plan.majorises, (token.index, token.t, token.hop))
 
         old = self.copies.get(token.index, self.theta)
@@ -128,7 +137,8 @@ class TokenClient(TokenHost):
 
         self.unchanged = theta is old[0]
         self.copies[token.index] = new
-        token.penalty += new[1] - old[1]  # the invariant: the token's penalty is that of the copies it knows
+        # the invariant: the token's penalty is that of the copies it knows
+        token.penalty += new[1] - old[1]
         self.report_sync_change(token, old, new)
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
@@ -137,7 +147,11 @@ class TokenClient(TokenHost):
         if self.plan.combine.one_visitor:
             self.combined = new
         else:  # in the order of tokens, whatever the order of visits
-            copies = [self.copies[index][0] for index in sorted(self.copies)] if len(self.copies) > 1 else [new[0]]
+            copies = (
+                [self.copies[index][0] for index in sorted(self.copies)]
+                if len(self.copies) > 1
+                else [new[0]]
+            )
             theta = self.plan.combine.copies(self.theta[0], copies, self.plan.tokens)
             self.combined = theta, self.model.penalty(theta)
         token.sync_penalty += self.combined[1] - before[1]
@@ -177,7 +191,8 @@ class TokenClient(TokenHost):
     def share(self, t: int) -> Message:
         """Send h_k on the next mini-batch to the server (Algorithm 2, line 5).
 
-        If a token of this iteration has visited before the request arrives, h_k is that of theta_k before the visit.
+        If a token of this iteration has visited before the request arrives, h_k is that of theta_k
+        before the visit.
         """
         if t > self.t:
             self.apply_sync(t)
@@ -187,7 +202,8 @@ class TokenClient(TokenHost):
 
 
 def updates_of(number: int, model: ClientModel, plan: Plan) -> Update | None:
-    """The local updates of a client with the features of the run around them; None if it has none."""
+    """The local updates of a client with the features of the run around them; None if it has
+    none."""
     if not plan.features:
         return None
 

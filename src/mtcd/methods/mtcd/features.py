@@ -1,8 +1,10 @@
-"""The two interfaces by which a feature joins a method of tokens. The core knows neither feature by name.
+"""The two interfaces by which a feature joins a method of tokens. The core knows neither feature by
+name.
 
-A feature that only adds something to tokens and to visits is a :class:`TokenFeature`; several may be combined. One
-that changes what the parties do makes its own parties: :class:`Roles`, one per run. A run without features has an empty
-tuple and the plain roles, so that a visit does not pay for what is off.
+A feature that only adds something to tokens and to visits is a :class:`TokenFeature`; several may
+be combined. One that changes what the parties do makes its own parties: :class:`Roles`, one per
+run. A run without features has an empty tuple and the plain roles, so that a visit does not pay for
+what is off.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd.server import TokenServer
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
-"""The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is updated in place."""
+"""The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
+updated in place."""
 
 
 class TokenFeature(Protocol):
-    """Something that every token of a run carries beside its aggregate, and what a visit does with it."""
+    """Something that every token of a run carries beside its aggregate, and what a visit does with
+    it."""
 
     @property
     def floats(self) -> int:
@@ -43,7 +47,8 @@ class TokenFeature(Protocol):
         """The new token with the feature's first value; ``endless``: there are no syncs."""
 
     def around(self, client: int, update: Update) -> Update:
-        """The update of this client, with what the feature does before and after it. Asked once, not per visit."""
+        """The update of this client, with what the feature does before and after it. Asked once,
+        not per visit."""
 
 
 class Roles(Protocol):

@@ -1,4 +1,5 @@
-"""The first pass of a lone token that starts from given parameters: it collects the representations of all clients."""
+"""The first pass of a lone token that starts from given parameters: it collects the representations
+of all clients."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from mtcd.protocol.token import Token
 
 
 class Collecting(Relay):
-    """A client of STCD that adds its representation to the token on the first pass, and then is visited as usual.
+    """A client of STCD that adds its representation to the token on the first pass, and then is
+    visited as usual.
 
-    ``plan.first_pass`` is the way of the token, whose ``hop`` counts from below 0 up to 0, where training starts. The
-    messages of the pass are sent and counted, but are no hops of the training.
+    ``plan.first_pass`` is the way of the token, whose ``hop`` counts from below 0 up to 0, where
+    training starts. The messages of the pass are sent and counted, but are no hops of the training.
     """
 
     def receive(self, message: Message) -> Sequence[Message]:

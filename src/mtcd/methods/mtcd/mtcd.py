@@ -1,7 +1,8 @@
-"""MTCD, and STCD as its special case: from settings (``token_settings.py``) to a plan and its parties.
+"""MTCD, and STCD as its special case: from settings (``token_settings.py``) to a plan and its
+parties.
 
-The parties are in ``client.py`` and ``server.py``; a version without messages, line by line as in the paper, is in
-``testing/references/mtcd.py``.
+The parties are in ``client.py`` and ``server.py``; a version without messages, line by line as in
+the paper, is in ``testing/references/mtcd.py``.
 """
 
 from __future__ import annotations
@@ -48,24 +49,28 @@ from mtcd.protocol.transports.registry import DEFAULT
 @METHODS.register("mtcd")
 @dataclass(frozen=True)
 class MTCD(TokenSettings):
-    """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit, then sync.
+    """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit,
+    then sync.
 
-    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and 'optimal' (ours).
-    ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
-    ``start``: a client, or weights over clients, or one of these per token; uniform by default.
-    ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one token or one per cluster):
-    tours or syncs start from a combination of the last ``depth``. Every tour then starts at the same client.
-    ``adaptive``: conjugate tours choose step size, local updates and depth from their first tour, which takes
-    ``stepsize``; the default with stepsize 'auto'.
+    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and
+    'optimal' (ours). ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in
+    their cluster. ``start``: a client, or weights over clients, or one of these per token; uniform
+    by default. ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one
+    token or one per cluster): tours or syncs start from a combination of the last ``depth``. Every
+    tour then starts at the same client. ``adaptive``: conjugate tours choose step size, local
+    updates and depth from their first tour, which takes ``stepsize``; the default with stepsize
+    'auto'.
     ``hops`` None: the one token roams for ever, without a server (STCD).
-    ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes ``fusion_updates``
-    steps an iteration at the server (S*Q by default); in STCD it is updated at ``fusion_client``: a client (the
-    first by default), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
-    which clients only add their representations, so that Z is the aggregate of theta^0; without it, Z starts at 0.
-    ``features``: what a kind of model adds to tokens and visits; set by the kind of model.
-    ``transport``: the form in which aggregates travel, 'float64' or 'float32'; parties compute in double precision.
-    ``local_solver``: 'gradient' takes the Q steps on f itself; 'majorise' (ours) on the quadratic upper bound of f at
-    the token that arrived, which costs one gradient and two products with the block per visit, whatever Q.
+    ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes
+    ``fusion_updates`` steps an iteration at the server (S*Q by default); in STCD it is updated at
+    ``fusion_client``: a client (the first by default), or 'each' of them. Before STCD trains a
+    split network, its token makes a ``first_pass`` on which clients only add their representations,
+    so that Z is the aggregate of theta^0; without it, Z starts at 0. ``features``: what a kind of
+    model adds to tokens and visits; set by the kind of model. ``transport``: the form in which
+    aggregates travel, 'float64' or 'float32'; parties compute in double precision.
+    ``local_solver``: 'gradient' takes the Q steps on f itself; 'majorise' (ours) on the quadratic
+    upper bound of f at the token that arrived, which costs one gradient and two products with the
+    block per visit, whatever Q.
     """
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
@@ -82,7 +87,9 @@ class MTCD(TokenSettings):
         return found
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes  # no mutants: whatever the step size
+        return (
+            self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
+        )  # no mutants: whatever the step size
 
     def sealed(self, dp: DP | None = None) -> SealedTours:
         refused = {
@@ -97,16 +104,23 @@ class MTCD(TokenSettings):
         }
         if given := [name for name, set_ in refused.items() if set_]:
             raise ConfigError(
-                f"privacy.mode: sealed has one token on tours from the label holder, which are accelerated and have no "
+                f"privacy.mode: sealed has one token on tours from the label holder, which are "
+                f"accelerated and have no "
                 f"step size: leave method.{given[0]} out."
             )
         if WALKS[self.walk] is WALKS["lazy"]:
-            raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+            raise ConfigError(
+                "privacy.mode: sealed needs a walk that is a tour: set method.walk: tour."
+            )
         if dp is not None:
             if self.depth is not None:
-                raise ConfigError("method.depth: with privacy.dp tours are not mixed: leave it out.")
+                raise ConfigError(
+                    "method.depth: with privacy.dp tours are not mixed: leave it out."
+                )
             return PrivateTours(server=self.hops is not None, walk=self.walk, dp=dp)
-        return SealedTours(server=self.hops is not None, walk=self.walk, depth=self.depth or SEALED_DEPTH)
+        return SealedTours(
+            server=self.hops is not None, walk=self.walk, depth=self.depth or SEALED_DEPTH
+        )
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
@@ -114,14 +128,17 @@ class MTCD(TokenSettings):
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:  # no mutants: far more, one more or less
-            raise ConfigError(f"method.tokens is {tokens}, far more than {network.size} clients can keep apart.")
+            raise ConfigError(
+                f"method.tokens is {tokens}, far more than {network.size} clients can keep apart."
+            )
         roaming = self._roaming(network, tokens, clusters, seed)
         return Plan(
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=self.resolved_stepsize(),
-            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),  # one token: all are equal
+            # one token: all are equal
+            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
@@ -135,7 +152,9 @@ class MTCD(TokenSettings):
         """The parties of the acceleration, if there is one."""
         if self.acceleration is None:
             return None
-        return Tours(self.acceleration, self.most_starts, self.resolved_stepsize() if self.adaptive else 0.0)
+        return Tours(
+            self.acceleration, self.most_starts, self.resolved_stepsize() if self.adaptive else 0.0
+        )
 
     def _roaming(
         self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
@@ -145,13 +164,18 @@ class MTCD(TokenSettings):
             start = [cluster[0] for cluster in clusters]
         roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
         if self._accelerated and self._accelerated.best_home and self.start is None:
-            roaming = replace(roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks])
-        roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
+            roaming = replace(
+                roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks]
+            )
+        roaming = through_changes(
+            roaming, network, clusters, whole_tours=self.acceleration is not None
+        )
         if self.acceleration and self.hops is not None:
             longest = max(map(tour_length, roaming.all_walks()))
             if self.hops < longest:
                 raise ConfigError(
-                    f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
+                    f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: "
+                    f"give that."
                 )
         return roaming
 
@@ -161,15 +185,25 @@ class MTCD(TokenSettings):
             return plan.combine.parties(problem, network.size, plan)
         if plan.roles is not None:
             plan.roles.check(problem)
-        role, host = (TokenClient, TokenServer) if plan.roles is None else (plan.roles.client, plan.roles.server)
+        role, host = (
+            (TokenClient, TokenServer)
+            if plan.roles is None
+            else (plan.roles.client, plan.roles.server)
+        )
         if problem.warm and self.hops is None:
-            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start)))
+            plan = replace(
+                plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start))
+            )
         clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
         if plan.first_pass:
-            return self.equip(Parties([Collecting(client) for client in clients], None, first_messages(plan)))
+            return self.equip(
+                Parties([Collecting(client) for client in clients], None, first_messages(plan))
+            )
         if self.hops is None:
             relays = OnDemand(network.size, lambda k: Relay(clients[k]))
-            return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
+            return self.equip(
+                Parties(relays if network.changes else clients, None, plan.lone_token())
+            )
         server = host(network.size, plan, problem)
         if self.aggregation == MASKED and plan.tokens_return:
             _check_masked_tokens(plan.tokens)
@@ -192,30 +226,46 @@ class MTCD(TokenSettings):
             carries_change=plan.carries_change,
             products=plan.tokens if optimal else 0,
             past=network.size if optimal else 0,
-            limits={name: most for feature in plan.features for name, most in feature.limits.items()},
+            limits={
+                name: most for feature in plan.features for name, most in feature.limits.items()
+            },
         )
         return bounds if plan.roles is None else plan.roles.bounds(bounds, plan)
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         self.check_split()
-        if self._rule.server_chooses or self.acceleration or network.changes or self.local_solver != GRADIENT:
+        if (
+            self._rule.server_chooses
+            or self.acceleration
+            or network.changes
+            or self.local_solver != GRADIENT
+        ):
             raise ConfigError(
-                "combine: optimal, acceleration, local_solver and network.changes rest on linear representations: "
+                "combine: optimal, acceleration, local_solver and network.changes rest on linear "
+                "representations: "
                 "leave them out for split networks."
             )
         if self.hops is None and problem.fusion_keeps_statistics:
-            raise ConfigError("stcd has no server to hold the running statistics of batch norm in the fusion module.")
+            raise ConfigError(
+                "stcd has no server to hold the running statistics of batch norm in the fusion "
+                "module."
+            )
         if self.aggregation == MASKED and self.batch is None:
-            raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
+            raise ConfigError(
+                "privacy.aggregation: masked needs batch for split networks, or svfl."
+            )
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
         steps = self.fusion_updates or self.hops_per_sync * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
-        return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED)
+        return split_parties(
+            problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED
+        )
 
     def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
-        """The clients of the first pass of a split network, in order; training starts at the last. () for none."""
+        """The clients of the first pass of a split network, in order; training starts at the last.
+        () for none."""
         if self.hops is not None or not self.first_pass:
             return ()
         return tuple(walk_through_all(network, roaming.lone_start))
@@ -225,7 +275,9 @@ class MTCD(TokenSettings):
         if self.fusion_client == "each" and "each" not in network.clients:
             return frozenset(range(network.size))
         names = ClientNames(network.clients)
-        return frozenset([names.number(0 if self.fusion_client is None else self.fusion_client, "fusion_client")])
+        return frozenset(
+            [names.number(0 if self.fusion_client is None else self.fusion_client, "fusion_client")]
+        )
 
 
 @METHODS.register("stcd")
@@ -262,11 +314,15 @@ def _check_masked_tokens(tokens: int) -> None:
     """Reject a number of tokens whose sum cannot be masked."""
     if tokens == 1:
         raise ConfigError(
-            "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
+            "privacy.aggregation: the server learns the sum of all tokens, and with one token that "
+            "is the token "
             "itself: use two tokens or more, or batch."
         )
     if tokens > MOST_PLACES:
-        raise ConfigError(f"privacy.aggregation: masked is for at most {MOST_PLACES} tokens, but there are {tokens}.")
+        raise ConfigError(
+            f"privacy.aggregation: masked is for at most {MOST_PLACES} tokens, but there are "
+            f"{tokens}."
+        )
 
 
 def _requested_batch(payload: Payload) -> int | None:
@@ -283,4 +339,6 @@ def _payloads(plan: Plan, split: bool) -> frozenset[type]:
         return frozenset({SplitToken, Progress} if split else {Token})
     if split:
         return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
-    return frozenset({Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress})
+    return frozenset(
+        {Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress}
+    )

@@ -1,4 +1,5 @@
-"""The plan of a method of tokens: its settings, resolved for one problem and network, which all parties share."""
+"""The plan of a method of tokens: its settings, resolved for one problem and network, which all
+parties share."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
 @payload(4, "c>s")
 @dataclass(frozen=True, slots=True)
 class Done(Payload):
-    """A token has made its S hops, and the sync does not need its aggregate; at most the clients it ``visited``."""
+    """A token has made its S hops, and the sync does not need its aggregate; at most the clients it
+    ``visited``."""
 
     index: TokenIndex
     visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
@@ -39,7 +41,8 @@ class Share(Payload):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The settings of a method, resolved for one problem and network. All parties have the same plan."""
+    """The settings of a method, resolved for one problem and network. All parties have the same
+    plan."""
 
     tokens: int
     hops: int | None
@@ -57,12 +60,14 @@ class Plan:
     majorises: bool = False
     """Whether local updates are steps on a quadratic upper bound of f."""
     linear: bool = True
-    """Whether representations are linear, so that the average of copies has the average of their representations."""
+    """Whether representations are linear, so that the average of copies has the average of their
+    representations."""
     first_pass: tuple[int, ...] = ()
-    """The clients that a lone token visits before training to collect their representations, in order; the last is its
-    start. Of split networks, and of linear models that do not start at 0."""
+    """The clients that a lone token visits before training to collect their representations, in
+    order; the last is its start. Of split networks, and of linear models that do not start at 0."""
     charges_hops: bool = True
-    """Whether a visit ends with a hop; False for SVFL, where every round goes through the server."""
+    """Whether a visit ends with a hop; False for SVFL, where every round goes through the
+    server."""
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
@@ -70,8 +75,13 @@ class Plan:
 
     @cached_property
     def tokens_return(self) -> bool:
-        """Whether the sync computes the new aggregate from the tokens, which are then sent to the server."""
-        return self.batches.size is None and self.charges_hops and (self.linear or self.combine.one_visitor)
+        """Whether the sync computes the new aggregate from the tokens, which are then sent to the
+        server."""
+        return (
+            self.batches.size is None
+            and self.charges_hops
+            and (self.linear or self.combine.one_visitor)
+        )
 
     @cached_property
     def aggregate_floats(self) -> int:
@@ -105,10 +115,13 @@ class Plan:
         return Sizes(uplink, self.aggregate_floats + self.feature_floats, self.floats)
 
     def last_clients(self, t: int) -> tuple[int, ...]:
-        """The clients from which the tokens return to the server in iteration t, where no client is down."""
+        """The clients from which the tokens return to the server in iteration t, where no client is
+        down."""
         if t not in self._last_clients:
             self._last_clients.clear()
-            self._last_clients[t] = tuple(self.roaming.last(token, t) for token in range(self.tokens))
+            self._last_clients[t] = tuple(
+                self.roaming.last(token, t) for token in range(self.tokens)
+            )
         return self._last_clients[t]
 
     @cached_property
@@ -116,15 +129,20 @@ class Plan:
         """Those of the iteration for which they were last computed."""
         return {}
 
-    def new_token(self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction) -> Token:
+    def new_token(
+        self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction
+    ) -> Token:
         """A token that sets out in iteration t; it has met no client."""
-        token = Token(index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats)
+        token = Token(
+            index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats
+        )
         for feature in self.features:
             token = feature.attach(token, endless=self.hops is None)
         return token
 
     def lone_token(self, token: Token | None = None) -> list[Message]:
-        """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
+        """The first messages of STCD: the token (that of theta = 0 unless given) starts at its
+        first client."""
         first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]

@@ -35,7 +35,9 @@ class StartAt:
         """The clients at which a token may start."""
         if self.weights is None:
             return list(self.clients)
-        return [client for client, weight in zip(self.clients, self.weights, strict=True) if weight > 0]
+        return [
+            client for client, weight in zip(self.clients, self.weights, strict=True) if weight > 0
+        ]
 
     def among(self, present: Collection[int]) -> StartAt | None:
         """The distribution restricted to present clients; None if it is empty."""
@@ -67,12 +69,14 @@ class Roaming:
 
     @cached_property
     def _blocks(self) -> dict[int, tuple[int, Sequence[float]]]:
-        """By token, the block of random numbers that its walk has reached: a cache, the numbers do not depend on it."""
+        """By token, the block of random numbers that its walk has reached: a cache, the numbers do
+        not depend on it."""
         return {}
 
     @cached_property
     def _firsts(self) -> dict[int, tuple[int, int]]:
-        """By token, the iteration for which its start was last drawn, and the start: a cache too."""
+        """By token, the iteration for which its start was last drawn, and the start: a cache
+        too."""
         return {}
 
     def first(self, token: int, iteration: int) -> int:
@@ -89,7 +93,8 @@ class Roaming:
         return self.first(0, 0)
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
-        """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of iteration t."""
+        """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of
+        iteration t."""
         walk = self.walks[token]
         start = self.first(token, t) if walk.needs_start else NOWHERE
         position = t * self.hops + hop if self.hops else hop
@@ -125,18 +130,22 @@ class Roaming:
         return hop % tour_length(self.lone) == 0
 
     def has_visited_all(self, hop: int) -> bool:
-        """Without a server: whether the token, after ``hop`` hops, has visited every client of its tour."""
+        """Without a server: whether the token, after ``hop`` hops, has visited every client of its
+        tour."""
         return has_visited_all(self.lone, self.lone_start, hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
-        """Whether the visit after ``hop`` hops of iteration t is the last of this client before the sync.
+        """Whether the visit after ``hop`` hops of iteration t is the last of this client before the
+        sync.
 
-        Without a server: before the end of the tour, at the home client, which is that client's last visit.
+        Without a server: before the end of the tour, at the home client, which is that client's
+        last visit.
         """
         return is_last_visit(self.walks[token], self.first(token, t), self.hops, hop, client)
 
     def begins_view(self, when: int) -> bool:
-        """Whether a membership view begins at this iteration (without a server: this hop). The first begins at 0."""
+        """Whether a membership view begins at this iteration (without a server: this hop). The
+        first begins at 0."""
         return when == 0
 
     def is_away(self, client: int, hop: int) -> bool:
@@ -157,7 +166,8 @@ def has_visited_all(walk: Walk, home: int, hop: int) -> bool:
 
 
 def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: int) -> bool:
-    """Whether the visit after ``hop`` hops is the client's last of ``hops``, or of the tour if that is None."""
+    """Whether the visit after ``hop`` hops is the client's last of ``hops``, or of the tour if that
+    is None."""
     if hops is not None:
         return walk.last_visits(start, hops)[client] == hop
     length = tour_length(walk)
@@ -173,7 +183,8 @@ def plan_roaming(
     seed: int,
     hops: int | None,
 ) -> Roaming:
-    """The roaming of tokens over the whole network, or each in its cluster, ``hops`` per iteration (None: for ever)."""
+    """The roaming of tokens over the whole network, or each in its cluster, ``hops`` per iteration
+    (None: for ever)."""
     regions = [range(network.size)] * tokens if clusters is None else clusters
     if clusters is None and WALKS[walk].shared:
         walks = [make_walk(walk, network)] * tokens
@@ -181,7 +192,9 @@ def plan_roaming(
         parts = [None] * tokens if clusters is None else clusters
         walks = [make_walk(walk, network, part, seed, token) for token, part in enumerate(parts)]
     choices = _per_token(start, tokens)
-    starts = [_start_at(network, choice, region) for choice, region in zip(choices, regions, strict=True)]
+    starts = [
+        _start_at(network, choice, region) for choice, region in zip(choices, regions, strict=True)
+    ]
     if start is not None:
         _check_reach(network, starts, regions, hops)
     return Roaming(walks, starts, seed, hops)
@@ -192,7 +205,8 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
         return [start] * tokens
     if len(start) != tokens:
         raise ConfigError(
-            f"method.start lists {len(start)} starts for {tokens} tokens: give one for each, or one for all."
+            f"method.start lists {len(start)} starts for {tokens} tokens: give one for each, or "
+            f"one for all."
         )
     return list(start)
 
@@ -200,12 +214,17 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
 def _start_at(network: Network, choice: Distribution | None, region: Sequence[int]) -> StartAt:
     if choice is None:
         return StartAt(region)
-    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}  # no mutants: it is the only one
+    weights = (
+        choice if isinstance(choice, Mapping) else {choice: 1.0}
+    )  # no mutants: it is the only one
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):
         raise ConfigError(f"method.start: {choice!r} is outside the cluster of its token.")
-    if not all(0 <= weight < math.inf for weight in weights.values()) or not sum(weights.values()) > 0:
+    if (
+        not all(0 <= weight < math.inf for weight in weights.values())
+        or not sum(weights.values()) > 0
+    ):
         raise ConfigError("method.start: weights must be finite, 0 or more, and not all 0.")
     return StartAt(numbers, list(weights.values()))
 
@@ -220,7 +239,8 @@ def _check_reach(
     missed = next((k for k in range(network.size) if k not in reached), None)
     if missed is not None:
         raise ConfigError(
-            f"method.start: client {network.clients[missed]!r} can never be visited from the given starts"
+            f"method.start: client {network.clients[missed]!r} can never be visited from the given "
+            f"starts"
             + ("." if hops is None else f" within {hops} hops: give more hops or other starts.")
         )
 

@@ -14,11 +14,13 @@ KINDS = ("step", "exponential", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """The factor of the step size, by epoch: a pass over all samples (with the full batch, every iteration).
+    """The factor of the step size, by epoch: a pass over all samples (with the full batch, every
+    iteration).
 
-    ``step``: multiplied by ``factor`` after every ``every`` epochs (the paper halves every 20). ``exponential``: by
-    ``factor`` per ``every`` epochs, continuously. ``cosine``: from 1 to ``factor`` in ``every`` epochs, then constant.
-    ``warmup`` epochs at the start increase it in equal steps.
+    ``step``: multiplied by ``factor`` after every ``every`` epochs (the paper halves every 20).
+    ``exponential``: by ``factor`` per ``every`` epochs, continuously. ``cosine``: from 1 to
+    ``factor`` in ``every`` epochs, then constant. ``warmup`` epochs at the start increase it in
+    equal steps.
 
     >>> Schedule(every=20).at(45)
     0.25
@@ -35,7 +37,9 @@ class Schedule:
             raise ConfigError(f"method.schedule.kind: nothing is called {self.kind!r}; {hint}")
         check_whole("method.schedule.every", self.every)
         check_whole("method.schedule.warmup", self.warmup, least=0)
-        check_number("method.schedule.factor", self.factor, above=None if self.kind == "cosine" else 0)
+        check_number(
+            "method.schedule.factor", self.factor, above=None if self.kind == "cosine" else 0
+        )
 
     def at(self, epoch: int) -> float:
         """The factor in this epoch, counted from 0."""

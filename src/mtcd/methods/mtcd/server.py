@@ -17,8 +17,11 @@ from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Tally, Token
 __all__ = ["TokenClient", "TokenServer", "Visits", "WithPenalty", "opening"]
 
 
-def opening(server: TokenServer, clients: Sequence[TokenClient], problem: Problem) -> Sequence[Message]:
-    """The first messages: Gamma tokens, or, where theta does not start at 0, K uploads that the first token sums."""
+def opening(
+    server: TokenServer, clients: Sequence[TokenClient], problem: Problem
+) -> Sequence[Message]:
+    """The first messages: Gamma tokens, or, where theta does not start at 0, K uploads that the
+    first token sums."""
     return [client.share(0) for client in clients] if problem.warm else server.start_iteration()
 
 
@@ -82,7 +85,8 @@ class TokenServer(Party):
         """With acceleration: compute the instruction for the clients from the last syncs."""
 
     def sync(self) -> Sequence[Message]:
-        """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all clients."""
+        """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all
+        clients."""
         tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
         self.back = {}
         if tokens:

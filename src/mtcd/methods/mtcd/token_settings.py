@@ -1,4 +1,5 @@
-"""The settings of MTCD and STCD, checked, and what follows from them alone: step sizes, costs, a description."""
+"""The settings of MTCD and STCD, checked, and what follows from them alone: step sizes, costs, a
+description."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class TokenSettings(Method):
     fusion_client: str | int | None = field(default=None, metadata=NOT_IN_CONFIG)
     first_pass: bool = field(default=True, repr=False, metadata=NOT_IN_CONFIG)
     adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
-    features: tuple[TokenFeature, ...] = field(default=(), kw_only=True, repr=False, metadata=NOT_IN_CONFIG)
+    features: tuple[TokenFeature, ...] = field(
+        default=(), kw_only=True, repr=False, metadata=NOT_IN_CONFIG
+    )
     transport: str = field(default=DEFAULT, kw_only=True)
     local_solver: str = field(default=GRADIENT, kw_only=True)
     aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
@@ -55,45 +58,67 @@ class TokenSettings(Method):
 
     def __post_init__(self) -> None:
         self._check_local_settings()
-        for name, value in (("tokens", self.tokens), ("hops", self.hops), ("fusion_updates", self.fusion_updates)):
+        for name, value in (
+            ("tokens", self.tokens),
+            ("hops", self.hops),
+            ("fusion_updates", self.fusion_updates),
+        ):
             if value is not None:
                 check_whole(f"method.{name}", value)
         if not isinstance(self.first_pass, bool):
             raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
         if self._rule.server_chooses and (self.batch is not None or self.hops is None):
             raise ConfigError(
-                f"method.combine: {self.combine_rule} needs mtcd and the full batch, to compute f from the tokens: "
+                f"method.combine: {self.combine_rule} needs mtcd and the full batch, to compute f "
+                f"from the tokens: "
                 "leave batch out, or choose another rule."
             )
         if not _are_clusters(self.clusters):
-            raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
+            raise ConfigError(
+                f"method.clusters is 'auto' or a list of lists of clients, but is "
+                f"{self.clusters!r}."
+            )
         if self.local_solver not in (GRADIENT, MAJORISE):
             hint = did_you_mean(str(self.local_solver), (GRADIENT, MAJORISE))
             raise ConfigError(f"method.local_solver: unknown solver {self.local_solver!r}: {hint}")
         if self.local_solver == MAJORISE and self.batch is not None:
-            raise ConfigError("method.local_solver: majorise needs the full batch: leave batch out.")
+            raise ConfigError(
+                "method.local_solver: majorise needs the full batch: leave batch out."
+            )
         self._check_acceleration()
-        if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
-            raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
+        if self.hops is None and (
+            self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None
+        ):
+            raise ConfigError(
+                "stcd has one token, no clusters and the full batch: use mtcd for anything else."
+            )
         if self.hops is None and self.schedule is not None:
-            raise ConfigError("method.schedule changes the step size from sync to sync: stcd has none.")
+            raise ConfigError(
+                "method.schedule changes the step size from sync to sync: stcd has none."
+            )
 
         if self.transport != DEFAULT and (self._accelerated or self._rule.server_chooses):
             raise ConfigError(
-                f"method.transport: {self.transport} changes tokens on their way, but acceleration and combine: "
-                f"optimal compute with differences of tokens. Leave these out, or set transport: {DEFAULT}."
+                f"method.transport: {self.transport} changes tokens on their way, but acceleration "
+                f"and combine: "
+                f"optimal compute with differences of tokens. Leave these out, or set transport: "
+                f"{DEFAULT}."
             )
 
         self._check_masked()
-        summed = self.batch is not None or (self._rule.same_everywhere and not self._rule.server_chooses)
+        summed = self.batch is not None or (
+            self._rule.same_everywhere and not self._rule.server_chooses
+        )
         if self.aggregation == DOUBLE_MASKED and self.batch is None:
             raise ConfigError(
-                "privacy.aggregation: double-masked is for uploads of representations: use svfl, or mtcd with batch. "
+                "privacy.aggregation: double-masked is for uploads of representations: use svfl, "
+                "or mtcd with batch. "
                 "Where tokens return to the server, use masked."
             )
         if self.aggregation != PLAIN and (self._accelerated or not summed):
             raise ConfigError(
-                "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads only: use batch, or "
+                "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
+                "only: use batch, or "
                 "combine: average or cluster, without acceleration."
             )
 
@@ -105,11 +130,21 @@ class TokenSettings(Method):
             check_whole("method.depth", self.depth)
         kind = self._accelerated
         if self.adaptive and not (kind and kind.adapts):
-            raise ConfigError("method.adaptive is for acceleration: conjugate, which chooses its own step sizes.")
+            raise ConfigError(
+                "method.adaptive is for acceleration: conjugate, which chooses its own step sizes."
+            )
         if kind and not WALKS[self.walk].repeats:
-            raise ConfigError("method.acceleration needs a walk that repeats itself: set walk: tour.")
-        if kind and self.hops is not None and (not self._rule.one_visitor or self.batch is not None):
-            raise ConfigError("method.acceleration of mtcd is for a token per cluster and the full batch.")
+            raise ConfigError(
+                "method.acceleration needs a walk that repeats itself: set walk: tour."
+            )
+        if (
+            kind
+            and self.hops is not None
+            and (not self._rule.one_visitor or self.batch is not None)
+        ):
+            raise ConfigError(
+                "method.acceleration of mtcd is for a token per cluster and the full batch."
+            )
 
     @property
     def kind(self) -> str:
@@ -123,13 +158,17 @@ class TokenSettings(Method):
 
     @property
     def combine_rule(self) -> str:
-        """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average' without."""
+        """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average'
+        without."""
         return self.combine or ("average" if self.clusters is None else "cluster")
 
     @property
     def one_token_per_client(self) -> bool:
-        """Whether no client is visited by two tokens between two syncs, and its copy counts with weight 1."""
-        return self._rule.one_visitor or (self.tokens in (None, 1) and not self._rule.server_chooses)
+        """Whether no client is visited by two tokens between two syncs, and its copy counts with
+        weight 1."""
+        return self._rule.one_visitor or (
+            self.tokens in (None, 1) and not self._rule.server_chooses
+        )
 
     @property
     def _rule(self) -> type[Combine]:
@@ -149,15 +188,20 @@ class TokenSettings(Method):
         if self.hops is None:
             return f"STCD, Q={Q}{walk}"
         everywhere = self.clusters is None and not self._rule.one_visitor
-        given = None if self.clusters is None or isinstance(self.clusters, str) else len(self.clusters)
+        given = (
+            None if self.clusters is None or isinstance(self.clusters, str) else len(self.clusters)
+        )
         tokens = self.tokens or given or (1 if everywhere else "auto")
         batch = "" if self.batch is None else f", B={self.batch}"
         return f"MTCD, Γ={tokens}, S={self.hops}, Q={Q}{batch}, {self.combine_rule}{walk}"
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is resolved."""
-        return self.adaptive or (self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts)
+        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is
+        resolved."""
+        return self.adaptive or (
+            self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts
+        )
 
     @property
     def most_starts(self) -> int:
@@ -191,12 +235,16 @@ class TokenSettings(Method):
             return descent_limit(smoothness, averaged=self.tokens not in (None, 1))
         return self.stepsize_limit(smoothness)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
         hop = costs.between_clients(sizes.hop)
         if self.hops is None:
             return hop
         uplinks = tokens if self.batch is None else network.size
-        server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(sizes.downlink)
+        server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(
+            sizes.downlink
+        )
         return server + self.hops * tokens * hop + self.opening_cost(network, costs)
 
     def check_network(self, network: Network) -> None:
@@ -213,4 +261,6 @@ class TokenSettings(Method):
 def _are_clusters(given: object) -> bool:
     if given is None or isinstance(given, str):
         return given in (None, "auto")
-    return isinstance(given, Sequence) and all(isinstance(g, Sequence) and not isinstance(g, str) for g in given)
+    return isinstance(given, Sequence) and all(
+        isinstance(g, Sequence) and not isinstance(g, str) for g in given
+    )

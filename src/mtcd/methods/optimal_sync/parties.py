@@ -1,7 +1,8 @@
-"""The parties of MTCD with optimal sync: the server chooses the weights, and the clients receive them later.
+"""The parties of MTCD with optimal sync: the server chooses the weights, and the clients receive
+them later.
 
-A client receives the weights of a sync with the next token that visits it, and holds its copies until then. Tokens
-carry the weights of every sync after which some client has not been visited.
+A client receives the weights of a sync with the next token that visits it, and holds its copies
+until then. Tokens carry the weights of every sync after which some client has not been visited.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from mtcd.protocol.model import Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
-# a token that ends with an objective above this multiple of the start has diverged, by its step size
+# a token that ends with an objective above this multiple of the start has diverged, by its step
+# size
 FAR_OFF = 1e3
 
 
 class OptimalClient(TokenClient):
-    """A client that combines its copies at the next visit, with the weights that the token carries."""
+    """A client that combines its copies at the next visit, with the weights that the token
+    carries."""
 
     def receive(self, message: Message) -> Sequence[Message]:
         token = message.payload
@@ -43,31 +46,37 @@ class OptimalClient(TokenClient):
         self.adopt(t, past)
 
     def after_sync(self, past: Mapping[int, Array]) -> Theta:
-        """theta_k after the sync that followed its last visits; theta_k before them if ``past`` lacks that sync."""
+        """theta_k after the sync that followed its last visits; theta_k before them if ``past``
+        lacks that sync."""
         theta = self.theta[0]
         if self.t not in past:
             return theta
         weights = past[self.t]
-        counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the others may be infinite
+        # the others may be infinite
+        counted = [i for i in sorted(self.copies) if weights[i] != 0.0]
         changes = [weights[i] * (self.copies[i][0] - theta) for i in counted]
         return theta + sum(changes) if changes else theta
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
-        """Add the visit's inner products to the token, from which the server computes r at any weights."""
+        """Add the visit's inner products to the token, from which the server computes r at any
+        weights."""
         model, theta, tally = self.model, self.theta[0], token.tally
         change = new[0] - old[0]
         for index, (copy, _) in self.copies.items():
             other = new[0] + old[0] - 2.0 * theta if index == token.index else copy - theta
             tally.products[index] += model.penalty_product(change, other)
         tally.slope += (
-            model.penalty_product(theta, change) + model.nonsmooth_penalty(new[0]) - model.nonsmooth_penalty(old[0])
+            model.penalty_product(theta, change)
+            + model.nonsmooth_penalty(new[0])
+            - model.nonsmooth_penalty(old[0])
         )
         if self.number not in tally.visited:
             tally.visited.add(self.number)
             token.extra += 1
 
     def parameters(self) -> Theta:
-        """theta_k at the start of the iteration of its last visit; later syncs need the server's weights."""
+        """theta_k at the start of the iteration of its last visit; later syncs need the server's
+        weights."""
         return self.theta[0]
 
     def copy_for(self, token: Token) -> Theta:
@@ -102,7 +111,9 @@ class OptimalServer(TokenServer):
         sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
         if sound:
             along = self._along([tokens[i] for i in sound])
-            most = max(met.values(), default=1)  # no mutants: of tokens that met nobody, any number but 0 does
+            most = max(
+                met.values(), default=1
+            )  # no mutants: of tokens that met nobody, any number but 0 does
             w[sound] = optimal_weights(along, 1.0 / most if self.problem.nonsmooth else None)
             self.aggregate = along.aggregate(w[sound])
             self.penalty += along.penalty(w[sound])
@@ -116,11 +127,18 @@ class OptimalServer(TokenServer):
         """Whether the token has not diverged: numbers that large would lose all precision."""
         fit = self.problem.fit
         start = fit.objective(self.aggregate, self.penalty)
-        return fit.objective(token.aggregate, token.penalty) <= FAR_OFF * max(start, np.finfo(float).tiny)
+        return fit.objective(token.aggregate, token.penalty) <= FAR_OFF * max(
+            start, np.finfo(float).tiny
+        )
 
     def _along(self, tokens: Sequence[Token]) -> Along:
         """f along the changes of these tokens."""
-        bend = np.stack([token.tally.products[[other.index for other in tokens]] for token in tokens])
-        bend = bend + bend.T - np.diag(np.diag(bend))  # each token has the contributions of its own visits
+        bend = np.stack(
+            [token.tally.products[[other.index for other in tokens]] for token in tokens]
+        )
+        # each token has the contributions of its own visits
+        bend = bend + bend.T - np.diag(np.diag(bend))
         slope = np.array([token.tally.slope for token in tokens])
-        return Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)
+        return Along.of(
+            self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend
+        )

@@ -1,11 +1,12 @@
-"""Optimal sync, ours: the server chooses the weights of a sync that minimise f. For linear representations.
+"""Optimal sync, ours: the server chooses the weights of a sync that minimise f. For linear
+representations.
 
     w = argmin of f(theta^t + sum_gamma w_gamma (theta(gamma) - theta^t))
 
-has one unknown per token. The loss follows from the tokens, the regulariser from a few numbers that they carry: its
-quadratic part needs the inner products of the tokens' changes, which each visit updates. Of l1 only a bound is known,
-linear in w if the weights at any client are not negative and sum to at most 1: with l1 the weights satisfy this, and f
-is still never raised.
+has one unknown per token. The loss follows from the tokens, the regulariser from a few numbers that
+they carry: its quadratic part needs the inner products of the tokens' changes, which each visit
+updates. Of l1 only a bound is known, linear in w if the weights at any client are not negative and
+sum to at most 1: with l1 the weights satisfy this, and f is still never raised.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 25
 HALVINGS = 12
-# this share of the largest possible curvature is added to the true one, which may be 0 along some change
+# this share of the largest possible curvature is added to the true one, which may be 0 along some
+# change
 CAUTION = 1e-3
 SMALL = 1e-12
 DAMPING = 1e-9
-# the status of SciPy's solver after a step that lowered nothing, as where two tokens made the same change and one of
-# them is at its bound: that may be far from the minimum
+# the status of SciPy's solver after a step that lowered nothing, as where two tokens made the same
+# change and one of them is at its bound: that may be far from the minimum
 ENDS_EARLY = 2
 SWEEPS = 100
 # the largest weight: weights amplify rounding errors, by which token and models drift apart
@@ -37,7 +39,8 @@ LARGEST = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Along:
-    """f along the changes of the tokens, as a function of their weights: the loss exactly, r as far as is known."""
+    """f along the changes of the tokens, as a function of their weights: the loss exactly, r as far
+    as is known."""
 
     fit: Fit
     start: Array
@@ -56,7 +59,13 @@ class Along:
 
     def among(self, used: NDArray[np.bool_]) -> Along:
         """f along some of the changes only."""
-        return Along(self.fit, self.start, self.changes[:, used], self.slope[used], self.bend[np.ix_(used, used)])
+        return Along(
+            self.fit,
+            self.start,
+            self.changes[:, used],
+            self.slope[used],
+            self.bend[np.ix_(used, used)],
+        )
 
     def aggregate(self, w: Array) -> Array:
         """Z at these weights."""
@@ -81,7 +90,9 @@ class Along:
         return self._gradient_at(Z, w), hessian
 
     def _gradient_at(self, Z: Array, w: Array) -> Array:
-        return np.asarray(self.changes.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ w)
+        return np.asarray(
+            self.changes.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ w
+        )
 
     def _curved(self, Z: Array) -> Array:
         """The second derivative of the loss at Z, times every change."""
@@ -100,13 +111,22 @@ class Along:
 def optimal_weights(along: Along, most: float | Array | None) -> Array:
     """The weights that minimise f, by Newton's method with step control.
 
-    ``most``: a number bounds the weights to [0, most]; an array bounds their absolute values; None: ``LARGEST``.
+    ``most``: a number bounds the weights to [0, most]; an array bounds their absolute values; None:
+    ``LARGEST``.
     """
     w = np.zeros(along.changes.shape[1])
-    least, largest = (0.0, most) if isinstance(most, float) else (None, LARGEST if most is None else most)
-    bounds = np.broadcast_to(-largest if least is None else least, w.shape), np.broadcast_to(largest, w.shape)
+    least, largest = (
+        (0.0, most) if isinstance(most, float) else (None, LARGEST if most is None else most)
+    )
+    bounds = (
+        np.broadcast_to(-largest if least is None else least, w.shape),
+        np.broadcast_to(largest, w.shape),
+    )
     value = along.value(w)
-    if not (np.isfinite(along.changes).all() and np.isfinite([value, *along.slope, *along.bend.flat]).all()):
+    if not (
+        np.isfinite(along.changes).all()
+        and np.isfinite([value, *along.slope, *along.bend.flat]).all()
+    ):
         return w
     for _ in range(NEWTON_STEPS):
         gradient, hessian = along.derivatives(w)
@@ -148,14 +168,19 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     return np.asarray(np.clip(found.x / size, *bounds))
 
 
-def _descend(gradient: Array, H: Array, start: Array, v: Array, limits: tuple[Array, Array]) -> Array:
-    """Lower gradient.(v - start) + (v - start).H.(v - start)/2 by sweeps over the coordinates of v, in the limits."""
+def _descend(
+    gradient: Array, H: Array, start: Array, v: Array, limits: tuple[Array, Array]
+) -> Array:
+    """Lower gradient.(v - start) + (v - start).H.(v - start)/2 by sweeps over the coordinates of v,
+    in the limits."""
     for _ in range(SWEEPS):
         before = v.copy()
         for i in range(len(v)):
             slope = gradient[i] + H[i] @ (v - start)
             v[i] = min(max(v[i] - slope / H[i, i], limits[0][i]), limits[1][i])
-        settled = np.abs(v - before).max() <= SMALL * np.abs(v).max()  # no mutants: not to stop only takes time
+        settled = (
+            np.abs(v - before).max() <= SMALL * np.abs(v).max()
+        )  # no mutants: not to stop only takes time
         if settled:
             break  # no mutants: not to stop only takes time
     return v
@@ -168,7 +193,9 @@ def _shortened(
     for halving in range(HALVINGS):
         share = 0.5**halving
         lower = f(w + share * step)
-        enough = value + 1e-4 * share * min(expected, 0.0)  # no mutants: a rule of thumb; next to value itself
+        enough = value + 1e-4 * share * min(
+            expected, 0.0
+        )  # no mutants: a rule of thumb; next to value itself
         if lower < enough:
             return w + share * step, lower
     return None

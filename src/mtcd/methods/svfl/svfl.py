@@ -1,4 +1,5 @@
-"""SVFL: the client-server baseline (FedBCD). All clients upload, the server returns the aggregate to all."""
+"""SVFL: the client-server baseline (FedBCD). All clients upload, the server returns the aggregate
+to all."""
 
 from __future__ import annotations
 
@@ -26,7 +27,18 @@ from mtcd.protocol.codec.types import Aggregate, Iteration
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem, Theta
-from mtcd.protocol.party import MONITOR, SERVER, Client, Message, OnDemand, Parties, Party, Progress, Recovery, send
+from mtcd.protocol.party import (
+    MONITOR,
+    SERVER,
+    Client,
+    Message,
+    OnDemand,
+    Parties,
+    Party,
+    Progress,
+    Recovery,
+    send,
+)
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.protocol.updates import LocalUpdates
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
@@ -53,7 +65,8 @@ class Shared(Payload):
 @METHODS.register("svfl")
 @dataclass(frozen=True)
 class SVFL(Method):
-    """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale, all upload."""
+    """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale,
+    all upload."""
 
     local_updates: int = 1
     stepsize: Stepsize = "auto"
@@ -87,8 +100,12 @@ class SVFL(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        round_ = network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
+        round_ = network.size * (
+            costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink)
+        )
         return round_ + self.opening_cost(network, costs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
@@ -99,7 +116,9 @@ class SVFL(Method):
         if problem.warm:  # the round before the first: K uploads
             server.round = -1
         opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
-        return self.equip(Parties(clients, server, opening), upload_batches=UploadBatches(batches, _next_batch))
+        return self.equip(
+            Parties(clients, server, opening), upload_batches=UploadBatches(batches, _next_batch)
+        )
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:
@@ -111,7 +130,9 @@ class SVFL(Method):
         self.check_split()
         self.check_network(network)
         if network.changes:
-            raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
+            raise ConfigError(
+                "network.changes rests on linear representations: leave it out for split networks."
+            )
         K = network.size
         alone = [[k] for k in range(K)]
         plan = Plan(
@@ -121,13 +142,17 @@ class SVFL(Method):
             stepsize=self.resolved_stepsize(),
             combine=Cluster(),
             batches=Batches(problem.samples, self.batch, seed),
-            roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),  # no mutants: tokens stay
+            roaming=plan_roaming(
+                network, K, alone, "lazy", None, seed, hops=1
+            ),  # no mutants: tokens stay
             outputs=problem.outputs,
             schedule=self.schedule,
             charges_hops=False,
         )
         steps = self.fusion_updates or self.local_updates
-        return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED)
+        return split_parties(
+            problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED
+        )
 
 
 def _next_batch(payload: Payload) -> int | None:
@@ -165,7 +190,8 @@ class SVFLClient(Client):
 
 
 class SVFLServer(Party):
-    """The server: sums the representations and sends the sum to all; of absent clients, the last upload counts."""
+    """The server: sums the representations and sends the sum to all; of absent clients, the last
+    upload counts."""
 
     state_fields = ("round", "aggregate", "penalty", "gathering")
     recovery = Recovery.ROUNDS
@@ -174,7 +200,9 @@ class SVFLServer(Party):
         self.clients, self.batches, self.absences = network.size, batches, absences(network)
         self.aggregate, self.penalty = aggregate, 0.0
         self.round = 0
-        self.gathering = Gathering(network.size, dict.fromkeys(self.absent(0), Fresh(aggregate, 0.0)))
+        self.gathering = Gathering(
+            network.size, dict.fromkeys(self.absent(0), Fresh(aggregate, 0.0))
+        )
 
     def absent(self, round_: int) -> frozenset[int]:
         """The clients that are absent in a round."""

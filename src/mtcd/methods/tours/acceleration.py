@@ -1,16 +1,19 @@
-"""Accelerated tours, ours: each tour starts from a combination of the last ones. For linear representations.
+"""Accelerated tours, ours: each tour starts from a combination of the last ones. For linear
+representations.
 
-A tour maps the model at its start to the model at its end. The home client has the token, and with it f, at the end of
-each tour. It chooses weights c, and
+A tour maps the model at its start to the model at its end. The home client has the token, and with
+it f, at the end of each tour. It chooses weights c, and
 
-    theta_k <- sum_i c_i theta_k^(i)      over models that client k stores, and the same sum for the token.
+    theta_k <- sum_i c_i theta_k^(i)      over models that client k stores, and the same sum for the
+    token.
 
-Only c travels, with the token: each client applies it at its next visit, before its update. The token is changed at
-once, so it equals the aggregate of the models that the clients will then hold. With a token per cluster, each touring
-its cluster between two syncs, the server does the same over syncs.
+Only c travels, with the token: each client applies it at its next visit, before its update. The
+token is changed at once, so it equals the aggregate of the models that the clients will then hold.
+With a token per cluster, each touring its cluster between two syncs, the server does the same over
+syncs.
 
-The choice of c: ``conjugate.py`` (optimal, for smooth r), ``momentum.py`` (good with l1 too), ``anderson.py``, or a
-plugin.
+The choice of c: ``conjugate.py`` (optimal, for smooth r), ``momentum.py`` (good with l1 too),
+``anderson.py``, or a plugin.
 """
 
 from __future__ import annotations
@@ -61,14 +64,15 @@ class Memory(Stateful):
 
 
 class Acceleration(Stateful, ABC):
-    """The state of the home client, or of the server; ``state_fields`` names what must survive a restart.
+    """The state of the home client, or of the server; ``state_fields`` names what must survive a
+    restart.
 
-    ``depth`` is the most tours that it may combine, ``z`` the first token, ``penalty`` r of the first model, ``fit``
-    the loss with the labels, ``tour`` the number of the first tour. Above 0, ``stepsize`` is that of the first tour,
-    and the acceleration chooses the others: see ``adapts``.
+    ``depth`` is the most tours that it may combine, ``z`` the first token, ``penalty`` r of the
+    first model, ``fit`` the loss with the labels, ``tour`` the number of the first tour. Above 0,
+    ``stepsize`` is that of the first tour, and the acceleration chooses the others: see ``adapts``.
 
-    When clients leave or join, a new acceleration starts at the end of the tour, and ``tour`` counts on: an instruction
-    without weights makes the clients drop their snapshots.
+    When clients leave or join, a new acceleration starts at the end of the tour, and ``tour``
+    counts on: an instruction without weights makes the clients drop their snapshots.
     """
 
     smooth_only = False
@@ -108,9 +112,11 @@ class Acceleration(Stateful, ABC):
 
     @abstractmethod
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
-        """The instruction of the next tour, at the end of one; ``z`` becomes the token of the new models, in place.
+        """The instruction of the next tour, at the end of one; ``z`` becomes the token of the new
+        models, in place.
 
-        ``products``: the sums that the clients added to the token, as the last instruction requested.
+        ``products``: the sums that the clients added to the token, as the last instruction
+        requested.
         """
 
 

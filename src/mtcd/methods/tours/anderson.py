@@ -1,10 +1,11 @@
 """Anderson's acceleration of tours: from M + 1 tours in a row,
 
-    c = argmin over sum(c) = 1 of |sum_i c_i (z_{i+1} - z_i)|,      theta_k <- sum_i c_i theta_k^(i+1)
+    c = argmin over sum(c) = 1 of |sum_i c_i (z_{i+1} - z_i)|,      theta_k <- sum_i c_i
+    theta_k^(i+1)
 
-(reduced rank extrapolation, a relative of Anderson's), where z_i is the token at the start of tour i and z_{i+1}
-at its end. If the tour after an extrapolation does not end with a lower objective than the tour before it, it is
-undone, and the next one waits longer.
+(reduced rank extrapolation, a relative of Anderson's), where z_i is the token at the start of tour
+i and z_{i+1} at its end. If the tour after an extrapolation does not end with a lower objective
+than the tour before it, it is undone, and the next one waits longer.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
 
-# after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE tours
+# after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE
+# tours
 SLOWER = 2
 MOST_PATIENCE = 64
-# keeps weights below 1/(2*DAMPING): they enlarge rounding, by which token and models would drift apart
+# keeps weights below 1/(2*DAMPING): they enlarge rounding, by which token and models would drift
+# apart
 DAMPING = 1e-6
 
 
@@ -27,16 +30,20 @@ DAMPING = 1e-6
 class Anderson(Acceleration):
     """Extrapolates over the last ``depth`` + 1 tours, now and then."""
 
-    planned = frozenset({"nonsmooth"})  # on smooth objectives conjugate tours were better in all experiments
+    # on smooth objectives conjugate tours were better in all experiments
+    planned = frozenset({"nonsmooth"})
 
     state_fields = ("tour", "patience", "_start", "_ends", "_anchor")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
+    def __init__(
+        self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float
+    ) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.depth = self.patience = depth
         self._start = z.copy()
         self._ends: list[Array] = []
-        self._anchor: tuple[Array, float] | None = None  # token and objective before an extrapolation on trial
+        # token and objective before an extrapolation on trial
+        self._anchor: tuple[Array, float] | None = None
 
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         self.tour += 1
@@ -71,7 +78,8 @@ class Anderson(Acceleration):
 
 
 def best_weights(residuals: list[Array]) -> tuple[float, ...]:
-    """c = argmin over sum(c) = 1 of |sum_i c_i r_i|, by least squares in the differences to the last.
+    """c = argmin over sum(c) = 1 of |sum_i c_i r_i|, by least squares in the differences to the
+    last.
 
     >>> [round(c, 6) for c in best_weights([np.array([1.0, 0.0]), np.array([0.5, 0.0])])]
     [-1.0, 2.0]

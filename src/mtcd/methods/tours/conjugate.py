@@ -1,17 +1,19 @@
-"""Conjugate tours: each starts at the minimum of f over all combinations of the end of the last one and the starts of
-the last M tours,
+"""Conjugate tours: each starts at the minimum of f over all combinations of the end of the last one
+and the starts of the last M tours,
 
     theta <- argmin over a, b of f(s + a d + sum_i b_i (s_i - s)),
 
-s the start of this tour, d its change, s_i the starts of the M - 1 tours before. Every client makes two updates a
-tour, at its first visit and at its last, so that all blocks count alike. For squared loss and small steps a tour is
-then a step of the method of conjugate gradients; with larger steps, one with the tour as preconditioner. The
-combination never raises f, and with local steps up to 1/L_k no tour does, so nothing has to be undone.
+s the start of this tour, d its change, s_i the starts of the M - 1 tours before. Every client makes
+two updates a tour, at its first visit and at its last, so that all blocks count alike. For squared
+loss and small steps a tour is then a step of the method of conjugate gradients; with larger steps,
+one with the tour as preconditioner. The combination never raises f, and with local steps up to
+1/L_k no tour does, so nothing has to be undone.
 
-f at a combination is computed as for optimal sync (``methods/optimal_sync/weights.py``): the loss from the tokens; r,
-which must be smooth, from inner products of the models, to which each client adds its part. (The home client could
-compute them from those of earlier tours, but the rounding error would grow with every combination.) Products with d are
-those of differences: a small step changes the models by little, and differences of products would lose it.
+f at a combination is computed as for optimal sync (``methods/optimal_sync/weights.py``): the loss
+from the tokens; r, which must be smooth, from inner products of the models, to which each client
+adds its part. (The home client could compute them from those of earlier tours, but the rounding
+error would grow with every combination.) Products with d are those of differences: a small step
+changes the models by little, and differences of products would lose it.
 """
 
 from __future__ import annotations
@@ -26,21 +28,24 @@ from mtcd.protocol.model import Fit
 from mtcd.protocol.token import SURVEYED, Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
-# where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
+# where f would fall by less than this share, rounding decides on the weights, and they would
+# enlarge it: no mix then
 NOISE = 1e-10
 # the largest weight of d, which may be as small as the step size
 FURTHEST = 1e4
-# Tokens drift from the models by rounding, up to FURTHEST times its unit. Differences of this share of a token or less,
-# of starts and of d, may be drift and not models: weights would enlarge it from tour to tour.
+# Tokens drift from the models by rounding, up to FURTHEST times its unit. Differences of this share
+# of a token or less, of starts and of d, may be drift and not models: weights would enlarge it from
+# tour to tour.
 DRIFT, ROUNDING = 1e-7, 1e-12
 
 
 @ACCELERATIONS.register("conjugate")
 class Conjugate(Acceleration):
-    """Stores the starts of the last ``depth`` tours: the tokens, and the inner products of the models.
+    """Stores the starts of the last ``depth`` tours: the tokens, and the inner products of the
+    models.
 
-    With a ``stepsize`` it is adaptive: the first tour takes this small one and surveys the columns; ``survey.py``
-    chooses those of the others.
+    With a ``stepsize`` it is adaptive: the first tour takes this small one and surveys the columns;
+    ``survey.py`` chooses those of the others.
     """
 
     state_fields = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
@@ -50,20 +55,28 @@ class Conjugate(Acceleration):
     adaptive_depth = MANY
     planned = frozenset({"smooth"})
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
+    def __init__(
+        self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float
+    ) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.depth, self.fit, self.stepsize = depth, fit, stepsize
         self._surveying = stepsize > 0
         self._plain = stepsize  # the least step of tours that start at the end of the last
         self._starts = [z.copy()]
-        self._products = np.zeros((1, 1))  # of the starts; those of the last are complete when its tour ends
+        # of the starts; those of the last are complete when its tour ends
+        self._products = np.zeros((1, 1))
 
     @classmethod
     def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
-        return StepsizeRule(FIRST / float(smoothness.blocks.sum()), "that of the first tour, which chooses the others")
+        return StepsizeRule(
+            FIRST / float(smoothness.blocks.sum()),
+            "that of the first tour, which chooses the others",
+        )
 
     def opening(self) -> Instruction:
-        return Instruction(self.tour, keep=1, starts=True, stepsize=self.stepsize, survey=self._surveying)
+        return Instruction(
+            self.tour, keep=1, starts=True, stepsize=self.stepsize, survey=self._surveying
+        )
 
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         self.tour += 1
@@ -76,7 +89,9 @@ class Conjugate(Acceleration):
         z[...] = along.aggregate(w)
         weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))
         self._store(z)
-        return Instruction(self.tour, weights, keep=len(self._starts), starts=True, stepsize=self.stepsize)
+        return Instruction(
+            self.tour, weights, keep=len(self._starts), starts=True, stepsize=self.stepsize
+        )
 
     def _along(self, z: Array, products: Array) -> Along:
         """f along the differences of the starts from the last, and along the change of the tour."""
@@ -96,23 +111,30 @@ class Conjugate(Acceleration):
     def _store(self, start: Array) -> None:
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
-        grown = np.pad(self._products, (0, 1))  # no mutants: what is before is cut off, what is after is filled later
+        grown = np.pad(
+            self._products, (0, 1)
+        )  # no mutants: what is before is cut off, what is after is filled later
         self._products = grown[-kept:, -kept:]
 
 
-def along_tour(fit: Fit, start: Array, ends: list[Array], G: Array, with_change: Array, itself: float) -> Along:
+def along_tour(
+    fit: Fit, start: Array, ends: list[Array], G: Array, with_change: Array, itself: float
+) -> Along:
     """f along s_i - s for the earlier starts, and along the change d of the tour.
 
-    ``ends``: the tokens of the earlier starts, and the one at the end of the tour. ``G``: inner products of the
-    starts, s last. ``with_change``: of d with s_i - s, and with s.
+    ``ends``: the tokens of the earlier starts, and the one at the end of the tour. ``G``: inner
+    products of the starts, s last. ``with_change``: of d with s_i - s, and with s.
     """
     among = G[:-1, :-1] - G[:-1, -1:] - G[-1:, :-1] + G[-1, -1]
-    bend = np.block([[among, with_change[:-1, None]], [with_change[None, :-1], np.array([[itself]])]])
+    bend = np.block(
+        [[among, with_change[:-1, None]], [with_change[None, :-1], np.array([[itself]])]]
+    )
     return Along.of(fit, start, ends, np.append(G[:-1, -1] - G[-1, -1], with_change[-1]), bend)
 
 
 def mixing_weights(along: Along) -> Array:
-    """The weights that minimise f; those of the end of the tour if the decrease is within rounding."""
+    """The weights that minimise f; those of the end of the tour if the decrease is within
+    rounding."""
     w = np.zeros(along.changes.shape[1])
     end = w.copy()
     end[-1] = 1.0

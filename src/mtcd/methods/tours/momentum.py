@@ -2,9 +2,9 @@
 
     theta_k <- theta_k + b (theta_k - theta_k of the tour before),      b = (a_{n-1} - 1)/a_n,
 
-with Nesterov's a_n = (1 + sqrt(1 + 4 a_{n-1}^2))/2. One number travels. If a tour ends with a larger f than the one
-before, it is undone and the momentum restarts from 0. f need not be smooth: with l1, where the home client cannot
-compute f between tours, this is the fastest acceleration.
+with Nesterov's a_n = (1 + sqrt(1 + 4 a_{n-1}^2))/2. One number travels. If a tour ends with a
+larger f than the one before, it is undone and the momentum restarts from 0. f need not be smooth:
+with l1, where the home client cannot compute f between tours, this is the fastest acceleration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Momentum(Acceleration):
 
     state_fields = ("tour", "a", "_last", "_value")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
+    def __init__(
+        self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float
+    ) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.a = 1.0
         self._last, self._value = z.copy(), math.inf

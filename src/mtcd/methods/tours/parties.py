@@ -1,4 +1,5 @@
-"""The parties of accelerated tours: extrapolated at home without a server (STCD), at the sync with one (MTCD)."""
+"""The parties of accelerated tours: extrapolated at home without a server (STCD), at the sync with
+one (MTCD)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ MOST_STEPS = 200  # of an update whose step size is in the instruction
 
 
 def steps_of(reach: float, L: float) -> tuple[int, float]:
-    """The number and the size of the steps of an update: they add up to ``reach``, each at most 1/L."""
+    """The number and the size of the steps of an update: they add up to ``reach``, each at most
+    1/L."""
     Q = min(max(1, math.ceil(reach * L)), MOST_STEPS)
     return Q, min(reach / Q, 1.0 / L) if L else reach
 
@@ -32,8 +34,8 @@ def steps_of(reach: float, L: float) -> tuple[int, float]:
 class Tours:
     """Makes the parties of accelerated tours: a :class:`mtcd.methods.mtcd.features.Roles`.
 
-    ``depth``: the most tours or syncs that are combined. ``first``: above 0, the step size of the first tour, from
-    which the acceleration chooses those of the others.
+    ``depth``: the most tours or syncs that are combined. ``first``: above 0, the step size of the
+    first tour, from which the acceleration chooses those of the others.
     """
 
     acceleration: str
@@ -43,7 +45,10 @@ class Tours:
     def check(self, problem: Problem) -> None:
         """Reject a penalty that is not smooth, where the acceleration needs one that is."""
         if ACCELERATIONS[self.acceleration].smooth_only and problem.nonsmooth:
-            raise ConfigError(f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum with l1.")
+            raise ConfigError(
+                f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum "
+                f"with l1."
+            )
 
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
         """The weights and inner products that an instruction may have."""
@@ -70,10 +75,12 @@ def tours_of(plan: Plan) -> Tours:
 
 
 class TouringClient(TokenClient):
-    """A client that stores theta_k at the ends of tours, and combines them by the token's instruction.
+    """A client that stores theta_k at the ends of tours, and combines them by the token's
+    instruction.
 
-    After an extrapolation the token equals the aggregate of the models that the clients will hold after their next
-    visit. So progress is reported only when the token has visited all clients of its tour.
+    After an extrapolation the token equals the aggregate of the models that the clients will hold
+    after their next visit. So progress is reported only when the token has visited all clients of
+    its tour.
     """
 
     state_fields = (*TokenClient.state_fields, "memory", "acceleration")
@@ -88,7 +95,9 @@ class TouringClient(TokenClient):
         began = state["acceleration"] is not None
         plan = self.plan
         z = plan.batches.zeros(plan.outputs)
-        empty = tours_of(plan).begin(z, 0.0, self.model.fit, 0) if began else None  # no mutants: it is filled next
+        empty = (
+            tours_of(plan).begin(z, 0.0, self.model.fit, 0) if began else None
+        )  # no mutants: it is filled next
         self.acceleration = empty
         super().restore(state)
 
@@ -101,7 +110,9 @@ class TouringClient(TokenClient):
                 self.update(token, 1)  # the last visit of the tour that ends here
             self.start_tour(token)
         if token.instruction.starts:  # one for its first visit of this tour, one for its last
-            updates = int(token.instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
+            updates = int(token.instruction.tour != self.memory.tour) + int(
+                self.is_last_visit(token)
+            )
         self.apply_instruction(token)
         if updates:
             self.update(token, updates)
@@ -112,7 +123,8 @@ class TouringClient(TokenClient):
         return self.plan.roaming.is_last_visit(token.index, token.t, token.hop, self.number)
 
     def update(self, token: Token, times: int) -> None:
-        """``times`` local updates of the copy theta_k(gamma), with the step size of the instruction."""
+        """``times`` local updates of the copy theta_k(gamma), with the step size of the
+        instruction."""
         if token.instruction.stepsize:
             Q, eta = steps_of(token.instruction.stepsize, self.model.smoothness)
         else:
@@ -120,10 +132,13 @@ class TouringClient(TokenClient):
         self.visit(token, (times * Q, eta))
 
     def start_tour(self, token: Token) -> None:
-        """At the home client, without a server: compute the instruction of the next tour from the last tours."""
+        """At the home client, without a server: compute the instruction of the next tour from the
+        last tours."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
         if self.plan.roaming.begins_view(token.hop):
-            self.acceleration = tours_of(self.plan).begin(z, penalty, fit, token.instruction.tour + 1)
+            self.acceleration = tours_of(self.plan).begin(
+                z, penalty, fit, token.instruction.tour + 1
+            )
             token.instruction = self.acceleration.opening()
         else:
             assert self.acceleration is not None
@@ -133,7 +148,8 @@ class TouringClient(TokenClient):
         token.extra = token.instruction.floats
 
     def apply_instruction(self, token: Token) -> None:
-        """Apply the instruction once a tour, before the update. The aggregate includes its effect already."""
+        """Apply the instruction once a tour, before the update. The aggregate includes its effect
+        already."""
         if token.t != self.t:
             self.apply_sync(token.t)
         if token.instruction.tour == self.memory.tour:
@@ -151,7 +167,9 @@ class TouringClient(TokenClient):
             token.sync_penalty += change
         if token.instruction.starts:
             products = token.tally.products
-            products[: token.instruction.keep] += [self.model.penalty_product(new, s) for s in self.memory.snapshots]
+            products[: token.instruction.keep] += [
+                self.model.penalty_product(new, s) for s in self.memory.snapshots
+            ]
             if token.instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
@@ -162,7 +180,11 @@ class TouringClient(TokenClient):
 
     def add_products(self, token: Token, old: Array, new: Array) -> None:
         """Update the inner products with the change since the start of the tour."""
-        products, kept, product = token.tally.products, token.instruction.keep, self.model.penalty_product
+        products, kept, product = (
+            token.tally.products,
+            token.instruction.keep,
+            self.model.penalty_product,
+        )
         *earlier, start = self.memory.snapshots
         step = new - old
         for place, s in enumerate(earlier, kept):
@@ -172,12 +194,15 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and (token.instruction.trial or not self.plan.roaming.has_visited_all(token.hop)):
+        if self.plan.hops is None and (
+            token.instruction.trial or not self.plan.roaming.has_visited_all(token.hop)
+        ):
             return messages[:1]  # without the progress report
         return messages
 
     def copy_for(self, token: Token) -> Theta:
-        """The copy for the token, or the one after the next visit if the client was present in the last tour."""
+        """The copy for the token, or the one after the next visit if the client was present in the
+        last tour."""
         if self.memory.tour < token.instruction.tour - 1:
             return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), token.instruction)
@@ -191,14 +216,21 @@ class TouringServer(TokenServer):
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
         # until the first iteration, with which a view begins
-        self.acceleration = tours_of(plan).begin(self.aggregate, self.penalty, problem.fit, 0)  # no mutants: not used
+        self.acceleration = tours_of(plan).begin(
+            self.aggregate, self.penalty, problem.fit, 0
+        )  # no mutants: not used
 
     def accelerate(self) -> None:
-        """Compute the instruction for the clients, on a copy of the aggregate: the progress report has the original."""
+        """Compute the instruction for the clients, on a copy of the aggregate: the progress report
+        has the original."""
         fit, penalty = self.problem.fit, self.penalty
         if self.plan.roaming.begins_view(self.t):
-            self.acceleration = tours_of(self.plan).begin(self.aggregate, penalty, fit, self.instruction.tour + 1)
+            self.acceleration = tours_of(self.plan).begin(
+                self.aggregate, penalty, fit, self.instruction.tour + 1
+            )
             self.instruction = self.acceleration.opening()
         else:
             self.aggregate = z = self.aggregate.copy()
-            self.instruction = self.acceleration.end_tour(z, fit.objective(z, penalty), penalty, self.products)
+            self.instruction = self.acceleration.end_tour(
+                z, fit.objective(z, penalty), penalty, self.products
+            )

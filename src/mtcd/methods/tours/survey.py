@@ -1,15 +1,17 @@
 """The step size of accelerated tours, from the first tour and statistics of the clients' columns.
 
-An update of client k is ceil(t L_k) gradient steps that add up to t, near (H_k + I/t)^-1 times its gradient: for small
-t the gradient itself, for large t the minimum over its block. The first tour takes a very small t. It moves along the
-gradient, and so gives the curvature along it, L. Then
+An update of client k is ceil(t L_k) gradient steps that add up to t, near (H_k + I/t)^-1 times its
+gradient: for small t the gradient itself, for large t the minimum over its block. The first tour
+takes a very small t. It moves along the gradient, and so gives the curvature along it, L. Then
 
-- t = 30/L where columns are more alike within a client than across clients: solving the blocks well then removes most
-  of what makes the problem hard;
-- t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more columns than samples;
-- t = 0.1/L, or 0.01/L for nearly independent columns, where there are more: the tours then are conjugate gradients, and
-  theta stays in the row space of X. Larger steps leave it, and what is outside is corrected at the rate of l2 only. Yet
-  smaller ones would be enlarged so much by the mix that rounding drives token and models apart.
+- t = 30/L where columns are more alike within a client than across clients: solving the blocks well
+  then removes most of what makes the problem hard;
+- t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more
+  columns than samples;
+- t = 0.1/L, or 0.01/L for nearly independent columns, where there are more: the tours then are
+  conjugate gradients, and theta stays in the row space of X. Larger steps leave it, and what is
+  outside is corrected at the rate of l2 only. Yet smaller ones would be enlarged so much by the mix
+  that rounding drives token and models apart.
 
 The numbers are from experiments over networks, correlations and penalties; see docs/beyond.md.
 """
@@ -23,7 +25,8 @@ import numpy as np
 from mtcd.methods.optimal_sync.weights import Along
 
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
-# columns whose largest singular value is at most this times that of independent ones count as independent
+# columns whose largest singular value is at most this times that of independent ones count as
+# independent
 NEARLY = 2.0
 # so much more do columns resemble each other within clients than across, if blocks decide ...
 DECIDES = 1.5
@@ -37,7 +40,8 @@ FIRST = 1e-2
 
 @dataclass(frozen=True)
 class Survey:
-    """Sums over clients: 1, d_k, |X_k|_F^2, |X_k|^2 and d_k |X_k|^2 / |X_k|_F^2, which is 1 for orthogonal columns."""
+    """Sums over clients: 1, d_k, |X_k|_F^2, |X_k|^2 and d_k |X_k|^2 / |X_k|_F^2, which is 1 for
+    orthogonal columns."""
 
     clients: float
     columns: float
@@ -45,7 +49,9 @@ class Survey:
     norms: float
     spread: float
 
-    def choose(self, along: Along, first: float, curvature: float) -> tuple[float, float, int] | None:
+    def choose(
+        self, along: Along, first: float, curvature: float
+    ) -> tuple[float, float, int] | None:
         """The step, 1/L, and the number of starts to store; None if the first tour did not move."""
         slope = -float(along.gradient(np.zeros(along.changes.shape[1]))[-1])
         moved = 2.0 * first * slope  # |d|^2: two updates of d_k = -first * gradient
@@ -59,7 +65,9 @@ class Survey:
         related = norm > NEARLY * independent
         across = norm / (self.norms / self.clients)
         depth = MANY if related else FEW
-        if self.spread / self.clients > DECIDES * across and across < max(DECIDES, COMMON * self.clients):
+        if self.spread / self.clients > DECIDES * across and across < max(
+            DECIDES, COMMON * self.clients
+        ):
             factor = ALIKE_WITHIN
         elif self.columns > samples:
             factor = WIDE_RELATED if related else WIDE

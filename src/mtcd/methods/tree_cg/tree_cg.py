@@ -4,9 +4,10 @@
     (a, b) = argmin of f(theta + a g + b p) at the root;  a, b and X p_new go down the tree
     p_k <- a g_k + b p_k,   theta_k <- theta_k + p_k,   Z <- Z + X p
 
-For squared loss this is the method of conjugate gradients; for other smooth losses, its form as a minimisation over
-the last direction and the new gradient. An iteration takes 2(K - 1) messages of one number per sample and output and
-a few more: up the regulariser's inner products of theta, g and p, down a and b. Not for l1: f must be smooth.
+For squared loss this is the method of conjugate gradients; for other smooth losses, its form as a
+minimisation over the last direction and the new gradient. An iteration takes 2(K - 1) messages of
+one number per sample and output and a few more: up the regulariser's inner products of theta, g and
+p, down a and b. Not for l1: f must be smooth.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
-# the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper triangle
+# the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper
+# triangle
 UPPER = np.triu_indices(3)
 # numbers in a message besides one per sample and output: on the way up, and on the way down
 INNER_PRODUCTS, COEFFICIENTS = len(UPPER[0]), 2
@@ -49,7 +51,8 @@ class GradientModel(ClientModel, Protocol):
 @payload(12, "c>c c>itself")
 @dataclass(frozen=True, slots=True)
 class Summand(Payload):
-    """Up the tree: X_k g_k, and the upper triangle of inner products, both summed over the clients below."""
+    """Up the tree: X_k g_k, and the upper triangle of inner products, both summed over the clients
+    below."""
 
     iteration: Iteration
     product: Aggregate
@@ -85,10 +88,11 @@ class Direction(Payload):
 @METHODS.register("tree-cg")
 @dataclass(frozen=True)
 class TreeCG(Method):
-    """Conjugate gradients, summed up and sent down a spanning tree of the network: 2(K - 1) messages per iteration.
+    """Conjugate gradients, summed up and sent down a spanning tree of the network: 2(K - 1)
+    messages per iteration.
 
-    For smooth objectives (no l1) on connected networks. It has no settings: each step is the minimum over a plane, and
-    the tree is that of shortest paths from a centre of the network.
+    For smooth objectives (no l1) on connected networks. It has no settings: each step is the
+    minimum over a plane, and the tree is that of shortest paths from a centre of the network.
     """
 
     stepsize = None
@@ -110,7 +114,9 @@ class TreeCG(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         raise ConfigError("tree-cg has no step size: each step is the best one in its plane.")
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
         return 2 * (network.size - 1) * costs.between_clients(sizes.hop)
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
@@ -121,20 +127,25 @@ class TreeCG(Method):
         check_connected(network, "tree-cg")
         if network.changes:
             raise ConfigError(
-                "network.changes: tree-cg sums over all clients in every iteration, along one tree. "
+                "network.changes: tree-cg sums over all clients in every iteration, along one "
+                "tree. "
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
     def check_problem(self, problem: Problem) -> None:
         if problem.nonsmooth:
             raise ConfigError(
-                "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: tour and "
+                "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: "
+                "tour and "
                 "acceleration: momentum, which copes with l1."
             )
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         return replace(
-            general, kinds=frozenset({Begin, Summand, Direction, Part}), server=False, products=INNER_PRODUCTS
+            general,
+            kinds=frozenset({Begin, Summand, Direction, Part}),
+            server=False,
+            products=INNER_PRODUCTS,
         )
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
@@ -144,13 +155,16 @@ class TreeCG(Method):
         for k in range(network.size):
             model = problem.client(k)
             if not isinstance(model, GradientModel):
-                raise ConfigError("tree-cg trains linear models only: use mtcd, stcd or svfl for this one.")
+                raise ConfigError(
+                    "tree-cg trains linear models only: use mtcd, stcd or svfl for this one."
+                )
             clients.append(TreeClient(k, model, tree))
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
 
 
 class TreeClient(Client):
-    """Client k of the tree: adds its summand to those of its children, and forwards the directions of the root."""
+    """Client k of the tree: adds its summand to those of its children, and forwards the directions
+    of the root."""
 
     state_fields = ("theta", "direction", "aggregate", "product", "iteration", "gradient", "heard")
 
@@ -178,16 +192,23 @@ class TreeClient(Client):
         part = Message(self.number, MONITOR, Part(self.iteration, self.theta))
         self.gradient = self.model.gradient(self.theta, self.model.fit.gradient(self.aggregate))
         vectors = (self.theta, self.gradient, self.direction)
-        inner = np.array([self.model.penalty_product(vectors[i], vectors[j]) for i, j in zip(*UPPER, strict=True)])
+        inner = np.array(
+            [
+                self.model.penalty_product(vectors[i], vectors[j])
+                for i, j in zip(*UPPER, strict=True)
+            ]
+        )
         own = Summand(self.iteration, self.model.represent(self.gradient), inner)
         return [part, *self.add(self.number, own)]
 
     def add(self, sender: int, summand: Summand) -> Sequence[Message]:
-        """When this client and its children have contributed, the sum goes up; at the root, a direction goes down."""
+        """When this client and its children have contributed, the sum goes up; at the root, a
+        direction goes down."""
         self.heard[sender] = summand
         if len(self.heard) <= len(self.children):
             return []
-        parts = [self.heard[k] for k in (self.number, *self.children)]  # in this order, whatever that of arrival
+        # in this order, whatever that of arrival
+        parts = [self.heard[k] for k in (self.number, *self.children)]
         self.heard = {}
         product = np.sum([part.product for part in parts], axis=0)
         inner = np.sum([part.inner for part in parts], axis=0)

@@ -15,7 +15,8 @@ from mtcd.theory.stepsize import Smoothness, positive
 
 @dataclass(frozen=True, eq=False)
 class BlockSmoothness(Smoothness):
-    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed on first use."""
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed on
+    first use."""
 
     problem: LinearProblem
 
@@ -47,8 +48,8 @@ class BlockSmoothness(Smoothness):
     def batch(self, size: int | None) -> float:
         """An upper bound of L for the objective of a mini-batch of this size.
 
-        A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at most
-        as curved as N copies of the longest sample.
+        A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at
+        most as curved as N copies of the longest sample.
         """
         if size is None:
             return self.overall

@@ -27,12 +27,15 @@ SPACING = Spacing(seconds=2.0, times=50.0)  # writing takes no more than 2% of t
 
 
 class ArrayFile:
-    """An npz file: plain values as JSON, and the bytes of all arrays in one, as thousands of members would be slow."""
+    """An npz file: plain values as JSON, and the bytes of all arrays in one, as thousands of
+    members would be slow."""
 
     name = LINEAR_CHECKPOINT
 
     def write(self, path: Path, facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-        arrays = [(name, array.dtype.str, array.shape, _order(array)) for name, array in tensors.items()]
+        arrays = [
+            (name, array.dtype.str, array.shape, _order(array)) for name, array in tensors.items()
+        ]
         text = json.dumps({"format": FORMAT, "arrays": arrays, **facts}, default=plain).encode()
         parts = [array.ravel(order="K").view(np.uint8) for array in tensors.values()]
         with whole_file(path) as writing:
@@ -44,10 +47,14 @@ class ArrayFile:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
                 facts, data = json.loads(content["facts"].tobytes()), content["data"]
             if facts.pop("format") != FORMAT:
-                raise MtcdError(f"{path} is no checkpoint of this version: start without --resume, elsewhere.")
+                raise MtcdError(
+                    f"{path} is no checkpoint of this version: start without --resume, elsewhere."
+                )
             return facts, _arrays(facts.pop("arrays"), data)
         except FileNotFoundError:
-            raise MtcdError(f"There is no checkpoint {path} to go on from: start without --resume.") from None
+            raise MtcdError(
+                f"There is no checkpoint {path} to go on from: start without --resume."
+            ) from None
         except (OSError, EOFError, BadZipFile, KeyError, TypeError, ValueError) as error:
             raise MtcdError(f"The checkpoint {path} cannot be read: {error}") from None
 
@@ -78,8 +85,13 @@ def linear_checkpoints(
     seed: int,
     start: Sequence[NDArray[np.float64]] | None = None,
 ) -> Checkpoints:
-    """The checkpoints of a linear model on this data, standardised if asked for; ``method`` as it was given."""
-    warm = None if start is None else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
+    """The checkpoints of a linear model on this data, standardised if asked for; ``method`` as it
+    was given."""
+    warm = (
+        None
+        if start is None
+        else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
+    )
     return array_checkpoints(folder, resumes, data, repr(model), network, method, costs, seed, warm)
 
 
@@ -96,7 +108,9 @@ def array_checkpoints(
 ) -> Checkpoints:
     """The checkpoints of a model whose parties hold arrays; ``model`` and ``start`` describe it."""
     facts = {
-        **training_facts(method, seed, data.clients, network, costs, data.samples, data.fingerprint),
+        **training_facts(
+            method, seed, data.clients, network, costs, data.samples, data.fingerprint
+        ),
         "model": model,
         "start": start,
     }

@@ -3,13 +3,14 @@
     theta <- prox_{eta r}( theta - eta * (X^T l'(z) + l2*theta) ),    z <- z + X*(theta_new - theta)
 
 :func:`plain_steps` does just that. For the squared loss the gradient is linear in theta: with
-M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps need
-X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`). With l1, other
-losses look only at columns that can move (``screening.py``).
+M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps
+need X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`).
+With l1, other losses look only at columns that can move (``screening.py``).
 
-Majorised steps do the same for every loss of bounded curvature c: they minimise the quadratic upper bound of f at the
-aggregate z_0 that arrived, whose gradient is l'(z_0) + c*(z - z_0), so M = c*X^T X + l2*I. For steps up to 1/L_k the
-bound falls, and so does f; both have the same gradient at z_0, so that the fixed points are those of f.
+Majorised steps do the same for every loss of bounded curvature c: they minimise the quadratic upper
+bound of f at the aggregate z_0 that arrived, whose gradient is l'(z_0) + c*(z - z_0), so M = c*X^T
+X + l2*I. For steps up to 1/L_k the bound falls, and so does f; both have the same gradient at z_0,
+so that the fixed points are those of f.
 """
 
 from __future__ import annotations
@@ -40,10 +41,16 @@ LARGEST_GRAM = 1500
 class LinearClient:
     """The model of client k: its block, and the local updates on it."""
 
-    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty, start: Array | None = None) -> None:
+    def __init__(
+        self, X: Block, y: Array, loss: Loss, penalty: Penalty, start: Array | None = None
+    ) -> None:
         self.X, self.y, self.loss, self.regulariser, self.start = X, y, loss, penalty, start
         self.fit = LabelFit(loss, y)
-        self.penalty, self.nonsmooth_penalty, self.penalty_product = penalty.value, penalty.kink, penalty.product
+        self.penalty, self.nonsmooth_penalty, self.penalty_product = (
+            penalty.value,
+            penalty.kink,
+            penalty.product,
+        )
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float, bool] | None = None
         self._steps: Steps
@@ -65,7 +72,8 @@ class LinearClient:
         return float(largest)
 
     def survey(self) -> Array:
-        """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""
+        """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d
+        |X|^2 / |X|_F^2."""
         X = self.loss.scaled(self.X)
         values = X.data if is_sparse(X) else X.ravel(order="K")  # K: no copy, whatever the layout
         squares = float(values @ values)
@@ -78,14 +86,17 @@ class LinearClient:
         Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
         if rows is None:
             if self._prepared_for != (Q, eta, majorise):  # at the first visit
-                self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)
+                self._steps = make_steps(
+                    self.X, self.y, self.loss, self.regulariser, Q, eta, majorise
+                )
                 self._prepared_for = (Q, eta, majorise)
             return self._steps(theta, aggregate)
         X, y, loss, scale = self.X[rows], self.y[rows], self.loss.at(rows), len(self.y) / len(rows)
         return plain_steps(X, y, loss, self.regulariser, theta, aggregate, Q, eta, scale)
 
     def gradient(self, theta: Array, slope: Array) -> Array:
-        """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial gradient of f."""
+        """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial
+        gradient of f."""
         gradient: Array = self.X.T.dot(slope)
         self.regulariser.add_gradient(theta, gradient)
         return gradient
@@ -103,8 +114,11 @@ class LinearClient:
         return self.loss.dual_prox(v, self.y, c)
 
 
-def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False) -> Steps:
-    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper bound of f."""
+def make_steps(
+    X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False
+) -> Steps:
+    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper
+    bound of f."""
     quadratic = majorise or loss.quadratic
     small = min(X.shape) <= LARGEST_GRAM  # no mutants: only the time
     if quadratic and Q > 1 and small:
@@ -120,7 +134,15 @@ def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
 
 
 def plain_steps(
-    X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float, scale: float = 1.0
+    X: Block,
+    y: Array,
+    loss: Loss,
+    penalty: Penalty,
+    theta: Array,
+    z: Array,
+    Q: int,
+    eta: float,
+    scale: float = 1.0,
 ) -> Array:
     """Q steps, one after the other. ``scale`` (N/B) scales a mini-batch to all samples."""
     transposed = X.T
@@ -139,8 +161,11 @@ def plain_steps(
     return theta
 
 
-def bound_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float) -> Array:
-    """Q steps on the upper bound of f at z, one after the other, for blocks too large for a Gram matrix."""
+def bound_steps(
+    X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float
+) -> Array:
+    """Q steps on the upper bound of f at z, one after the other, for blocks too large for a Gram
+    matrix."""
     transposed, start = X.T, z.copy()
     slope = loss.gradient(z, y)
     for _ in range(Q):
@@ -189,8 +214,8 @@ def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
 def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """A block wider than tall, by the smaller matrix X X^T (four products with X).
 
-    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of c X X^T to c (p(s + l2) - p(l2)) / s, and
-    p(m) = eta * sum_{q<Q} (1 - eta*m)^q. With weights of samples, X stands for its scaled rows.
+    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of c X X^T to c (p(s + l2) - p(l2)) / s,
+    and p(m) = eta * sum_{q<Q} (1 - eta*m)^q. With weights of samples, X stands for its scaled rows.
     """
     transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
     rows = loss.scaled(np.ones(X.shape[0]))
@@ -223,7 +248,8 @@ def _gradient(X: Block, y: Array, loss: Loss, penalty: Penalty) -> Callable[[Arr
     target, weights = transposed @ y, _l2_weights(X, penalty)
 
     def gradient_of_squares(theta: Array, z: Array) -> Array:
-        """Without a pass over y, and with as few calls as there can be: small blocks take no longer than these."""
+        """Without a pass over y, and with as few calls as there can be: small blocks take no longer
+        than these."""
         gradient: Array = transposed.dot(z)
         gradient -= target
         gradient += weights * theta
@@ -247,7 +273,8 @@ def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
 
 
 def _gram(X: Block, loss: Loss) -> Array:
-    """A bound of the second derivative of the loss in theta: c X^T X, rows scaled by the weights of samples."""
+    """A bound of the second derivative of the loss in theta: c X^T X, rows scaled by the weights of
+    samples."""
     scaled = loss.scaled(X)
     return loss.curvature * _dense(scaled.T @ scaled)
 

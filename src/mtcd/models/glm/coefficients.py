@@ -1,4 +1,5 @@
-"""The coefficients of a linear model as rows: by client and column, on the columns as given and as trained."""
+"""The coefficients of a linear model as rows: by client and column, on the columns as given and as
+trained."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ INTERCEPT = "(intercept)"
 def coefficient_row(
     client: str | None, column: str, given: Any, trained: Any, classes: Sequence[str | float]
 ) -> dict[str, Any]:
-    """One row: the coefficient on the column as given, and on the scaled column; one of each per class, if several.
+    """One row: the coefficient on the column as given, and on the scaled column; one of each per
+    class, if several.
 
     >>> coefficient_row("lab", "age", 0.5, 2.0, ())
     {'client': 'lab', 'column': 'age', 'coefficient': 0.5, 'scaled_coefficient': 2.0}
@@ -30,7 +32,8 @@ def coefficient_row(
 
 
 def unscaled(theta: Array, scales: Array) -> Array:
-    """theta of the columns as given: each row, which has one entry or one per class, divided by its scale."""
+    """theta of the columns as given: each row, which has one entry or one per class, divided by its
+    scale."""
     return np.asarray((theta.T / scales).T)
 
 

@@ -1,4 +1,5 @@
-"""The metrics of a linear model while it is trained: on its training samples, and on those that were held out."""
+"""The metrics of a linear model while it is trained: on its training samples, and on those that
+were held out."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from mtcd.models.losses import Loss
 from mtcd.models.metrics import Metrics, Outputs, class_numbers
 
 Parameters = Callable[[], Sequence[Array]]
-"""Gives the parameters of all clients; called only where they are needed, as collecting them costs something."""
+"""Gives the parameters of all clients; called only where they are needed, as collecting them costs
+something."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class TestSet:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Which metrics to compute, and on what. ``labels`` are those of the training samples: see ``known_labels``."""
+    """Which metrics to compute, and on what. ``labels`` are those of the training samples: see
+    ``known_labels``."""
 
     metrics: Metrics
     loss: Loss
@@ -39,7 +42,8 @@ class Evaluation:
     test: TestSet | None = None
 
     def measured(self, aggregate: Array, parameters: Parameters) -> dict[str, float]:
-        """The metrics by name: those of training from the aggregate alone, those of the test from the parameters."""
+        """The metrics by name: those of training from the aggregate alone, those of the test from
+        the parameters."""
         if not self.metrics:
             return {}
         found = self.metrics.measured("train", self._outputs(self.labels, aggregate))
@@ -57,7 +61,10 @@ def known_labels(labels: NDArray[Any], classes: tuple[str | float, ...]) -> NDAr
     return class_numbers(labels, classes) if classes else np.asarray(labels, dtype=float)
 
 
-def linear_outputs(loss: Loss, classes: tuple[str | float, ...], labels: NDArray[Any], aggregate: Array) -> Outputs:
-    """The outputs of a linear model with this aggregate, for samples with these ``known_labels``."""
+def linear_outputs(
+    loss: Loss, classes: tuple[str | float, ...], labels: NDArray[Any], aggregate: Array
+) -> Outputs:
+    """The outputs of a linear model with this aggregate, for samples with these
+    ``known_labels``."""
     probabilities = loss.probabilities if loss.gives_probabilities else None
     return Outputs(labels, loss.predict(aggregate), aggregate, classes, probabilities)

@@ -1,4 +1,5 @@
-"""Generalised linear models: h_k = X_k theta_k, the aggregate is their sum, no fusion parameters."""
+"""Generalised linear models: h_k = X_k theta_k, the aggregate is their sum, no fusion
+parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.evaluation import Evaluation, Parameters
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.glm.sample_weights import ClassWeight, Weighted, check_class_weight, with_class_weights
+from mtcd.models.glm.sample_weights import (
+    ClassWeight,
+    Weighted,
+    check_class_weight,
+    with_class_weights,
+)
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import class_numbers
@@ -31,12 +37,14 @@ class Glm:
     """f(theta) = sum_n w_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
 
     ``kind``: ridge and linear (squared loss / 2), logistic (two classes), multinomial (any
-    class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin. ``alpha`` is ridge's name
-    for l2 (1 unless given). ``intercept`` adds one unpenalised column of ones at the first client. ``positive`` is the
-    positive one of two classes: the second in sorted order unless given.
+    class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin.
+    ``alpha`` is ridge's name for l2 (1 unless given). ``intercept`` adds one unpenalised column of
+    ones at the first client. ``positive`` is the positive one of two classes: the second in sorted
+    order unless given.
 
-    w_n is the weight of sample n in the data (1 if it has none), times that of its class: ``class_weight`` is
-    'balanced', with which every class has the same total, or a weight for each class.
+    w_n is the weight of sample n in the data (1 if it has none), times that of its class:
+    ``class_weight`` is 'balanced', with which every class has the same total, or a weight for each
+    class.
 
     >>> Glm("ridge", alpha=10).l2_weight
     10.0
@@ -56,15 +64,20 @@ class Glm:
         kind = LOSSES[self.kind]
         if kind.not_linear:
             raise ConfigError(
-                f"model.kind: a linear model cannot have the {self.kind} loss, as {kind.not_linear}. Trees can: "
+                f"model.kind: a linear model cannot have the {self.kind} loss, as "
+                f"{kind.not_linear}. Trees can: "
                 f'model: {{kind: trees, loss: {self.kind}}}, or mtcd.Trees("{self.kind}").'
             )
         if not kind.uses_delta and self.delta != 1.0:
-            raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
+            raise ConfigError(
+                f"model.delta belongs to the huber model: {self.kind} has no use for it."
+            )
         if self.kind != "ridge" and self.alpha is not None:
             raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
         if self.alpha is not None and self.l2 is not None:
-            raise ConfigError("model.alpha and model.l2 are the same thing for ridge: give one of them.")
+            raise ConfigError(
+                "model.alpha and model.l2 are the same thing for ridge: give one of them."
+            )
         for name in ("alpha", "l1", "l2"):
             if getattr(self, name) is not None:
                 check_number(f"model.{name}", getattr(self, name))
@@ -90,16 +103,22 @@ class Glm:
         blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
         return LinearProblem(loss, labels, classes, blocks, self.penalties(len(blocks)))
 
-    def weighted(self, labels: Labels, weights: Array | None = None) -> tuple[Loss, Array, tuple[str | float, ...]]:
-        """The loss with the weights of these samples and their classes; the encoded labels; the classes."""
+    def weighted(
+        self, labels: Labels, weights: Array | None = None
+    ) -> tuple[Loss, Array, tuple[str | float, ...]]:
+        """The loss with the weights of these samples and their classes; the encoded labels; the
+        classes."""
         encoded, classes = self.loss.encode(labels)
         self.loss.check_classes(classes, len(labels))
         if self.class_weight is not None:
             if not classes:
                 raise ConfigError(
-                    f"model.class_weight is for classes, and {self.kind} predicts a number: leave it out."
+                    f"model.class_weight is for classes, and {self.kind} predicts a number: leave "
+                    f"it out."
                 )
-            weights = with_class_weights(self.class_weight, classes, class_numbers(labels, classes), weights)
+            weights = with_class_weights(
+                self.class_weight, classes, class_numbers(labels, classes), weights
+            )
         return self.loss if weights is None else Weighted(self.loss, weights), encoded, classes
 
     def block(self, k: int, X: Block) -> Block:
@@ -109,7 +128,8 @@ class Glm:
     def penalties(self, clients: int) -> tuple[Penalty, ...]:
         """r, client by client."""
         return tuple(
-            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0)) for k in range(clients)
+            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0))
+            for k in range(clients)
         )
 
 
@@ -143,7 +163,8 @@ class LinearProblem:
         return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k], start)
 
     def with_blocks(self, own: Mapping[int, Block]) -> Self:
-        """The problem of a process that has these blocks only: others have no columns, and there are no metrics."""
+        """The problem of a process that has these blocks only: others have no columns, and there
+        are no metrics."""
         nothing = np.zeros((self.samples, 0))
         blocks = tuple(own.get(k, nothing) for k in range(len(self.penalties)))
         return replace(self, blocks=blocks, evaluation=None)
@@ -175,14 +196,17 @@ class LinearProblem:
         return self.fit.objective(aggregate, penalty)
 
     def metrics(self, aggregate: Array, parameters: Parameters) -> dict[str, float]:
-        """The metrics, from the aggregate; those of a test set from the parameters of all clients."""
+        """The metrics, from the aggregate; those of a test set from the parameters of all
+        clients."""
         return {} if self.evaluation is None else self.evaluation.measured(aggregate, parameters)
 
     def score(self, parameters: Sequence[Array]) -> Score:
         """f and the metrics, from scratch."""
         aggregate = self.aggregate(parameters)
         metrics = self.metrics(aggregate, lambda: parameters)
-        return Score(self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics)
+        return Score(
+            self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics
+        )
 
     def evaluate(self, parameters: Sequence[Array]) -> float:
         """f, from the parameters of all clients: for measurements only."""

@@ -1,6 +1,8 @@
-"""A linear model as an ONNX graph: the columns as given go in, scaling is folded into the coefficients.
+"""A linear model as an ONNX graph: the columns as given go in, scaling is folded into the
+coefficients.
 
-Inputs are float32; the graph computes in double precision, so that columns with large means lose no digits.
+Inputs are float32; the graph computes in double precision, so that columns with large means lose no
+digits.
 """
 
 from __future__ import annotations
@@ -26,24 +28,31 @@ VALUES = ("ridge", "linear", "huber")
 def linear_onnx(trained: TrainedModel) -> bytes:
     """The model as a file: input ``X`` with a column for each of ``run.column_names``.
 
-    Output ``decision``; of classes also ``probabilities``, if the model has some, and ``label``, the number of the
-    class in the list of ``classes`` of the metadata.
+    Output ``decision``; of classes also ``probabilities``, if the model has some, and ``label``,
+    the number of the class in the list of ``classes`` of the metadata.
     """
     kind = trained.model.kind
     if kind not in (*CLASSES, *VALUES):
-        raise ConfigError(f"Only built-in models are exported to ONNX, and {kind!r} is not one of them.")
+        raise ConfigError(
+            f"Only built-in models are exported to ONNX, and {kind!r} is not one of them."
+        )
     width, samples = len(trained.column_names), "samples"
     several = trained.coefficients.ndim == 2
     each: list[str | int | None] = [samples]
     per_class: list[str | int | None] = [samples, len(trained.classes)]
-    outputs = [helper.make_tensor_value_info("decision", TensorProto.FLOAT, per_class if several else each)]
+    outputs = [
+        helper.make_tensor_value_info("decision", TensorProto.FLOAT, per_class if several else each)
+    ]
     nodes = [
         helper.make_node("Cast", ["X"], ["x"], to=TensorProto.DOUBLE),
         helper.make_node("MatMul", ["x", "coefficients"], ["products"]),
         helper.make_node("Add", ["products", "intercept"], ["z"]),
         helper.make_node("Cast", ["z"], ["decision"], to=TensorProto.FLOAT),
     ]
-    constants = {"coefficients": trained.coefficients, "intercept": np.asarray(trained.intercept, dtype=float)}
+    constants = {
+        "coefficients": trained.coefficients,
+        "intercept": np.asarray(trained.intercept, dtype=float),
+    }
     if kind in CLASSES:
         nodes += _label(several)
         outputs.append(helper.make_tensor_value_info("label", TensorProto.INT64, each))
@@ -60,7 +69,9 @@ def linear_onnx(trained: TrainedModel) -> bytes:
         [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )
     about = {"kind": kind, "columns": list(trained.column_names), "classes": list(trained.classes)}
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
     return finished(model, about)
 
 
@@ -95,7 +106,8 @@ def _sigmoids() -> list[onnx.NodeProto]:
 
 
 def finished(model: onnx.ModelProto, about: dict[str, Any]) -> bytes:
-    """A checked model as bytes, with facts about it in its metadata, as JSON under the key 'mtcd'."""
+    """A checked model as bytes, with facts about it in its metadata, as JSON under the key
+    'mtcd'."""
     model.producer_name, model.producer_version = "mtcd", VERSION
     helper.set_model_props(model, {"mtcd": json.dumps(about)})
     onnx.checker.check_model(model)

@@ -1,7 +1,8 @@
 """Smoothness constants from reports on blocks, where no process has all of them.
 
-Constants of all blocks together are bounded by sums: with X = [X_1 ... X_K], |X|^2 is at most the sum of |X_k|^2, and
-the squared norm of the longest sample is at most the sum of those of the longest rows of all blocks.
+Constants of all blocks together are bounded by sums: with X = [X_1 ... X_K], |X|^2 is at most the
+sum of |X_k|^2, and the squared norm of the longest sample is at most the sum of those of the
+longest rows of all blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from mtcd.theory.stepsize import positive
 
 @dataclass(frozen=True)
 class Curvature:
-    """The report on a block: L_k, and the squared norm of its longest row; rows count by their weights."""
+    """The report on a block: L_k, and the squared norm of its longest row; rows count by their
+    weights."""
 
     block: float
     longest: float
@@ -36,12 +38,15 @@ class Curvature:
 def curvature_of(block: Block, loss: Loss, l2: float) -> Curvature:
     """The curvature of a block."""
     norm = float(block_smoothness([block], Squared())[0]) if isinstance(loss, Weighted) else None
-    return Curvature(float(block_smoothness([block], loss, l2)[0]), sample_norm([loss.scaled(block)]), norm)
+    return Curvature(
+        float(block_smoothness([block], loss, l2)[0]), sample_norm([loss.scaled(block)]), norm
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedSmoothness(BlockSmoothness):
-    """Smoothness constants from the reports on all blocks. The problem need not have any of them."""
+    """Smoothness constants from the reports on all blocks. The problem need not have any of
+    them."""
 
     reports: tuple[Curvature, ...]
     named: ClassVar[str] = "L (a bound: l2 + sum_k (L_k - l2))"

@@ -23,7 +23,8 @@ ClassWeight = str | Mapping[Any, float]
 
 @dataclass(frozen=True, eq=False)
 class Weighted(Loss):
-    """w_n l(z_n, y_n), where l is the ``base`` and w_n >= 0; a sample of weight 2 counts as two equal samples."""
+    """w_n l(z_n, y_n), where l is the ``base`` and w_n >= 0; a sample of weight 2 counts as two
+    equal samples."""
 
     base: Loss
     weights: Array
@@ -55,7 +56,9 @@ class Weighted(Loss):
         return self._times(self.base.curvatures(z, y))
 
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
-        return self.base.best_shift(z, y, self.weights if weights is None else weights * self.weights)
+        return self.base.best_shift(
+            z, y, self.weights if weights is None else weights * self.weights
+        )
 
     def at(self, rows: Rows) -> Loss:
         return Weighted(self.base, self.weights[rows])
@@ -114,15 +117,22 @@ def check_class_weight(given: ClassWeight) -> None:
         for one, weight in given.items():
             check_number(f"model.class_weight of {one!r}", weight)
     elif given != "balanced":
-        raise ConfigError(f"model.class_weight must be 'balanced' or a weight for each class, but is {given!r}.")
+        raise ConfigError(
+            f"model.class_weight must be 'balanced' or a weight for each class, but is {given!r}."
+        )
 
 
 def with_class_weights(
-    given: ClassWeight, classes: tuple[str | float, ...], numbers: Rows, weights: Array | None = None
+    given: ClassWeight,
+    classes: tuple[str | float, ...],
+    numbers: Rows,
+    weights: Array | None = None,
 ) -> Array:
-    """The weight of each sample (1 unless given) times that of its class; ``numbers`` are those of the classes.
+    """The weight of each sample (1 unless given) times that of its class; ``numbers`` are those of
+    the classes.
 
-    'balanced' gives every class the same total: with W the sum of all weights, W / (classes * sum of the class).
+    'balanced' gives every class the same total: with W the sum of all weights, W / (classes * sum
+    of the class).
 
     >>> with_class_weights("balanced", ("no", "yes"), np.array([0, 0, 0, 1])).round(3).tolist()
     [0.667, 0.667, 0.667, 2.0]
@@ -137,7 +147,8 @@ def with_class_weights(
     for one, weight in given.items():
         if _plain_class(one) not in known:
             raise ConfigError(
-                f"model.class_weight: {one!r} is no class: the labels have {listing([repr(c) for c in classes])}."
+                f"model.class_weight: {one!r} is no class: the labels have "
+                f"{listing([repr(c) for c in classes])}."
             )
         by_class[known[_plain_class(one)]] = weight
     found = by_class[numbers] * weights

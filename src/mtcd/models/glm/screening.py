@@ -1,8 +1,9 @@
 """Local updates with an l1 penalty, restricted to the columns that can change.
 
-A column at 0 stays there while its gradient is at most l1. From one step to another the gradient of column j
-changes by at most |x_j| * |change of l'(z)|, so a column that was far enough below l1 need not be looked at
-again before l'(z) has moved that far. The result is that of plain steps, to rounding.
+A column at 0 stays there while its gradient is at most l1. From one step to another the gradient of
+column j changes by at most |x_j| * |change of l'(z)|, so a column that was far enough below l1 need
+not be looked at again before l'(z) has moved that far. The result is that of plain steps, to
+rounding.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ SPARE_SHARE, SPARE_COLUMNS = 1.15, 4
 class ScreenedSteps:
     """Q proximal gradient steps of size eta on one block, for losses with one number per sample."""
 
-    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> None:
+    def __init__(
+        self, X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float
+    ) -> None:
         self.X, self.y, self.loss, self.penalty, self.Q, self.eta = X, y, loss, penalty, Q, eta
         squares = X.multiply(X) if is_sparse(X) else np.square(X)
         self.norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=float))
@@ -44,14 +47,24 @@ class ScreenedSteps:
         # an empty column never moves: it can be reached from infinity only
         reach[theta != 0] = -1.0  # no mutants: 0 would do
         if self.penalty.free:
-            reach[-self.penalty.free :] = -1.0  # no mutants: 0 would do, and to look at more columns
+            reach[
+                -self.penalty.free :
+            ] = -1.0  # no mutants: 0 would do, and to look at more columns
         wanted = int((reach <= 0).sum() * SPARE_SHARE) + SPARE_COLUMNS
         if wanted >= len(reach):
             return np.arange(len(reach)), np.inf
         limit = float(np.partition(reach, wanted)[wanted])
         return np.flatnonzero(reach < limit), limit
 
-    def _steps(self, theta: Array, z: Array, columns: NDArray[np.intp], start: Array, reach: float, most: int) -> int:
+    def _steps(
+        self,
+        theta: Array,
+        z: Array,
+        columns: NDArray[np.intp],
+        start: Array,
+        reach: float,
+        most: int,
+    ) -> int:
         """Steps on these columns while the others cannot change; returns their number."""
         part = self.X if len(columns) == len(theta) else self.X[:, columns]
         X = part.toarray(order="F") if is_sparse(part) else part
@@ -71,6 +84,8 @@ class ScreenedSteps:
             if taken == most:
                 return taken
             slope = self.loss.gradient(z, self.y)
-            moved = np.linalg.norm(slope - start) if reach < np.inf else 0.0  # no mutants: only the time
+            moved = (
+                np.linalg.norm(slope - start) if reach < np.inf else 0.0
+            )  # no mutants: only the time
             if moved >= reach:
                 return taken

@@ -1,4 +1,5 @@
-"""Smoothness constants of f(theta) = loss(sum_k X_k theta_k) + r(theta), without stacking the blocks."""
+"""Smoothness constants of f(theta) = loss(sum_k X_k theta_k) + r(theta), without stacking the
+blocks."""
 
 from __future__ import annotations
 
@@ -10,21 +11,31 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
-from mtcd.models.glm.top_eigenvalue import certified_top, dense, krylov_bound, lanczos, top_eigenvalue
+from mtcd.models.glm.top_eigenvalue import (
+    certified_top,
+    dense,
+    krylov_bound,
+    lanczos,
+    top_eigenvalue,
+)
 from mtcd.models.losses import Loss
 
-# Up to this side all eigenvalues of a dense Gram matrix take no longer than Lanczos, which passes over the block some
-# hundred times. Passes over a sparse block are quick, so there Lanczos pays early.
+# Up to this side all eigenvalues of a dense Gram matrix take no longer than Lanczos, which passes
+# over the block some hundred times. Passes over a sparse block are quick, so there Lanczos pays
+# early.
 _DENSE_BLOCK = 1000
 _DENSE_SPARSE = 200
-# Up to this side a Cholesky factorisation certifies what Lanczos found; beyond, it would take longer than Lanczos.
+# Up to this side a Cholesky factorisation certifies what Lanczos found; beyond, it would take
+# longer than Lanczos.
 _CERTIFIED = 2000
-# Up to this many samples or features of all blocks together the Gram matrix is formed; it takes a copy of the columns.
+# Up to this many samples or features of all blocks together the Gram matrix is formed; it takes a
+# copy of the columns.
 _DENSE_OVERALL = 64
 
 
 def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Array:
-    """L_k = curvature * sigma_max(X_k)^2 + l2, of each client's own parameters; rows count by their weights.
+    """L_k = curvature * sigma_max(X_k)^2 + l2, of each client's own parameters; rows count by their
+    weights.
 
     >>> from mtcd.models.losses.squared import Squared
     >>> block_smoothness([np.diag([1.0, 2.0]), np.ones((2, 1))], Squared(), l2=0.5).round(6).tolist()
@@ -54,7 +65,9 @@ def sample_norm(blocks: Sequence[Block]) -> float:
 
 
 def _squared_rows(block: Any) -> Array:
-    squares = block.power(2).sum(axis=1) if is_sparse(block) else np.einsum("nj,nj->n", block, block)
+    squares = (
+        block.power(2).sum(axis=1) if is_sparse(block) else np.einsum("nj,nj->n", block, block)
+    )
     return np.asarray(squares, dtype=np.float64)
 
 

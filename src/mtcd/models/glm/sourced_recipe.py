@@ -21,7 +21,8 @@ from mtcd.training.recipes import MethodRecipe
 
 @dataclass(frozen=True, eq=False)
 class Surveyed:
-    """What this process is told about a block: a few numbers, and two per column if columns are scaled."""
+    """What this process is told about a block: a few numbers, and two per column if columns are
+    scaled."""
 
     curvature: Curvature
     fingerprint: str
@@ -40,13 +41,20 @@ class Survey:
     def __call__(self, k: int) -> Surveyed:
         data = self.data
         block = data.block(k)
-        own = VerticalData((data.clients[k],), (data.columns[k],), (block,), data.labels, weights=data.weights)
+        own = VerticalData(
+            (data.clients[k],), (data.columns[k],), (block,), data.labels, weights=data.weights
+        )
         digest, scaling = own.fingerprint, None
         if self.standardise:
             own, scaling = standardise(own)
         loss, _, _ = self.model.weighted(data.labels, data.weights)
         penalty = self.model.penalties(len(data.clients))[k]
-        return Surveyed(curvature_of(self.model.block(k, own.blocks[0]), loss, penalty.l2), digest, scaling, own.notes)
+        return Surveyed(
+            curvature_of(self.model.block(k, own.blocks[0]), loss, penalty.l2),
+            digest,
+            scaling,
+            own.notes,
+        )
 
 
 @dataclass(eq=False)
@@ -77,7 +85,8 @@ class SourcedShare:
         """The sum of the representations of the clients here."""
         assert self._whole is not None
         return sum(
-            (self._whole.blocks[k] @ theta for k, theta in parameters.items()), np.zeros(self.problem.labels.shape)
+            (self._whole.blocks[k] @ theta for k, theta in parameters.items()),
+            np.zeros(self.problem.labels.shape),
         )
 
 
@@ -113,9 +122,13 @@ class SourcedRecipe(MethodRecipe):
 
     def share(self, clients: Sequence[int]) -> SourcedShare:
         """The parties with the sources of these clients."""
-        common = LinearProblem(self.problem.loss, self.problem.labels, self.problem.classes, (), self.problem.penalties)
+        common = LinearProblem(
+            self.problem.loss, self.problem.labels, self.problem.classes, (), self.problem.penalties
+        )
         own = {k: self.scalings[k] for k in clients}
-        return SourcedShare(self.method, replace(self.network), self.seed, self.model, self.data, common, own)
+        return SourcedShare(
+            self.method, replace(self.network), self.seed, self.model, self.data, common, own
+        )
 
     def bind(self, add_up: Callable[[Sequence[Array]], Array]) -> None:
         """An engine has started: it adds up the representations."""

@@ -1,4 +1,5 @@
-"""The training of a linear model whose blocks are read where their clients are hosted, and never come here."""
+"""The training of a linear model whose blocks are read where their clients are hosted, and never
+come here."""
 
 from __future__ import annotations
 
@@ -57,22 +58,29 @@ class SourcedTraining(LinearTraining):
     ) -> None:
         if stop.gap is not None:
             raise ConfigError(
-                "stop.gap needs the optimum, and this process does not have the data: use stop.iterations or plateau."
+                "stop.gap needs the optimum, and this process does not have the data: use "
+                "stop.iterations or plateau."
             )
         self.model, self.network, self.seed, self.sources = model, network, seed, data
         found = engine.map(Survey(data, model, standardise), range(len(data.clients)))
         self.scaling = None
         if standardise:
             own = [one.scaling for one in found if one.scaling is not None]
-            self.scaling = Scaling(tuple(one.means[0] for one in own), tuple(one.scales[0] for one in own))
+            self.scaling = Scaling(
+                tuple(one.means[0] for one in own), tuple(one.scales[0] for one in own)
+            )
         outline = data.outline()
-        digest = hashlib.blake2b("".join(one.fingerprint for one in found).encode(), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(
+            "".join(one.fingerprint for one in found).encode(), digest_size=16
+        ).hexdigest()
         notes = dict.fromkeys(note for one in found for note in one.notes)
         self.data = _Outline(**{**vars(outline), "notes": (*outline.notes, *notes)})
         object.__setattr__(self.data, "digest", digest)
         loss, labels, classes = model.weighted(data.labels, data.weights)
         check_own_loss(model.loss, labels)
-        empty = SourcedProblem(loss, labels, classes, (), model.penalties(len(data.clients)), adder=Adder())
+        empty = SourcedProblem(
+            loss, labels, classes, (), model.penalties(len(data.clients)), adder=Adder()
+        )
         evaluation = evaluation_of(model, self.data, classes, metrics)
         self.problem = replace(empty.with_blocks({}), evaluation=evaluation)
         self.scalings = [one.scaling for one in found]
@@ -90,7 +98,13 @@ class SourcedTraining(LinearTraining):
         """The parties in the processes that read the blocks."""
         assert isinstance(self.problem, SourcedProblem)
         return SourcedRecipe(
-            self.method, self.network, self.seed, self.model, self.sources, self.problem, self.scalings
+            self.method,
+            self.network,
+            self.seed,
+            self.model,
+            self.sources,
+            self.problem,
+            self.scalings,
         )
 
 
@@ -103,9 +117,14 @@ class LinearKind:
     def check(self, asked: Request) -> None:
         """Tables only, and no device."""
         if isinstance(asked.data, BlockSources):
-            asked.refuse("needs the data in this process: give data.read() instead of its sources.", "start")
+            asked.refuse(
+                "needs the data in this process: give data.read() instead of its sources.", "start"
+            )
         elif not isinstance(asked.data, VerticalData):
-            raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
+            raise ConfigError(
+                "A Glm is trained on VerticalData, a table: make it with mtcd.split or "
+                "mtcd.read_tables."
+            )
         else:
             asked.refuse("is for split networks: leave it out for a Glm.", "compute")
 
@@ -114,12 +133,22 @@ class LinearKind:
         return Stop(iterations=10_000)
 
     def training(self, asked: Request) -> LinearTraining:
-        """The training; ``SourcedTraining`` where the blocks stay with the processes of an engine."""
+        """The training; ``SourcedTraining`` where the blocks stay with the processes of an
+        engine."""
         a = asked
         assert a.stop is not None
         if isinstance(a.data, BlockSources):
             assert a.engine is not None
-            sourced = (a.data, a.model, a.network, a.method, a.stop, a.seed, a.standardise, a.engine)
+            sourced = (
+                a.data,
+                a.model,
+                a.network,
+                a.method,
+                a.stop,
+                a.seed,
+                a.standardise,
+                a.engine,
+            )
             return SourcedTraining(*sourced, a.costs, a.checkpoint, a.resume, a.metrics)
         parts = (a.data, a.model, a.network, a.method, a.stop, a.seed, a.standardise)
         return LinearTraining(*parts, a.costs, a.checkpoint, a.resume, a.metrics, a.start)

@@ -22,14 +22,21 @@ Start = TrainedModel | Mapping[str, ArrayLike]
 def starting_at(
     start: Start, model: Glm, data: VerticalData, problem: LinearProblem, scaling: Scaling | None
 ) -> LinearProblem:
-    """The problem with these parameters at the start. A mapping has those of the columns as they are trained on."""
+    """The problem with these parameters at the start. A mapping has those of the columns as they
+    are trained on."""
     if not isinstance(start, TrainedModel | Mapping):
         raise ConfigError(f"start must be a run, or parameters by client, but is {start!r}.")
-    own, constant = _earlier(start, data, problem, scaling) if isinstance(start, TrainedModel) else (start, 0.0)
+    own, constant = (
+        _earlier(start, data, problem, scaling) if isinstance(start, TrainedModel) else (start, 0.0)
+    )
     if missing := [client for client in data.clients if client not in own]:
-        raise ConfigError(f"start has no parameters of {listing(missing)}: give those of every client.")
+        raise ConfigError(
+            f"start has no parameters of {listing(missing)}: give those of every client."
+        )
     if unknown := [client for client in own if client not in data.clients]:
-        raise ConfigError(f"start has parameters of {listing(unknown)}, which this data has no client for.")
+        raise ConfigError(
+            f"start has parameters of {listing(unknown)}, which this data has no client for."
+        )
     thetas = []
     for client, columns in zip(data.clients, data.columns, strict=True):
         thetas.append(_checked(client, own[client], (len(columns), *problem.labels.shape[1:])))
@@ -43,10 +50,13 @@ def _checked(client: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
     try:
         theta = np.array(given, dtype=float)
     except (TypeError, ValueError):
-        raise ConfigError(f"start: the parameters of {client!r} are not numbers: give an array.") from None
+        raise ConfigError(
+            f"start: the parameters of {client!r} are not numbers: give an array."
+        ) from None
     if theta.shape != shape:
         raise ConfigError(
-            f"start: the parameters of {client!r} must have the shape {shape}, but have the shape {theta.shape}."
+            f"start: the parameters of {client!r} must have the shape {shape}, but have the shape "
+            f"{theta.shape}."
         )
     if not np.isfinite(theta).all():
         raise ConfigError(f"start: the parameters of {client!r} are not all finite numbers.")
@@ -56,17 +66,24 @@ def _checked(client: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
 def _earlier(
     trained: TrainedModel, data: VerticalData, problem: LinearProblem, scaling: Scaling | None
 ) -> tuple[Mapping[str, Array], Array]:
-    """The parameters of an earlier model on these columns, and its intercept; in the present scaling."""
+    """The parameters of an earlier model on these columns, and its intercept; in the present
+    scaling."""
     if trained.clients != data.clients or trained.columns != data.columns:
-        raise ConfigError("start: the earlier run has other clients or columns: it must have the same, in this order.")
+        raise ConfigError(
+            "start: the earlier run has other clients or columns: it must have the same, in this "
+            "order."
+        )
     if trained.classes != problem.classes:
         raise ConfigError(
-            f"start: the earlier run has other classes: {listing([repr(one) for one in trained.classes]) or 'none'}."
+            f"start: the earlier run has other classes: "
+            f"{listing([repr(one) for one in trained.classes]) or 'none'}."
         )
     thetas, constant = trained.thetas, trained.trained_intercept
     if not _same(trained.scaling, scaling):
         thetas, constant = _as_given(trained)
-        thetas, constant = (thetas, constant) if scaling is None else _scaled(thetas, constant, scaling)
+        thetas, constant = (
+            (thetas, constant) if scaling is None else _scaled(thetas, constant, scaling)
+        )
     return dict(zip(data.clients, thetas, strict=True)), constant
 
 
@@ -85,8 +102,11 @@ def _as_given(trained: TrainedModel) -> tuple[tuple[Array, ...], Array]:
     return tuple(unscaled(theta, scale) for theta, scale in pairs), np.asarray(trained.intercept)
 
 
-def _scaled(thetas: tuple[Array, ...], constant: Array, scaling: Scaling) -> tuple[tuple[Array, ...], Array]:
-    """theta and the intercept of scaled columns, from those of the columns as given: the predictions stay the same."""
+def _scaled(
+    thetas: tuple[Array, ...], constant: Array, scaling: Scaling
+) -> tuple[tuple[Array, ...], Array]:
+    """theta and the intercept of scaled columns, from those of the columns as given: the
+    predictions stay the same."""
     for theta, mean in zip(thetas, scaling.means, strict=True):
         constant = constant + mean @ theta
     pairs = zip(thetas, scaling.scales, strict=True)

@@ -1,8 +1,9 @@
 """The largest eigenvalue of a positive semidefinite matrix, from above.
 
-A step size of 1/L must not be too long, so L must not be too small. Lanczos comes from below: it finds the largest
-eigenvalue that its start has a part of, and nothing in what it computes rules out a larger one. So its answer is
-checked (:func:`certified_top`) or raised by a margin that is known to suffice (:func:`krylov_bound`).
+A step size of 1/L must not be too long, so L must not be too small. Lanczos comes from below: it
+finds the largest eigenvalue that its start has a part of, and nothing in what it computes rules out
+a larger one. So its answer is checked (:func:`certified_top`) or raised by a margin that is known
+to suffice (:func:`krylov_bound`).
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ def top_eigenvalue(gram: Array) -> float:
 
 
 def certified_top(product: Product, gram: Array) -> float:
-    """The same for a large matrix whose ``product`` with a vector is quick: within 1e-7, and never below.
+    """The same for a large matrix whose ``product`` with a vector is quick: within 1e-7, and never
+    below.
 
-    sigma >= lambda_max if and only if sigma*I - G is positive semidefinite, which its Cholesky factorisation shows:
-    a quarter of the work of all eigenvalues, or less. Where that refuses what Lanczos found, all are computed.
+    sigma >= lambda_max if and only if sigma*I - G is positive semidefinite, which its Cholesky
+    factorisation shows: a quarter of the work of all eigenvalues, or less. Where that refuses what
+    Lanczos found, all are computed.
     """
     found = lanczos(product, gram.shape[0])
     rest = -gram
@@ -68,12 +71,13 @@ def lanczos(product: Product, size: int) -> float:
 
 
 def krylov_bound(product: Product, size: int) -> float:
-    """An upper bound of the largest eigenvalue that is at most 1% above it, for matrices too large to factorise.
+    """An upper bound of the largest eigenvalue that is at most 1% above it, for matrices too large
+    to factorise.
 
-    After m steps of Lanczos from a start that is uniform on the sphere, the largest Ritz value is below
-    (1 - e) lambda_max with a probability of at most 1.648 sqrt(n) exp(-sqrt(e) (2m - 1)), whatever the matrix
-    (Kuczynski and Wozniakowski, 1992). So m is chosen for which that is ``RISK`` with e = ``MARGIN``, and the Ritz
-    value divided by 1 - e: about 130 steps.
+    After m steps of Lanczos from a start that is uniform on the sphere, the largest Ritz value is
+    below (1 - e) lambda_max with a probability of at most 1.648 sqrt(n) exp(-sqrt(e) (2m - 1)),
+    whatever the matrix (Kuczynski and Wozniakowski, 1992). So m is chosen for which that is
+    ``RISK`` with e = ``MARGIN``, and the Ritz value divided by 1 - e: about 130 steps.
     """
     enough = (math.log(1.648 * math.sqrt(size) / RISK) / math.sqrt(MARGIN) + 1) / 2
     steps = min(size, math.ceil(enough))
@@ -89,7 +93,8 @@ def krylov_bound(product: Product, size: int) -> float:
         for _ in range(2):  # twice, so that the basis is orthogonal up to rounding
             w = w - basis[: m + 1].T @ (basis[: m + 1] @ w)
         beside[m] = np.linalg.norm(w)
-        if beside[m] <= 1e-14 * scale:  # the space is invariant: with a random start, nothing is left out
+        # the space is invariant: with a random start, nothing is left out
+        if beside[m] <= 1e-14 * scale:
             diagonal, beside = diagonal[: m + 1], beside[: m + 1]
             break
         v = w / beside[m]

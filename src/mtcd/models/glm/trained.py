@@ -29,10 +29,11 @@ from mtcd.models.trained import Trained
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel(TakesSamples, Trained):
-    """theta_k of every client, as trained: on the scaled columns, where ``scaling`` says that these were scaled.
+    """theta_k of every client, as trained: on the scaled columns, where ``scaling`` says that these
+    were scaled.
 
-    Clients are in order; ``columns[k]`` are their columns, ``positions[k]`` where these stood in the
-    original order. The intercept stands apart (0 if there is none).
+    Clients are in order; ``columns[k]`` are their columns, ``positions[k]`` where these stood in
+    the original order. The intercept stands apart (0 if there is none).
     """
 
     model: Glm
@@ -51,7 +52,14 @@ class TrainedModel(TakesSamples, Trained):
     what = "a linear model"
     instead = "its parameters or coefficients"
     offers = frozenset(
-        {"parameters", "coefficients", "scaled_coefficients", "column_names", "intercept", "coefficients_table"}
+        {
+            "parameters",
+            "coefficients",
+            "scaled_coefficients",
+            "column_names",
+            "intercept",
+            "coefficients_table",
+        }
     )
 
     def __repr__(self) -> str:
@@ -69,7 +77,8 @@ class TrainedModel(TakesSamples, Trained):
         thetas: Sequence[Array],
         scaling: Scaling | None,
     ) -> TrainedModel:
-        """From the final parameters of the clients: the intercept is the last entry of the first client."""
+        """From the final parameters of the clients: the intercept is the last entry of the first
+        client."""
         first = thetas[0]
         intercept = first[-1] if model.intercept else np.zeros(first.shape[1:])
         own = (first[:-1], *thetas[1:]) if model.intercept else tuple(thetas)
@@ -99,11 +108,14 @@ class TrainedModel(TakesSamples, Trained):
     def coefficients(self) -> Array:
         """The parameters on the columns as given, in their original order: (d,), or (d, classes).
 
-        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
+        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the
+        columns or not.
         """
         thetas = self.thetas
         if self.scaling is not None:
-            thetas = tuple(unscaled(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True))
+            thetas = tuple(
+                unscaled(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True)
+            )
         return np.asarray(np.concatenate(thetas)[self.order()])
 
     @property
@@ -111,15 +123,17 @@ class TrainedModel(TakesSamples, Trained):
         """The intercept that belongs to ``coefficients``: a number, or one per class."""
         shift = np.zeros_like(self.trained_intercept)
         if self.scaling is not None:
-            for theta, mean, scale in zip(self.thetas, self.scaling.means, self.scaling.scales, strict=True):
+            for theta, mean, scale in zip(
+                self.thetas, self.scaling.means, self.scaling.scales, strict=True
+            ):
                 shift = shift + shift_of(theta, mean, scale)
         intercept = np.asarray(self.trained_intercept - shift)
         return intercept if intercept.ndim else float(intercept)
 
     @property
     def scaled_coefficients(self) -> Array:
-        """The parameters as trained, in the original order of the columns: those of standardised columns, where
-        ``standardise`` was asked for; the same as ``coefficients`` otherwise.
+        """The parameters as trained, in the original order of the columns: those of standardised
+        columns, where ``standardise`` was asked for; the same as ``coefficients`` otherwise.
         """
         return np.asarray(np.concatenate(self.thetas)[self.order()])
 
@@ -130,16 +144,22 @@ class TrainedModel(TakesSamples, Trained):
         return tuple(stacked[i] for i in self.order())
 
     def coefficients_table(self) -> Rows:
-        """A row for each column, in their original order, and one for the intercept: see :class:`mtcd.Run`."""
-        holders = [client for client, names in zip(self.clients, self.columns, strict=True) for _ in names]
+        """A row for each column, in their original order, and one for the intercept: see
+        :class:`mtcd.Run`."""
+        holders = [
+            client for client, names in zip(self.clients, self.columns, strict=True) for _ in names
+        ]
         clients = [holders[i] for i in self.order()]
-        parts = zip(clients, self.column_names, self.coefficients, self.scaled_coefficients, strict=True)
+        parts = zip(
+            clients, self.column_names, self.coefficients, self.scaled_coefficients, strict=True
+        )
         rows = [coefficient_row(*part, self.classes) for part in parts]
         constants = self.intercept, self.trained_intercept
         return Rows([*rows, coefficient_row(None, INTERCEPT, *constants, self.classes)])
 
     def decision(self, X: Samples) -> Array:
-        """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per class."""
+        """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per
+        class."""
         blocks = self.blocks_of(X)
         for client, columns, block in zip(self.clients, self.columns, blocks, strict=True):
             check_values(client, columns, block)
@@ -176,13 +196,19 @@ class TrainedModel(TakesSamples, Trained):
         return {path: find("mtcd.models.glm.onnx_file").linear_onnx(self)}
 
 
-def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:
-    """The predictions of an aggregate: values in regression, the labels of the classes otherwise."""
+def predictions(
+    model: Glm, classes: tuple[str | float, ...], aggregate: Array
+) -> NDArray[np.generic]:
+    """The predictions of an aggregate: values in regression, the labels of the classes
+    otherwise."""
     shown = model.loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
 
 
 def linear_columns(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> Columns:
-    """The predictions of an aggregate, with probabilities or scores, by the names of their columns."""
+    """The predictions of an aggregate, with probabilities or scores, by the names of their
+    columns."""
     probabilities = model.loss.probabilities(aggregate) if model.loss.gives_probabilities else None
-    return predicted_columns(predictions(model, classes, aggregate), classes, aggregate, probabilities)
+    return predicted_columns(
+        predictions(model, classes, aggregate), classes, aggregate, probabilities
+    )

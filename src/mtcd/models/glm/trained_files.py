@@ -18,7 +18,8 @@ ARRAYS = "parameters.npz"
 
 
 def write_linear(trained: TrainedModel, folder: Path) -> dict[str, Any]:
-    """Write the arrays and the table of coefficients; returns the description that ``read_linear`` needs."""
+    """Write the arrays and the table of coefficients; returns the description that ``read_linear``
+    needs."""
     np.savez(folder / ARRAYS, **_arrays(trained))  # type: ignore[arg-type]
     (folder / COEFFICIENTS).write_bytes(trained.coefficients_table().to_csv().encode())
 
@@ -34,8 +35,11 @@ def write_linear(trained: TrainedModel, folder: Path) -> dict[str, Any]:
 
 
 def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
-    """theta_0, theta_1, ... in the order of ``clients``: names of clients may not be valid as file names."""
-    arrays: dict[str, NDArray[Any]] = {f"theta_{k}": theta for k, theta in enumerate(trained.thetas)}
+    """theta_0, theta_1, ... in the order of ``clients``: names of clients may not be valid as file
+    names."""
+    arrays: dict[str, NDArray[Any]] = {
+        f"theta_{k}": theta for k, theta in enumerate(trained.thetas)
+    }
     arrays |= {"clients": np.array(trained.clients), "intercept": trained.trained_intercept}
     if trained.scaling is not None:
         arrays["means"] = np.concatenate(trained.scaling.means)
@@ -50,7 +54,9 @@ def read_linear(folder: Path, about: dict[str, Any], _model: object) -> TrainedM
     with np.load(read_zip(folder / ARRAYS), allow_pickle=False) as arrays:
         scaling = None
         if about["scaled"]:
-            scaling = Scaling(*(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales")))
+            scaling = Scaling(
+                *(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales"))
+            )
 
         return TrainedModel(
             model=Glm(**about["glm"]),

@@ -39,7 +39,8 @@ from mtcd.training.stop import Stop
 
 
 class LinearTraining:
-    """A generalised linear model on vertically split data: see :class:`mtcd.training.train.Training`."""
+    """A generalised linear model on vertically split data: see
+    :class:`mtcd.training.train.Training`."""
 
     def __init__(
         self,
@@ -63,7 +64,9 @@ class LinearTraining:
         self.model, self.network, self.seed = model, network, seed
         problem = model.problem(self.data)
         self.stop = stop.at_most(method.most_iterations(problem))
-        self.problem = replace(problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics))
+        self.problem = replace(
+            problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics)
+        )
         if start is not None:
             check_start(method, network)
             trained = start_of(start) if isinstance(start, Run) else start
@@ -71,13 +74,24 @@ class LinearTraining:
         self.smoothness = BlockSmoothness(self.problem)
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
-        if self.problem.start is not None:  # a good start may be left, as long as the end is no worse than 0
+        # a good start may be left, as long as the end is no worse than 0
+        if self.problem.start is not None:
             at_zero = self.problem.read_off(np.zeros(self.problem.labels.shape), 0.0)
-            self.worst_end = allowing(self.worst_end, self.problem.evaluate(self.problem.start), at_zero)
+            self.worst_end = allowing(
+                self.worst_end, self.problem.evaluate(self.problem.start), at_zero
+            )
         self.checkpoints = None
         if checkpoint is not None:
             self.checkpoints = linear_checkpoints(
-                Path(checkpoint), resume, self.data, model, network, method, costs or Costs(), seed, self.problem.start
+                Path(checkpoint),
+                resume,
+                self.data,
+                model,
+                network,
+                method,
+                costs or Costs(),
+                seed,
+                self.problem.start,
             )
 
     def computing(self) -> AbstractContextManager[object]:
@@ -104,7 +118,11 @@ class LinearTraining:
     @property
     def best(self) -> float | None:
         """f*, if a gap is requested."""
-        return best_objective(self.data, self.model, self.problem) if self.stop.gap is not None else None
+        return (
+            best_objective(self.data, self.model, self.problem)
+            if self.stop.gap is not None
+            else None
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -116,14 +134,17 @@ class LinearTraining:
         """The model; None if it is not finite."""
         if not all(np.isfinite(theta).all() for theta in parameters):
             return None
-        return TrainedModel.assemble(self.model, self.data, self.problem.classes, list(parameters), self.scaling)
+        return TrainedModel.assemble(
+            self.model, self.data, self.problem.classes, list(parameters), self.scaling
+        )
 
     def divergence(self, measured: bool) -> str:
         """The reason of a divergence, and advice."""
         method = self.method
         if method.stepsize is None:
             return (
-                "Diverged: the numbers grew beyond what floats can hold. The features are too large, or too different "
+                "Diverged: the numbers grew beyond what floats can hold. The features are too "
+                "large, or too different "
                 f"in size: scale them (standardise: true).{self._curvature_advice()}"
             )
         limit = method.stepsize_limit(self.smoothness)
@@ -131,31 +152,37 @@ class LinearTraining:
         within = method.resolved_stepsize() <= limit.value
         if method.batch is not None and within:
             return (
-                f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller "
+                f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch "
+                f"or a smaller "
                 f"stepsize.{self._curvature_advice()}"
             )
         if within:
             return (
-                f"{said}. As a rule one of up to {limit.value:.4g} works ({limit.reason}), but here it does not: set "
+                f"{said}. As a rule one of up to {limit.value:.4g} works ({limit.reason}), but "
+                f"here it does not: set "
                 f"a smaller stepsize.{self._curvature_advice()}"
             )
         alone = ""
         if method.gradient_steps:
             alone = f"; above {stability_limit(self.smoothness):.4g} a client alone can diverge"
         return (
-            f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
+            f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to "
+            f"work up to "
             f"{limit.value:.4g} ({limit.reason}){alone}. "
             "Set a smaller stepsize, or stepsize: auto."
         )
 
     def _curvature_advice(self) -> str:
-        """What may be wrong with a loss of the user's own, from which all limits follow; empty for built-in ones."""
+        """What may be wrong with a loss of the user's own, from which all limits follow; empty for
+        built-in ones."""
         loss = self.model.loss
         if is_built_in(loss):
             return ""
         return (
-            f" The curvature of the loss {type(loss).__name__}, {loss.curvature:.4g}, may be too small, from which "
-            "the lengths of steps follow: set it to the largest second derivative of one sample, for any z."
+            f" The curvature of the loss {type(loss).__name__}, {loss.curvature:.4g}, may be too "
+            f"small, from which "
+            "the lengths of steps follow: set it to the largest second derivative of one sample, "
+            "for any z."
         )
 
 
@@ -164,7 +191,9 @@ def check_start(method: Method, network: Network) -> None:
     if not method.warm_starts:
         raise ConfigError(f"{method.kind} starts at 0: leave start out, or use mtcd, stcd or svfl.")
     if network.changes:
-        raise ConfigError("start is not for networks that change (network.changes): leave one of both out.")
+        raise ConfigError(
+            "start is not for networks that change (network.changes): leave one of both out."
+        )
 
 
 def evaluation_of(

@@ -61,12 +61,13 @@ def _sigmoid(z: Array) -> Array:
 def _sigmoid_at_root(u: Array, c: Array | float) -> Array:
     """sigmoid(t) for the t with sigmoid(t) + c*t = u, by Newton's method.
 
-    Mirrored so that t <= 0, where the left side is convex: from any t <= 0 the second step on comes down from
-    above, so that cutting steps off at 0 is all the safeguard that is needed.
+    Mirrored so that t <= 0, where the left side is convex: from any t <= 0 the second step on comes
+    down from above, so that cutting steps off at 0 is all the safeguard that is needed.
     """
     mirrored = u > 0.5
     u = np.where(mirrored, 1.0 - u, u)
-    # a good start: for small c the root is near log(c) or above, where c*t is known; far below, c*t alone counts
+    # a good start: for small c the root is near log(c) or above, where c*t is known; far below, c*t
+    # alone counts
     known = u - c * np.minimum(np.log(c), 0.0)
     p = np.clip(known, np.minimum(c, 0.5), 0.5)
     t = np.minimum(np.log(p / (1.0 - p)) + np.minimum(known / c - 1.0, 0.0), 0.0)

@@ -1,8 +1,9 @@
 """Losses: the sum over samples of l(z_n, y_n), where z is the aggregate of all representations.
 
-Each loss has a value, a gradient in z, the product of its second derivative with a vector, and ``curvature``, the
-largest second derivative of one sample: solvers use nothing else. Weights of samples need ``values`` too.
-Labels are encoded once, before training, by ``encode``. Each has a file here, or in a plugin.
+Each loss has a value, a gradient in z, the product of its second derivative with a vector, and
+``curvature``, the largest second derivative of one sample: solvers use nothing else. Weights of
+samples need ``values`` too. Labels are encoded once, before training, by ``encode``. Each has a
+file here, or in a plugin.
 """
 
 from __future__ import annotations
@@ -31,20 +32,24 @@ class Loss(ABC):
     uses_delta = False
     """Whether it has a parameter ``delta``: model.delta in a config."""
     uses_positive = False
-    """Whether it has a parameter ``positive``, the positive one of two classes: data.positive in a config."""
+    """Whether it has a parameter ``positive``, the positive one of two classes: data.positive in a
+    config."""
 
     uses_quantile = False
     """Whether it has a parameter ``quantile``: model.quantile in a config."""
     not_linear = ""
     """Why linear models cannot have it, for the error; empty if they can."""
     renews_leaves = False
-    """Whether trees take the values of their leaves from ``best_shift``, as second derivatives tell nothing."""
+    """Whether trees take the values of their leaves from ``best_shift``, as second derivatives tell
+    nothing."""
 
     quadratic = False
-    """Whether the second derivative is the same at every z, and ``curvature`` for every sample (or its weight)."""
+    """Whether the second derivative is the same at every z, and ``curvature`` for every sample (or
+    its weight)."""
 
     separable = False
-    """Whether the gradient is gradient(z, 0) - y, as sealed tours need: the label holder subtracts y by itself."""
+    """Whether the gradient is gradient(z, 0) - y, as sealed tours need: the label holder subtracts
+    y by itself."""
 
     @abstractmethod
     def value(self, z: Array, y: Array) -> float:
@@ -53,7 +58,8 @@ class Loss(ABC):
     def values(self, z: Array, y: Array) -> Array:
         """The loss of every sample."""
         raise ConfigError(
-            f"Weights of samples or classes need a loss that defines values(z, y), the loss of every sample, "
+            f"Weights of samples or classes need a loss that defines values(z, y), the loss of "
+            f"every sample, "
             f"which {type(self).__name__} does not. Leave the weights out, or add it."
         )
 
@@ -66,11 +72,13 @@ class Loss(ABC):
         """The second derivative in z times v, both of the shape of z."""
 
     def curvatures(self, z: Array, y: Array) -> Array:
-        """Second derivatives by sample and output, for the Newton steps of trees: the diagonal, or a bound of it."""
+        """Second derivatives by sample and output, for the Newton steps of trees: the diagonal, or
+        a bound of it."""
         return self.hessian_product(z, y, np.ones_like(z))
 
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
-        """The constant c that minimises the loss at z + c: where the derivative in c changes its sign."""
+        """The constant c that minimises the loss at z + c: where the derivative in c changes its
+        sign."""
         w = np.ones(len(z)) if weights is None else weights
         return np.asarray(_root(lambda c: float(w @ self.gradient(z + c, y))))
 
@@ -88,22 +96,28 @@ class Loss(ABC):
         return self.curvature * v
 
     def scaled(self, A: Block) -> Block:
-        """A with its rows scaled such that ``curvature`` * |scaled(A) v|^2 bounds the second derivative along A v.
+        """A with its rows scaled such that ``curvature`` * |scaled(A) v|^2 bounds the second
+        derivative along A v.
 
         A has a row for every sample, or for every sample and output.
         """
         return A
 
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
-        """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample by sample."""
-        raise ConfigError(f"dcpa needs a loss that defines dual_prox, which {type(self).__name__} does not. Use mtcd.")
+        """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample
+        by sample."""
+        raise ConfigError(
+            f"dcpa needs a loss that defines dual_prox, which {type(self).__name__} does not. Use "
+            f"mtcd."
+        )
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
         """The encoded labels, and the classes they stand for (none in regression)."""
         return _numeric(labels), ()
 
     def check_classes(self, classes: tuple[str | float, ...], samples: int) -> None:  # noqa: B027
-        """Refuse labels that stand for no classes: before training, on the classes of ``encode``."""
+        """Refuse labels that stand for no classes: before training, on the classes of
+        ``encode``."""
 
     def class_notes(self, classes: tuple[str | float, ...], samples: int) -> tuple[str, ...]:
         """What the user should know about the classes of a training."""
@@ -118,9 +132,11 @@ class Loss(ABC):
         return z
 
     def probabilities(self, z: Array) -> Array:
-        """A column for every class, for an aggregate z; an error where the model has no probabilities."""
+        """A column for every class, for an aggregate z; an error where the model has no
+        probabilities."""
         raise ConfigError(
-            "This model gives no probabilities: use logistic or multinomial for them, or decision_function for scores."
+            "This model gives no probabilities: use logistic or multinomial for them, or "
+            "decision_function for scores."
         )
 
     @property
@@ -151,5 +167,8 @@ def _root(f: Callable[[float], float]) -> float:
 
 def _numeric(labels: Labels) -> Array:
     if labels.dtype.kind not in "biuf":
-        raise DataError("The labels are not numbers, and this model predicts a number: choose another model or label.")
+        raise DataError(
+            "The labels are not numbers, and this model predicts a number: choose another model or "
+            "label."
+        )
     return labels.astype(float)

@@ -31,7 +31,8 @@ class Multinomial(Loss):
         return np.eye(len(classes))[codes], tuple(classes.tolist())
 
     def check_classes(self, classes: tuple[str | float, ...], samples: int) -> None:
-        """Refuse a measured number, and labels of which most occur once: no class could be learned from them."""
+        """Refuse a measured number, and labels of which most occur once: no class could be learned
+        from them."""
         count = len(classes)
         measured = _fractions(classes)
         mostly_once = 2 * count > samples
@@ -43,8 +44,10 @@ class Multinomial(Loss):
             return
         shown = listing(classes, 3)
         raise DataError(
-            f"The labels are {found} ({shown}): these are no classes. For a number that is measured or counted use a "
-            "model of regression, such as ridge. If they are classes, join the rare ones, and give them names."
+            f"The labels are {found} ({shown}): these are no classes. For a number that is "
+            f"measured or counted use a "
+            "model of regression, such as ridge. If they are classes, join the rare ones, and give "
+            "them names."
         )
 
     def class_notes(self, classes: tuple[str | float, ...], samples: int) -> tuple[str, ...]:
@@ -53,7 +56,8 @@ class Multinomial(Loss):
         if count <= MANY or samples >= ENOUGH * count:
             return ()
         return (
-            f"The labels have {count} classes in {samples} samples, {samples / count:.2g} of each on average: if the "
+            f"The labels have {count} classes in {samples} samples, {samples / count:.2g} of each "
+            f"on average: if the "
             "label is a number to predict, use a model of regression, such as ridge.",
         )
 
@@ -74,7 +78,8 @@ class Multinomial(Loss):
         return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
 
     def curvatures(self, z: Array, y: Array) -> Array:
-        """The diagonal, times C/(C - 1): for two classes, the second derivative along their difference."""
+        """The diagonal, times C/(C - 1): for two classes, the second derivative along their
+        difference."""
         p = scipy.special.softmax(z, axis=1)
         return np.asarray(y.shape[1] / max(y.shape[1] - 1, 1) * p * (1.0 - p))
 
@@ -84,7 +89,10 @@ class Multinomial(Loss):
         return np.asarray(np.log(np.maximum(shares, 1e-12)))
 
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
-        raise ConfigError("This method needs a loss with one number per sample: multinomial has several. Use mtcd.")
+        raise ConfigError(
+            "This method needs a loss with one number per sample: multinomial has several. Use "
+            "mtcd."
+        )
 
     def predict(self, z: Array) -> Array:
         return np.asarray(z.argmax(axis=1), dtype=float)

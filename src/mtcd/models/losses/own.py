@@ -1,8 +1,10 @@
-"""A check of losses that are not ours, before the training: do value, gradient and curvature belong together?
+"""A check of losses that are not ours, before the training: do value, gradient and curvature belong
+together?
 
-The derivatives are compared with finite differences at random points: near 0 and near the labels, at distances from
-far below 1 to the spread of the labels. No step of a difference suits every loss, as it has to be short for how the
-loss bends and long for the rounding of its value, so several are tried: a loss is refused if no step agrees.
+The derivatives are compared with finite differences at random points: near 0 and near the labels,
+at distances from far below 1 to the spread of the labels. No step of a difference suits every loss,
+as it has to be short for how the loss bends and long for the rounding of its value, so several are
+tried: a loss is refused if no step agrees.
 """
 
 from __future__ import annotations
@@ -20,29 +22,34 @@ from mtcd.core.seeding import stream
 from mtcd.models.losses.loss import Loss
 
 STEPS = (1e-4, 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-2, 0.1, 1.0)
-"""Steps of the differences, as shares of the size of the point; the first suits nearly all losses."""
+"""Steps of the differences, as shares of the size of the point; the first suits nearly all
+losses."""
 GRADIENT_ERROR, HESSIAN_ERROR, CURVATURE_ERROR = 1e-4, 1e-3, 1e-6
 """The relative differences from finite differences, and from ``curvature``, that are allowed."""
 ROUNDING = 64 * float(np.finfo(float).eps)
 """The relative rounding error of a value or a gradient, generously."""
-AGREEMENT = 0.1  # of two steps: by how much less their slopes differ than they differ from the gradient
+# of two steps: by how much less their slopes differ than they differ from the gradient
+AGREEMENT = 0.1
 SMALL, ROUGH_ERROR = 0.01, 0.2
-"""At points of a smaller size the value may be all rounding: it may stay the same, and more error is allowed."""
+"""At points of a smaller size the value may be all rounding: it may stay the same, and more error
+is allowed."""
 FAR = 1e6
-"""Points are left out where the loss of a sample is so many times that at 0, or the square of the labels' spread."""
+"""Points are left out where the loss of a sample is so many times that at 0, or the square of the
+labels' spread."""
 FEWEST_ULPS = 1000
 """Shorter steps, in units of the last place of z, tell nothing of a second derivative."""
-POWER_STEPS = 5  # towards the largest eigenvalue of the second derivative of a sample with several outputs
+# towards the largest eigenvalue of the second derivative of a sample with several outputs
+POWER_STEPS = 5
 
 
 def check_own_loss(loss: Loss, y: Array, bounded: bool = True) -> None:
     """Refuse a loss of the user's own whose parts contradict each other.
 
-    Parameters: the loss; the encoded labels, which z has the shape of; ``bounded``: whether the model relies on
-    ``curvature`` (linear models do, trees do not).
-    Raises: ``ConfigError`` if gradient or hessian_product are of another shape than z, not finite at z = 0, or not the
-    derivatives of value and gradient, if ``values`` do not add up to value, or if a second derivative exceeds
-    ``curvature``.
+    Parameters: the loss; the encoded labels, which z has the shape of; ``bounded``: whether the
+    model relies on ``curvature`` (linear models do, trees do not).
+    Raises: ``ConfigError`` if gradient or hessian_product are of another shape than z, not finite
+    at z = 0, or not the derivatives of value and gradient, if ``values`` do not add up to value, or
+    if a second derivative exceeds ``curvature``.
     """
     if is_built_in(loss):
         return
@@ -65,7 +72,8 @@ def is_built_in(loss: Loss) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """An aggregate ``z`` at which the derivatives are checked, and its ``size``, to which steps are relative."""
+    """An aggregate ``z`` at which the derivatives are checked, and its ``size``, to which steps are
+    relative."""
 
     z: Array
     size: float
@@ -76,7 +84,8 @@ class _Point:
 
 
 def _points(loss: Loss, y: Array) -> Iterator[_Point]:
-    """Random points of the loss's own scale: around 0 and the labels, where the loss is not astronomically large."""
+    """Random points of the loss's own scale: around 0 and the labels, where the loss is not
+    astronomically large."""
     spread = _spread(y)
     at_zero = abs(float(loss.value(np.zeros(y.shape), y)))
     largest = FAR * (at_zero + len(y) * (1.0 + spread * spread))
@@ -109,7 +118,8 @@ def _check_shapes(loss: Loss, y: Array) -> None:
     curvature = getattr(loss, "curvature", None)
     if not isinstance(curvature, int | float | np.number) or not 0 < curvature < math.inf:
         raise ConfigError(
-            f"{_what(loss, 'curvature')} must be a number above 0, the largest second derivative of one sample, but "
+            f"{_what(loss, 'curvature')} must be a number above 0, the largest second derivative "
+            f"of one sample, but "
             f"is {curvature!r}."
         )
     z = np.zeros(y.shape)
@@ -118,13 +128,17 @@ def _check_shapes(loss: Loss, y: Array) -> None:
         ("hessian_product", np.asarray(loss.hessian_product(z, y, np.ones_like(z)))),
     ):
         if found.shape != z.shape:
-            raise ConfigError(f"{_what(loss, part)} has the shape {found.shape}, but must have that of z, {z.shape}.")
+            raise ConfigError(
+                f"{_what(loss, part)} has the shape {found.shape}, but must have that of z, "
+                f"{z.shape}."
+            )
         if not np.isfinite(found).all():
             raise ConfigError(f"{_what(loss, part)} is not finite at z = 0: correct it.")
     value = loss.value(z, y)
     if np.ndim(value) != 0:
         raise ConfigError(
-            f"{_what(loss, 'value')} has the shape {np.shape(value)}, but must be one number: the sum over samples."
+            f"{_what(loss, 'value')} has the shape {np.shape(value)}, but must be one number: the "
+            f"sum over samples."
         )
     if not math.isfinite(value):
         raise ConfigError(f"{_what(loss, 'value')} is not finite at z = 0: correct it.")
@@ -132,17 +146,21 @@ def _check_shapes(loss: Loss, y: Array) -> None:
         total = float(np.sum(loss.values(z, y)))
         if abs(total - value) > GRADIENT_ERROR * abs(value) + 1e-9:
             raise ConfigError(
-                f"The values of the loss {type(loss).__name__} add up to {total:.6g} at z = 0, but its value is "
+                f"The values of the loss {type(loss).__name__} add up to {total:.6g} at z = 0, but "
+                f"its value is "
                 f"{value:.6g}, which must be their sum: correct one of them."
             )
 
 
 def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
-    """Compare the gradient with the change of the value, along a direction in which all samples rise."""
+    """Compare the gradient with the change of the value, along a direction in which all samples
+    rise."""
     z, gradient = point.z, np.asarray(loss.gradient(point.z, y))
     if not np.isfinite(gradient).all():
         return
-    direction = np.where(gradient < 0, -1.0, 1.0) * point.random("gradient").uniform(0.5, 1.5, z.shape)
+    direction = np.where(gradient < 0, -1.0, 1.0) * point.random("gradient").uniform(
+        0.5, 1.5, z.shape
+    )
     slopes: list[tuple[float, float, float]] = []
     for step in STEPS:
         ahead, behind = z + step * point.size * direction, z - step * point.size * direction
@@ -164,16 +182,21 @@ def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
     if slope < 0 < promised:
         raise ConfigError(f"{_what(loss, 'gradient')} does not point uphill: check the sign.")
     raise ConfigError(
-        f"{_what(loss, 'gradient')} is not the derivative of its value: along a direction where the gradient promises "
-        f"a slope of {promised:.4g}, the value rises by {slope:.4g} (finite differences at a random point of size "
+        f"{_what(loss, 'gradient')} is not the derivative of its value: along a direction where "
+        f"the gradient promises "
+        f"a slope of {promised:.4g}, the value rises by {slope:.4g} (finite differences at a "
+        f"random point of size "
         f"{point.size:.3g}). Correct gradient, or value."
     )
 
 
-def _settled(slopes: list[tuple[float, float, float]], rounds_to_zero: bool) -> tuple[float, float] | None:
+def _settled(
+    slopes: list[tuple[float, float, float]], rounds_to_zero: bool
+) -> tuple[float, float] | None:
     """The slope of the value on which two steps, one after the other, agree, and the promised one.
 
-    None if all differ, by as much as they differ from what the gradient promised: then the value is too rough there.
+    None if all differ, by as much as they differ from what the gradient promised: then the value is
+    too rough there.
     """
     for (_, one, promised), (_, other, _) in pairwise(slopes):
         if rounds_to_zero and one == other == 0:
@@ -184,10 +207,14 @@ def _settled(slopes: list[tuple[float, float, float]], rounds_to_zero: bool) -> 
 
 
 def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
-    """Compare hessian_product with the change of the gradient, ahead and behind: the second derivative may jump."""
+    """Compare hessian_product with the change of the gradient, ahead and behind: the second
+    derivative may jump."""
     z = point.z
     direction = point.random("second derivative").standard_normal(z.shape)
-    here, product = np.asarray(loss.gradient(z, y)), np.asarray(loss.hessian_product(z, y, direction))
+    here, product = (
+        np.asarray(loss.gradient(z, y)),
+        np.asarray(loss.hessian_product(z, y, direction)),
+    )
     if not (np.isfinite(here).all() and np.isfinite(product).all()):
         return
     wrong = np.ones(z.shape, dtype=bool)
@@ -199,20 +226,30 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
         if not (np.isfinite(after).all() and np.isfinite(before).all()):
             return
         # differences are relative to the steps as they were rounded
-        rise, fall = _quotient(after - here, ahead - z, direction), _quotient(here - before, z - behind, direction)
+        rise, fall = (
+            _quotient(after - here, ahead - z, direction),
+            _quotient(here - before, z - behind, direction),
+        )
         largest = np.maximum(np.maximum(np.abs(rise), np.abs(fall)), np.abs(product))
         floor = ROUNDING * (np.abs(here).max() / length + largest.max())
         allowed = HESSIAN_ERROR * largest + floor
         outside = np.maximum(np.minimum(rise, fall) - product, product - np.maximum(rise, fall))
-        outside[np.minimum(np.abs(ahead - z), np.abs(z - behind)) < FEWEST_ULPS * np.spacing(np.abs(z))] = 0.0
+        outside[
+            np.minimum(np.abs(ahead - z), np.abs(z - behind)) < FEWEST_ULPS * np.spacing(np.abs(z))
+        ] = 0.0
         wrong &= outside > allowed
         if not wrong.any():
             return
         worst = np.unravel_index(np.argmax(np.where(wrong, outside, -np.inf)), z.shape)
-        shown = (float(product[worst] / direction[worst]), float(0.5 * (rise + fall)[worst] / direction[worst]))
+        shown = (
+            float(product[worst] / direction[worst]),
+            float(0.5 * (rise + fall)[worst] / direction[worst]),
+        )
     raise ConfigError(
-        f"{_what(loss, 'hessian_product')} is not the derivative of its gradient: for one sample it is "
-        f"{shown[0]:.4g} per unit of v, where the gradient changes by {shown[1]:.4g} (finite differences at a random "
+        f"{_what(loss, 'hessian_product')} is not the derivative of its gradient: for one sample "
+        f"it is "
+        f"{shown[0]:.4g} per unit of v, where the gradient changes by {shown[1]:.4g} (finite "
+        f"differences at a random "
         f"point of size {point.size:.3g}). Correct hessian_product, or gradient."
     )
 
@@ -240,8 +277,10 @@ def _check_curvature(loss: Loss, y: Array, point: _Point) -> None:
     curved = float(np.vdot(alone, loss.hessian_product(z, y, alone)) / np.vdot(alone, alone))
     if curved > loss.curvature * (1.0 + CURVATURE_ERROR):
         raise ConfigError(
-            f"{_what(loss, 'curvature')} is {loss.curvature:.4g}, but the second derivative of one sample reaches "
-            f"{curved:.4g}: steps would be too long. Set curvature to the largest second derivative, for any z."
+            f"{_what(loss, 'curvature')} is {loss.curvature:.4g}, but the second derivative of one "
+            f"sample reaches "
+            f"{curved:.4g}: steps would be too long. Set curvature to the largest second "
+            f"derivative, for any z."
         )
 
 

@@ -16,9 +16,11 @@ LARGEST = 500.0  # exp of more, times the number of samples, could overflow
 @LOSSES.register("poisson")
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """l = exp(z) - y*z, y >= 0: the negative log-likelihood but for log(y!), which no model changes."""
+    """l = exp(z) - y*z, y >= 0: the negative log-likelihood but for log(y!), which no model
+    changes."""
 
-    curvature = 1.0  # no bound: the second derivative is exp(z). Only the scale of the steps of an optimal sync
+    # no bound: the second derivative is exp(z). Only the scale of the steps of an optimal sync
+    curvature = 1.0
     example = "logistic"
     not_linear = "its second derivative has no bound, so that no step size is safe"
 
@@ -27,7 +29,8 @@ class Poisson(Loss):
         if (encoded < 0).any():
             row = int(np.flatnonzero(encoded < 0)[0])
             raise DataError(
-                f"The label of row {row + 1} is {encoded[row]:g}: the poisson loss is for counts, 0 or more."
+                f"The label of row {row + 1} is {encoded[row]:g}: the poisson loss is for counts, "
+                f"0 or more."
             )
         return encoded, classes
 

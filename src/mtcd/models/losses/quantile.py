@@ -15,7 +15,8 @@ from mtcd.models.losses.loss import LOSSES, Loss
 @LOSSES.register("quantile")
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """l = q*(y - z) where y > z, else (1 - q)*(z - y); q is the ``quantile``, 0.5 for the median."""
+    """l = q*(y - z) where y > z, else (1 - q)*(z - y); q is the ``quantile``, 0.5 for the
+    median."""
 
     quantile: float = 0.5
     curvature = 1.0  # no bound: the loss has kinks. Only the scale of the steps of an optimal sync
@@ -26,7 +27,10 @@ class Quantile(Loss):
     def __post_init__(self) -> None:
         check_number("model.quantile", self.quantile, above=0)
         if self.quantile >= 1:
-            raise ConfigError(f"model.quantile must be below 1, but is {self.quantile}: 0.9 for the 90th percentile.")
+            raise ConfigError(
+                f"model.quantile must be below 1, but is {self.quantile}: 0.9 for the 90th "
+                f"percentile."
+            )
 
     def value(self, z: Array, y: Array) -> float:
         return float(self.values(z, y).sum())

@@ -10,7 +10,8 @@ from mtcd.models.losses import Labels, Loss
 
 @dataclass(frozen=True, eq=False)
 class Shifted(Loss):
-    """l(z + c, y), where l is the ``base`` and c the ``shift``: a number, or one for every class."""
+    """l(z + c, y), where l is the ``base`` and c the ``shift``: a number, or one for every
+    class."""
 
     base: Loss
     shift: Array

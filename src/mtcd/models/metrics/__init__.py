@@ -2,7 +2,13 @@
 
 from mtcd.models.metrics.metric import METRICS, Metric
 from mtcd.models.metrics.outputs import Outputs, class_numbers
-from mtcd.models.metrics.selection import Metrics, all_metrics, chosen_metrics, find_metric, find_metrics
+from mtcd.models.metrics.selection import (
+    Metrics,
+    all_metrics,
+    chosen_metrics,
+    find_metric,
+    find_metrics,
+)
 
 __all__ = [
     "METRICS",

@@ -19,8 +19,8 @@ class Accuracy(Metric):
 
 @METRICS.register("balanced_accuracy")
 class BalancedAccuracy(Metric):
-    """The mean over classes of the share of their samples that are predicted correctly; a class without samples is left
-    out.
+    """The mean over classes of the share of their samples that are predicted correctly; a class
+    without samples is left out.
     """
 
     def value(self, outputs: Outputs) -> float:
@@ -32,8 +32,8 @@ class BalancedAccuracy(Metric):
 
 @METRICS.register("f1")
 class F1(Metric):
-    """2 TP / (2 TP + FP + FN): of the second of two classes; of more classes, the mean over those that are among the
-    labels or the predictions (macro).
+    """2 TP / (2 TP + FP + FN): of the second of two classes; of more classes, the mean over those
+    that are among the labels or the predictions (macro).
     """
 
     def value(self, outputs: Outputs) -> float:

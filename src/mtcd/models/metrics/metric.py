@@ -1,7 +1,8 @@
-"""The base of metrics, and the registry of their names. They use NumPy alone: the tests compare them with scikit-learn.
+"""The base of metrics, and the registry of their names. They use NumPy alone: the tests compare
+them with scikit-learn.
 
-scikit-learn's own functions take a second to import and a millisecond for each call, which is too much for a training
-that measures hundreds of times.
+scikit-learn's own functions take a second to import and a millisecond for each call, which is too
+much for a training that measures hundreds of times.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Metric(ABC):
     higher_is_better = True
 
     def suits(self, classes: bool, probabilities: bool) -> bool:
-        """Whether it can be computed for a model that predicts classes, or values, with or without probabilities."""
+        """Whether it can be computed for a model that predicts classes, or values, with or without
+        probabilities."""
         return self.of_classes == classes and (probabilities or not self.needs_probabilities)
 
     def of(self, outputs: Outputs) -> float:
@@ -41,4 +43,6 @@ class Metric(ABC):
         """The value of outputs that fit, with at least one sample; NaN where it is not defined."""
 
 
-METRICS: Registry[type[Metric]] = Registry(Metric, "mtcd.metrics", "mtcd.models.metrics", "no metric is called '{}';")
+METRICS: Registry[type[Metric]] = Registry(
+    Metric, "mtcd.metrics", "mtcd.models.metrics", "no metric is called '{}';"
+)

@@ -16,10 +16,12 @@ from mtcd.core.errors import DataError, listing
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """``labels`` and ``predicted`` are numbers of classes (0, 1, ...), or values where there are no classes.
+    """``labels`` and ``predicted`` are numbers of classes (0, 1, ...), or values where there are no
+    classes.
 
-    ``decision`` are the outputs of the model: one number per sample (of two classes, the second where it is larger), or
-    one per class. ``make_probabilities`` turns them into a column for every class; None if the model has none.
+    ``decision`` are the outputs of the model: one number per sample (of two classes, the second
+    where it is larger), or one per class. ``make_probabilities`` turns them into a column for every
+    class; None if the model has none.
     """
 
     labels: NDArray[Any]
@@ -68,6 +70,7 @@ def class_numbers(labels: NDArray[Any], classes: Sequence[str | float]) -> NDArr
     unseen = [one for one in found.tolist() if one not in known]
     if unseen:
         raise DataError(
-            f"The label {unseen[0]!r} is of a class that no training sample has: the classes are {listing(classes)}."
+            f"The label {unseen[0]!r} is of a class that no training sample has: the classes are "
+            f"{listing(classes)}."
         )
     return np.array([known[one] for one in found.tolist()], dtype=np.intp)[places]

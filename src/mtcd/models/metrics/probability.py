@@ -7,7 +7,8 @@ import numpy as np
 from mtcd.models.metrics.metric import METRICS, Metric
 from mtcd.models.metrics.outputs import Outputs
 
-SMALLEST = np.finfo(float).eps  # as scikit-learn has it: a class that was ruled out costs 36, and not infinity
+# as scikit-learn has it: a class that was ruled out costs 36, and not infinity
+SMALLEST = np.finfo(float).eps
 
 
 @METRICS.register("log_loss")
@@ -18,13 +19,16 @@ class LogLoss(Metric):
     higher_is_better = False
 
     def value(self, outputs: Outputs) -> float:
-        given = outputs.probabilities[np.arange(len(outputs.labels)), outputs.labels.astype(np.intp)]
+        given = outputs.probabilities[
+            np.arange(len(outputs.labels)), outputs.labels.astype(np.intp)
+        ]
         return float(-np.log(np.clip(given, SMALLEST, 1.0)).mean())
 
 
 @METRICS.register("brier")
 class Brier(Metric):
-    """The mean squared distance of probability and outcome: of the second of two classes; of more, summed over all."""
+    """The mean squared distance of probability and outcome: of the second of two classes; of more,
+    summed over all."""
 
     needs_probabilities = True
     higher_is_better = False

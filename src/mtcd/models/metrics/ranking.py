@@ -1,4 +1,5 @@
-"""Metrics of the order in which a model ranks samples: of two classes; of more, the mean of each against the rest."""
+"""Metrics of the order in which a model ranks samples: of two classes; of more, the mean of each
+against the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from mtcd.models.metrics.outputs import Outputs
 
 
 class Ranks(NamedTuple):
-    """Above each threshold, from the highest score to the lowest: the numbers of positive and of negative samples."""
+    """Above each threshold, from the highest score to the lowest: the numbers of positive and of
+    negative samples."""
 
     positive: Array
     negative: Array
@@ -30,7 +32,8 @@ def ranks(is_positive: NDArray[np.bool_], scores: Array) -> Ranks:
 
 
 class RankingMetric(Metric):
-    """The mean over classes of a number of their ranks; NaN if a class has no sample, or all of them."""
+    """The mean over classes of a number of their ranks; NaN if a class has no sample, or all of
+    them."""
 
     def value(self, outputs: Outputs) -> float:
         found = []
@@ -48,7 +51,8 @@ class RankingMetric(Metric):
 
 @METRICS.register("auc")
 class Auc(RankingMetric):
-    """The area under the ROC curve: the probability that a positive sample is ranked above a negative one."""
+    """The area under the ROC curve: the probability that a positive sample is ranked above a
+    negative one."""
 
     def of_ranks(self, counts: Ranks) -> float:
         up, right = np.append(0.0, counts.positive), np.append(0.0, counts.negative)
@@ -68,7 +72,8 @@ class AveragePrecision(RankingMetric):
 
 @METRICS.register("ks")
 class Ks(RankingMetric):
-    """Kolmogorov-Smirnov: the largest distance between the shares of positive and negative samples above a score."""
+    """Kolmogorov-Smirnov: the largest distance between the shares of positive and negative samples
+    above a score."""
 
     def of_ranks(self, counts: Ranks) -> float:
         apart = counts.positive / counts.positive[-1] - counts.negative / counts.negative[-1]

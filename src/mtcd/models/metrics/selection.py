@@ -25,18 +25,26 @@ class Metrics:
         return {name: metric.of(outputs) for name, metric in self.chosen.items()}
 
     def measured(self, part: str, outputs: Outputs) -> dict[str, float]:
-        """Those that are defined, under names like 'test_auc', where 'test' is the ``part`` of the samples."""
-        return {f"{part}_{name}": value for name, value in self.of(outputs).items() if not math.isnan(value)}
+        """Those that are defined, under names like 'test_auc', where 'test' is the ``part`` of the
+        samples."""
+        return {
+            f"{part}_{name}": value
+            for name, value in self.of(outputs).items()
+            if not math.isnan(value)
+        }
 
 
 def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Metrics:
     """The metrics of these names; an error names one that such a model does not have.
 
-    ``classes`` is their number, 0 of a model that predicts values; ``probabilities``: whether it gives them.
+    ``classes`` is their number, 0 of a model that predicts values; ``probabilities``: whether it
+    gives them.
     """
     listed = isinstance(names, Iterable) and not isinstance(names, str)
     if not listed or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"metrics must be a list of names, such as [auc, log_loss], but is {names!r}.")
+        raise ConfigError(
+            f"metrics must be a list of names, such as [auc, log_loss], but is {names!r}."
+        )
     found = {}
     for name in names:
         found[name] = metric = find_metric(name)
@@ -53,14 +61,26 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
 def chosen_metrics(names: Sequence[str] | None, classes: int, probabilities: bool) -> Metrics:
     """What a training measures: the metrics of these names; of None a few cheap ones."""
     if names is None:
-        names = ("rmse", "r2") if not classes else ("accuracy", "auc") if classes == 2 else ("accuracy", "f1")
+        names = (
+            ("rmse", "r2")
+            if not classes
+            else ("accuracy", "auc")
+            if classes == 2
+            else ("accuracy", "f1")
+        )
     return find_metrics(names, classes, probabilities)
 
 
 def all_metrics(classes: int, probabilities: bool) -> Metrics:
     """All metrics that such a model has."""
     made = {name: kind() for name, kind in METRICS.usable().items()}
-    return Metrics({name: metric for name, metric in made.items() if metric.suits(bool(classes), probabilities)})
+    return Metrics(
+        {
+            name: metric
+            for name, metric in made.items()
+            if metric.suits(bool(classes), probabilities)
+        }
+    )
 
 
 def find_metric(name: str) -> Metric:

@@ -15,7 +15,8 @@ from mtcd.core.errors import ConfigError, did_you_mean, listing
 class Aggregation(ABC):
     """H of K representations, each of ``widths[k]`` numbers per sample.
 
-    To update its own h_k, a client computes the contribution of the others (``rest``) and then the new H (``put``).
+    To update its own h_k, a client computes the contribution of the others (``rest``) and then the
+    new H (``put``).
     """
 
     sums = False
@@ -71,7 +72,8 @@ class Mean(Sum):
 
 
 class Concat(Aggregation):
-    """H = (h_1, ..., h_K), concatenated: K times the size of one representation, without rounding."""
+    """H = (h_1, ..., h_K), concatenated: K times the size of one representation, without
+    rounding."""
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(widths)
@@ -97,16 +99,21 @@ AGGREGATIONS: dict[str, type[Aggregation]] = {"sum": Sum, "mean": Mean, "concat"
 def check_aggregation(name: str) -> None:
     """Reject an unknown aggregation."""
     if name not in AGGREGATIONS:
-        raise ConfigError(f"model.aggregation: nothing is called {name!r}; {did_you_mean(name, AGGREGATIONS)}")
+        raise ConfigError(
+            f"model.aggregation: nothing is called {name!r}; {did_you_mean(name, AGGREGATIONS)}"
+        )
 
 
 def make_aggregation(name: str, clients: Sequence[str], widths: Sequence[int]) -> Aggregation:
     """The aggregation of these clients' representations."""
     check_aggregation(name)
     if name != "concat" and len(set(widths)) > 1:
-        found = listing([f"{client}: {width}" for client, width in zip(clients, widths, strict=True)])
+        found = listing(
+            [f"{client}: {width}" for client, width in zip(clients, widths, strict=True)]
+        )
         raise ConfigError(
-            f"aggregation {name!r} needs representations of the same width from all clients, but they have {found}. "
+            f"aggregation {name!r} needs representations of the same width from all clients, but "
+            f"they have {found}. "
             "Make them equal, or use aggregation='concat'."
         )
     return AGGREGATIONS[name](widths)

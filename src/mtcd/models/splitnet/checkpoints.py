@@ -36,19 +36,33 @@ class TensorFile:
 
 
 def split_checkpoints(
-    folder: Path, resumes: bool, problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int
+    folder: Path,
+    resumes: bool,
+    problem: NetProblem,
+    network: Network,
+    method: Method,
+    costs: Costs,
+    seed: int,
 ) -> Checkpoints:
     """The checkpoints of a split network."""
     facts = split_facts(problem, network, method, costs, seed)
     return Checkpoints(folder, resumes, facts, TensorFile(problem.device), Spacing())
 
 
-def split_facts(problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int) -> dict[str, Any]:
+def split_facts(
+    problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int
+) -> dict[str, Any]:
     """The facts that must be the same when a training is resumed."""
     loss = problem.model.loss
-    first_pass = {"first_pass": method.first_pass} if isinstance(method, MTCD) and method.hops is None else {}
+    first_pass = (
+        {"first_pass": method.first_pass}
+        if isinstance(method, MTCD) and method.hops is None
+        else {}
+    )
     return {
-        **training_facts(method, seed, problem.clients, network, costs, problem.samples, problem.data.fingerprint),
+        **training_facts(
+            method, seed, problem.clients, network, costs, problem.samples, problem.data.fingerprint
+        ),
         "classes": None if problem.classes is None else list(problem.classes),
         "parameters": [net.size for net in (*problem.nets, problem.fusion)],
         "aggregation": problem.model.aggregation,

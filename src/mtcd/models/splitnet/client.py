@@ -1,4 +1,5 @@
-"""Client k of a split network: forward passes and local updates on a batch. ``graphs.py`` is the fast version."""
+"""Client k of a split network: forward passes and local updates on a batch. ``graphs.py`` is the
+fast version."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from mtcd.protocol.model import Visit
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Draw = tuple[int, ...] | None
-"""The seed of dropout masks, beside those of the training and the party; None: the caller sets the generator."""
+"""The seed of dropout masks, beside those of the training and the party; None: the caller sets the
+generator."""
 CONTRIBUTION = "contribution"
 HEAD = "head."
 
@@ -46,44 +48,67 @@ class Surroundings:
 
     @contextmanager
     def drawing(self, party: int, draw: Draw) -> Iterator[None]:
-        """The context in which dropout draws the masks of this party and draw: the same in all updates of a visit."""
+        """The context in which dropout draws the masks of this party and draw: the same in all
+        updates of a visit."""
         seeds = self.draws and draw is not None
-        with seeded(draw_seed(self.seed, "dropout", party, *(draw or ())) if seeds else None, self.device):
+        with seeded(
+            draw_seed(self.seed, "dropout", party, *(draw or ())) if seeds else None, self.device
+        ):
             yield
 
 
 class NetClient:
     """Client k: its network, its own copy of the fusion module, its features and the labels.
 
-    ``contribution`` is h_k as contained in the token, which an update replaces. It is None, which counts as 0, before
-    the first: without a server, a token visits its clients one after the other. The network holds one of the copies
-    theta_k(gamma); the party holds the others, each as a ``State``.
+    ``contribution`` is h_k as contained in the token, which an update replaces. It is None, which
+    counts as 0, before the first: without a server, a token visits its clients one after the other.
+    The network holds one of the copies theta_k(gamma); the party holds the others, each as a
+    ``State``.
     """
 
     def __init__(
-        self, k: int, net: Trainable, fusion: Trainable, features: Feed, labels: Feed, around: Surroundings
+        self,
+        k: int,
+        net: Trainable,
+        fusion: Trainable,
+        features: Feed,
+        labels: Feed,
+        around: Surroundings,
     ) -> None:
         self.k, self.net, self.fusion, self.around = k, net, fusion, around
         self.features, self.labels = features, labels
         self.contribution: Tensor | None = None
 
     def represent(self, t: int) -> Tensor:
-        """h_k on the batch of iteration t, in training mode; this pass updates the running statistics."""
-        self.contribution = self.forward(self.net.laid_out(self.features.batch(t)), (t,), track=True)
+        """h_k on the batch of iteration t, in training mode; this pass updates the running
+        statistics."""
+        self.contribution = self.forward(
+            self.net.laid_out(self.features.batch(t)), (t,), track=True
+        )
         return self.contribution
 
     def join(self, H: Tensor, t: int) -> Tensor:
         """H with h_k on the batch of iteration t added, unless H contains it."""
-        return H if self.contribution is not None else self.around.aggregation.put(H, self.k, self.represent(t))
+        return (
+            H
+            if self.contribution is not None
+            else self.around.aggregation.put(H, self.k, self.represent(t))
+        )
 
     def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
         """h_k of these samples, without gradients."""
-        with torch.no_grad(), self.net.tracking(track), self.around.precision(), self.around.drawing(self.k, draw):
+        with (
+            torch.no_grad(),
+            self.net.tracking(track),
+            self.around.precision(),
+            self.around.drawing(self.k, draw),
+        ):
             h: Tensor = self.net.module(x)
         return h.float()
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H of the token."""
+        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H
+        of the token."""
         x, y = self.net.laid_out(self.features.batch(visit.t)), self.labels.batch(visit.t)
         aggregation = self.around.aggregation
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
@@ -91,11 +116,15 @@ class NetClient:
         for _ in range(visit.local_updates):
             self.update(rest, x, y, visit.draw, visit.stepsize, visit.fuses)
         self.contribution = self.forward(x, visit.draw, track=visit.updates_statistics)
-        for carried, updated in zip(theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True):
+        for carried, updated in zip(
+            theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True
+        ):
             carried.copy_(updated)
         return aggregation.put(rest, self.k, self.contribution)
 
-    def update(self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw, eta: float | None, fuse: bool) -> None:
+    def update(
+        self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw, eta: float | None, fuse: bool
+    ) -> None:
         """One step of theta_k along its partial gradient; with ``fuse``, of theta_0 along its own.
 
         Without ``eta``, the step size is the one that was set last.
@@ -117,14 +146,18 @@ class NetClient:
 
     def state(self) -> State:
         """The copy in the network, with its contribution."""
-        contribution = {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
+        contribution = (
+            {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
+        )
         return self.net.state() | contribution
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Load a copy into the network."""
         self.net.load(state)
         contribution = state.get(CONTRIBUTION)
-        self.contribution = None if contribution is None else contribution.to(self.around.device, copy=True)
+        self.contribution = (
+            None if contribution is None else contribution.to(self.around.device, copy=True)
+        )
 
     def weights(self) -> State:
         """Parameters and statistics of the network itself, not copies."""
@@ -133,26 +166,44 @@ class NetClient:
     def full_state(self) -> State:
         """The complete state, from which a new client continues."""
         head = self.fusion.full_state()
-        return self.state() | self.net.buffers() | {HEAD + name: value for name, value in head.items()}
+        return (
+            self.state() | self.net.buffers() | {HEAD + name: value for name, value in head.items()}
+        )
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
         """Restore a complete state."""
         self.load(memory)
         self.net.load_buffers(memory)
-        self.fusion.restore({name.removeprefix(HEAD): value for name, value in memory.items() if name.startswith(HEAD)})
+        self.fusion.restore(
+            {
+                name.removeprefix(HEAD): value
+                for name, value in memory.items()
+                if name.startswith(HEAD)
+            }
+        )
 
-    def mixed(self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float) -> State:
+    def mixed(
+        self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float
+    ) -> State:
         """start + weight * sum_gamma (copy - start), elementwise; missing tensors count as 0.
 
-        The contribution of the average is not the average of the contributions: it has to be recomputed.
+        The contribution of the average is not the average of the contributions: it has to be
+        recomputed.
         """
-        names = dict.fromkeys(name for state in (start, *copies) for name in state if name != CONTRIBUTION)
-        if isinstance(self.net.optimiser, STARTS_NONZERO) and not all(name in start for name in names):
+        names = dict.fromkeys(
+            name for state in (start, *copies) for name in state if name != CONTRIBUTION
+        )
+        if isinstance(self.net.optimiser, STARTS_NONZERO) and not all(
+            name in start for name in names
+        ):
             kind = type(self.net.optimiser).__name__
             raise ConfigError(
-                f"The state of {kind} does not start at 0, so copies of it cannot be averaged: use SGD or Adam."
+                f"The state of {kind} does not start at 0, so copies of it cannot be averaged: use "
+                f"SGD or Adam."
             )
-        return {name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names}
+        return {
+            name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names
+        }
 
 
 def _mix(values: Sequence[Tensor | None], weight: float) -> Tensor:

@@ -14,7 +14,14 @@ from mtcd.data.samples import sample_shape
 from mtcd.models.splitnet.aggregation import Aggregation, check_aggregation, make_aggregation
 from mtcd.models.splitnet.feed import make_source
 from mtcd.models.splitnet.labels import classes_of, find_loss
-from mtcd.models.splitnet.makers import Maker, client_maker, fusion_maker, importing, make_client, make_fusion
+from mtcd.models.splitnet.makers import (
+    Maker,
+    client_maker,
+    fusion_maker,
+    importing,
+    make_client,
+    make_fusion,
+)
 from mtcd.models.splitnet.model import SplitModel
 from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of
 from mtcd.models.splitnet.optimiser import MakeOptimiser, named_optimiser
@@ -31,19 +38,24 @@ def check_split(section: SplitSection) -> None:
 
 
 def makers_of(section: SplitSection) -> tuple[Maker, Maker]:
-    """The makers of the clients' networks and of the fusion module. Those of the user are imported, which runs code."""
+    """The makers of the clients' networks and of the fusion module. Those of the user are imported,
+    which runs code."""
     load = importing(section.code)
     return client_maker(section.client, load), fusion_maker(section.fusion, load)
 
 
-def split_model(section: SplitSection, data: VerticalDataset, seed: int, standardise: bool = False) -> SplitModel:
+def split_model(
+    section: SplitSection, data: VerticalDataset, seed: int, standardise: bool = False
+) -> SplitModel:
     """The modules for this data: what they are made with depends on its shapes and classes.
 
-    With ``standardise``, they begin with scaling by the means and deviations of the training samples.
+    With ``standardise``, they begin with scaling by the means and deviations of the training
+    samples.
     """
     names, (maker, head_maker) = data.clients, makers_of(section)
     made = [
-        client_module(section, maker, names, k, data.features[name], seed, standardise) for k, name in enumerate(names)
+        client_module(section, maker, names, k, data.features[name], seed, standardise)
+        for k, name in enumerate(names)
     ]
     widths = [width for _, width in made]
     classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
@@ -52,9 +64,16 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int, standar
 
 
 def client_module(
-    section: SplitSection, maker: Maker, clients: Sequence[str], k: int, features: Any, seed: int, standardise: bool
+    section: SplitSection,
+    maker: Maker,
+    clients: Sequence[str],
+    k: int,
+    features: Any,
+    seed: int,
+    standardise: bool,
 ) -> tuple[nn.Module, int]:
-    """The module of client k for its features, and the width of its representation, independent of other clients."""
+    """The module of client k for its features, and the width of its representation, independent of
+    other clients."""
     client = clients[k]
     shape = sample_shape(client, features)
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
@@ -64,12 +83,18 @@ def client_module(
         return module, representation_width(client, module, make_source(features, client, CPU))
 
 
-def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
+def saved_model(
+    section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool
+) -> SplitModel:
     """The modules of a run, from the description in its folder."""
-    shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
+    shapes = {
+        client: tuple(shape)
+        for client, shape in zip(about["clients"], about["shapes"], strict=True)
+    }
     names, (maker, head_maker) = tuple(shapes), makers_of(section)
     clients = {
-        name: saved_client(section, maker, names, k, shapes[name], seed, standardise) for k, name in enumerate(names)
+        name: saved_client(section, maker, names, k, shapes[name], seed, standardise)
+        for k, name in enumerate(names)
     }
     return _model(section, head_maker, clients, about["widths"], about["classes"], seed)
 
@@ -102,7 +127,11 @@ def _model(
 
 
 def fusion_module(
-    section: SplitSection, maker: Maker, aggregation: Aggregation, classes: Sequence[object] | None, seed: int
+    section: SplitSection,
+    maker: Maker,
+    aggregation: Aggregation,
+    classes: Sequence[object] | None,
+    seed: int,
 ) -> nn.Module:
     """The fusion module for such an aggregate."""
     outputs = 1 if classes is None else len(classes)

@@ -47,7 +47,8 @@ class Fetched(Source):
             samples = torch.stack([as_tensor(self.dataset[i]) for i in numbers])
         except Exception as error:  # the user's code may raise anything
             raise DataError(
-                f"The dataset of client {self.client!r} must give one tensor of the same shape for every sample, "
+                f"The dataset of client {self.client!r} must give one tensor of the same shape for "
+                f"every sample, "
                 f"without the label: {error}"
             ) from None
         check_finite(self.client, samples, rows=numbers)
@@ -59,8 +60,12 @@ def as_tensor(values: Any) -> Tensor:
     if not isinstance(values, Tensor | np.ndarray | float | int):
         raise TypeError(f"got {type(values).__name__}")
     # PyTorch has no read-only tensors: a read-only array is copied
-    tensor = torch.as_tensor(np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values)
-    return tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
+    tensor = torch.as_tensor(
+        np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values
+    )
+    return (
+        tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
+    )
 
 
 def make_source(values: Any, client: str, device: torch.device) -> Source:
@@ -71,7 +76,8 @@ def make_source(values: Any, client: str, device: torch.device) -> Source:
 
 
 class BatchRows:
-    """The rows of B^t on the device. The order of an epoch is copied once; a batch is a slice of it."""
+    """The rows of B^t on the device. The order of an epoch is copied once; a batch is a slice of
+    it."""
 
     _order: Tensor
 
@@ -96,13 +102,15 @@ class Feed:
 
     _batch: Tensor
 
-    def __init__(self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = "") -> None:
+    def __init__(
+        self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = ""
+    ) -> None:
         self.source, self.rows, self.transform, self.client = source, rows, transform, client
         self._t: int | None = None
 
     def batch(self, t: int) -> Tensor:
-        """The samples of B^t. The generator of a transform depends on the seed and t, not on the client, so that all
-        clients can rotate or flip a sample in the same way.
+        """The samples of B^t. The generator of a transform depends on the seed and t, not on the
+        client, so that all clients can rotate or flip a sample in the same way.
         """
         always_the_same = self.rows.batches.size is None and self.transform is None
         if self._t is None or (t != self._t and not always_the_same):
@@ -124,7 +132,8 @@ class Feed:
         if not isinstance(found, Tensor) or found.shape != batch.shape:
             got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise DataError(
-                f"The transform of client {self.client!r} must give a tensor of the same shape, but made {got} of "
+                f"The transform of client {self.client!r} must give a tensor of the same shape, "
+                f"but made {got} of "
                 f"{tuple(batch.shape)}."
             )
         return found

@@ -51,8 +51,8 @@ class NetFusion:
         return first
 
     def loss(self, H: Tensor, theta_0: Sequence[Tensor], t: int) -> Tensor:
-        """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode, without side effects:
-        running statistics are updated in copies.
+        """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode,
+        without side effects: running statistics are updated in copies.
         """
         y, module, around = self.labels.batch(t), self.net.module, self.around
         named = [name for name, value in module.named_parameters() if value.requires_grad]
@@ -77,7 +77,11 @@ class NetFusion:
 
     def update(self, H: Tensor, y: Tensor, draw: Draw, eta: float | None, track: bool) -> Tensor:
         """One step of theta_0 along its gradient; returns the loss before it."""
-        with self.net.tracking(track), self.around.precision(), self.around.drawing(self.number, draw):
+        with (
+            self.net.tracking(track),
+            self.around.precision(),
+            self.around.drawing(self.number, draw),
+        ):
             outputs: Tensor = self.net.module(H)
         loss = self.around.loss(outputs.float(), y)
         self.net.move(self.net.gradients(loss), eta)

@@ -1,10 +1,12 @@
-"""The fast versions of ``client.py`` and ``fusion.py`` on a GPU: a local update is recorded once, and then replayed.
+"""The fast versions of ``client.py`` and ``fusion.py`` on a GPU: a local update is recorded once,
+and then replayed.
 
-In a network of many small layers the GPU waits for kernel launches; a CUDA graph launches all of them at once. A graph
-uses fixed memory, so batch, aggregate and representation are copied into and out of static buffers.
+In a network of many small layers the GPU waits for kernel launches; a CUDA graph launches all of
+them at once. A graph uses fixed memory, so batch, aggregate and representation are copied into and
+out of static buffers.
 
-Every recording has its own stream, memory pool and cuBLAS workspace: graphs that share one silently corrupt each other
-when two are replayed concurrently.
+Every recording has its own stream, memory pool and cuBLAS workspace: graphs that share one silently
+corrupt each other when two are replayed concurrently.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ WARM_UP = 2
 
 
 class Recording:
-    """Work on the device that can be replayed. The tensors that it reads and writes must not move in memory."""
+    """Work on the device that can be replayed. The tensors that it reads and writes must not move
+    in memory."""
 
     def __init__(self, work: Callable[[], None], moved: Sequence[Trainable]) -> None:
         before = [(one, one.state(), one.buffers()) for one in moved]
@@ -52,7 +55,8 @@ class Recording:
 
 
 def _warm_up(work: Callable[[], None]) -> None:
-    """Run the work, so that libraries choose their kernels. It fails if the work synchronises with the device."""
+    """Run the work, so that libraries choose their kernels. It fails if the work synchronises with
+    the device."""
     work()
     before = torch.cuda.get_sync_debug_mode()
     try:
@@ -65,7 +69,9 @@ def _warm_up(work: Callable[[], None]) -> None:
         torch.cuda.set_sync_debug_mode(before)
 
 
-def _recorded(work: Callable[[], None], stream: torch.cuda.Stream, device: torch.device) -> torch.cuda.CUDAGraph:
+def _recorded(
+    work: Callable[[], None], stream: torch.cuda.Stream, device: torch.device
+) -> torch.cuda.CUDAGraph:
     graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
     generator = torch.cuda.default_generators[device.index]
     before = generator.clone_state()
@@ -94,10 +100,12 @@ class GraphClient(NetClient):
         return self.h.clone()
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H of the token."""
+        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H
+        of the token."""
         self._read(visit.t)
         aggregation = self.around.aggregation
-        self.rest.copy_(aggregation.rest(H, self.k, self.h))  # before the first contribution, h is 0
+        # before the first contribution, h is 0
+        self.rest.copy_(aggregation.rest(H, self.k, self.h))
         self.fusion.put(theta_0)
         for one in (self.net, self.fusion):
             one.set_rate(visit.stepsize)
@@ -111,7 +119,8 @@ class GraphClient(NetClient):
         return aggregation.put(self.rest, self.k, self.h)
 
     def prepare(self) -> None:
-        """Record the steps of every training, so that one that cannot be recorded fails before it starts."""
+        """Record the steps of every training, so that one that cannot be recorded fails before it
+        starts."""
         self._read(0)
         self._forward(track=True)
         self._update(fuse=False)
@@ -133,7 +142,9 @@ class GraphClient(NetClient):
         def work() -> None:
             self.update(self.rest, self.x, self.y, None, None, fuse)
 
-        return self._recorded(f"update {fuse}", work, [self.net, self.fusion] if fuse else [self.net])
+        return self._recorded(
+            f"update {fuse}", work, [self.net, self.fusion] if fuse else [self.net]
+        )
 
     def _read(self, t: int) -> None:
         """Copy the batch of iteration t into its buffers."""
@@ -156,7 +167,9 @@ class GraphClient(NetClient):
             self.h.copy_(contribution)
         self._recordings: dict[str, Recording] = {}
 
-    def _recorded(self, name: str, work: Callable[[], None], moved: Sequence[Trainable]) -> Recording:
+    def _recorded(
+        self, name: str, work: Callable[[], None], moved: Sequence[Trainable]
+    ) -> Recording:
         if name not in self._recordings:
             before = self.h.clone()
             self._recordings[name] = Recording(work, moved)

@@ -1,4 +1,5 @@
-"""The part of a split network in one process of several: the networks of some clients, and the fusion module."""
+"""The part of a split network in one process of several: the networks of some clients, and the
+fusion module."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from mtcd.training.compute import Compute
 
 @dataclass(frozen=True, eq=False)
 class HostedPart:
-    """What a process needs, with the samples and networks of its own clients only. All modules are initialised."""
+    """What a process needs, with the samples and networks of its own clients only. All modules are
+    initialised."""
 
     clients: tuple[str, ...]
     modules: Mapping[int, nn.Module]
@@ -42,7 +44,11 @@ class HostedPart:
     def of(problem: NetProblem, own: Sequence[int]) -> HostedPart:
         """The part with the networks of these clients."""
         data, around = problem.data, problem.around
-        transforms = {name: one for name, one in (data.transforms or {}).items() if data.clients.index(name) in own}
+        transforms = {
+            name: one
+            for name, one in (data.transforms or {}).items()
+            if data.clients.index(name) in own
+        }
         return HostedPart(
             problem.clients,
             {k: problem.nets[k].finished().cpu() for k in own},
@@ -53,7 +59,8 @@ class HostedPart:
             around.loss,
             around.aggregation,
             problem.model.optimiser,
-            replace(problem.compute, device=problem.compute.device.partition(":")[0]),  # GPUs are numbered anew there
+            # GPUs are numbered anew there
+            replace(problem.compute, device=problem.compute.device.partition(":")[0]),
             problem.seed,
             around.draws,
         )
@@ -81,21 +88,30 @@ class HostedNets(NetProblem):
         self.graphs, self.make_optimiser = self._graphs()
         K = range(len(part.clients))
         self.nets: Any = [
-            Trainable(part.modules[k], self.device, self.make_optimiser) if k in part.modules else None for k in K
+            Trainable(part.modules[k], self.device, self.make_optimiser)
+            if k in part.modules
+            else None
+            for k in K
         ]
         self.sources: Any = [
-            make_source(part.features[k], part.clients[k], self.device) if k in part.features else None for k in K
+            make_source(part.features[k], part.clients[k], self.device)
+            if k in part.features
+            else None
+            for k in K
         ]
         for k in part.modules:
             self.nets[k].choose_layout(self.sources[k].rows(torch.arange(SAMPLES)))
         self.fusion = Trainable(part.fusion, self.device, self.make_optimiser)
         mixed = part.compute.precision == "mixed"
-        self.around = Surroundings(part.loss, part.aggregation, self.device, mixed, part.seed, part.draws)
+        self.around = Surroundings(
+            part.loss, part.aggregation, self.device, mixed, part.seed, part.draws
+        )
         self.staged: list[NetClient] = []
         self.chosen = Metrics({})
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
-        """In one lane: tokens come and go in other threads, whose copies a lane of its own would not wait for."""
+        """In one lane: tokens come and go in other threads, whose copies a lane of its own would
+        not wait for."""
         return super().stage(batches, 1)  # no mutants: on a GPU alone
 
     @property

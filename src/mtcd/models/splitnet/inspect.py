@@ -37,7 +37,11 @@ def examine_split(setup: Setup) -> dict[str, Any]:
         "test_samples": 0 if problem.data.test is None else problem.data.test.samples,
         "classes": None if problem.classes is None else list(problem.classes),
         "clients": {
-            client: {"shape": list(problem.data.shapes[client]), "parameters": net.size, "width": width}
+            client: {
+                "shape": list(problem.data.shapes[client]),
+                "parameters": net.size,
+                "width": width,
+            }
             for client, net, width in zip(problem.clients, problem.nets, widths, strict=True)
         },
         "fusion_parameters": theta_0,
@@ -57,14 +61,18 @@ def examine_split(setup: Setup) -> dict[str, Any]:
 def iteration_costs(setup: Setup, tokens: int, sizes: Sizes) -> dict[str, Any]:
     """The cost of an iteration at the prices of the config, and per message and per float."""
     method, network, costs = setup.method, setup.network, setup.costs
-    each = {per: method.iteration_cost(network, tokens, costs.by(per), sizes) for per in get_args(Per)}
+    each = {
+        per: method.iteration_cost(network, tokens, costs.by(per), sizes) for per in get_args(Per)
+    }
     return {"cost_per_iteration": each[costs.per], "iteration_cost_per": each}
 
 
 def cost_row(found: Mapping[str, Any]) -> str:
     """The cost of an iteration as text."""
     each = found["iteration_cost_per"]
-    return f"{each['message']:.6g} per message, {each['float']:.6g} per float, as the paper charges it"
+    return (
+        f"{each['message']:.6g} per message, {each['float']:.6g} per float, as the paper charges it"
+    )
 
 
 def held_by(client: Mapping[str, Any]) -> str:
@@ -82,7 +90,9 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
         + ("connected" if net["connected"] else f"NOT connected: {net['components']} pieces"),
         "changes": "; ".join(found.get("changes", ())) or "none",
         "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
-        "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
+        "diameter": diameter
+        if net["diameter_exact"] or net["diameter"] is None
+        else f"at least {diameter}",
         "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",
     }
 
@@ -102,10 +112,14 @@ def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "data": f"{found['samples']:,} samples, {found['test_samples']:,} for the test"
         + ("" if classes is None else f", {len(classes)} classes"),
         **network_rows(found),
-        "uplink": sized(max(found["uplink_floats"])) + (", of one client" if any(found["uplink_floats"]) else ""),
+        "uplink": sized(max(found["uplink_floats"]))
+        + (", of one client" if any(found["uplink_floats"]) else ""),
         "downlink": sized(found["downlink_floats"]),
-        "hop": sized(found["hop_floats"]) + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
-        "epoch": "none" if found["iterations_per_epoch"] is None else f"{found['iterations_per_epoch']:,} iterations",
+        "hop": sized(found["hop_floats"])
+        + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
+        "epoch": "none"
+        if found["iterations_per_epoch"] is None
+        else f"{found['iterations_per_epoch']:,} iterations",
         "first pass": f"{found['first_pass']} messages" if found["first_pass"] else "none",
         "cost of an iteration": cost_row(found),
     }

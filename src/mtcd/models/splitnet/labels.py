@@ -26,16 +26,23 @@ LOSSES: dict[str, Loss] = {"cross-entropy": functional.cross_entropy, "squared":
 
 
 def find_loss(loss: str | Loss | None, labels: NDArray[np.generic]) -> tuple[Loss, bool]:
-    """The loss, and whether labels are classes. By default, labels with fractions are values, all others classes."""
-    classes = labels.dtype.kind != "f" or bool((labels == np.rint(labels)).all() and len(np.unique(labels)) <= 50)
+    """The loss, and whether labels are classes. By default, labels with fractions are values, all
+    others classes."""
+    classes = labels.dtype.kind != "f" or bool(
+        (labels == np.rint(labels)).all() and len(np.unique(labels)) <= 50
+    )
     if loss is None:
         loss = "cross-entropy" if classes else "squared"
     if callable(loss):
         return loss, labels.dtype.kind != "f"
     if loss not in LOSSES:
-        raise ConfigError(f"model.loss: no loss is called {loss!r}; {did_you_mean(str(loss), LOSSES)}")
+        raise ConfigError(
+            f"model.loss: no loss is called {loss!r}; {did_you_mean(str(loss), LOSSES)}"
+        )
     if loss == "cross-entropy" and not classes:
-        raise DataError("loss 'cross-entropy' needs classes as labels, but these are numbers with fractions.")
+        raise DataError(
+            "loss 'cross-entropy' needs classes as labels, but these are numbers with fractions."
+        )
     if loss == "squared" and labels.dtype.kind not in "biuf":
         raise DataError("loss 'squared' needs numbers as labels, but these are texts.")
     return LOSSES[loss], loss == "cross-entropy"
@@ -50,7 +57,8 @@ def encode(labels: NDArray[np.generic], classes: Classes | None) -> Tensor:
     if -1 in found:
         row = found.index(-1)
         raise DataError(
-            f"The label of row {row + 1} is {labels.tolist()[row]!r}, which no training sample has: {listing(classes)}."
+            f"The label of row {row + 1} is {labels.tolist()[row]!r}, which no training sample "
+            f"has: {listing(classes)}."
         )
     return torch.as_tensor(found)
 
@@ -61,7 +69,8 @@ def classes_of(labels: NDArray[np.generic]) -> Classes:
 
 
 def decide(outputs: Tensor, classes: Classes | None) -> Tensor:
-    """The number of the likeliest class, or the value. One output for two classes: the second above 0."""
+    """The number of the likeliest class, or the value. One output for two classes: the second above
+    0."""
     if classes is None:
         return outputs.reshape(len(outputs), -1).squeeze(1)
     return (outputs.reshape(-1) > 0).long() if outputs.shape[1] == 1 else outputs.argmax(dim=1)
@@ -71,10 +80,15 @@ def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Los
     """Reject a fusion module whose outputs do not match the classes."""
     if not isinstance(outputs, Tensor) or outputs.shape[:1] != (samples,):
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        raise ConfigError(f"The fusion module must give a row of outputs for every sample, but gave {shape}.")
-    if classes is not None and (outputs.ndim != 2 or outputs.shape[1] not in _widths(classes, loss)):
         raise ConfigError(
-            f"There are {len(classes)} classes ({listing(classes)}), but the fusion module gives outputs of shape "
+            f"The fusion module must give a row of outputs for every sample, but gave {shape}."
+        )
+    if classes is not None and (
+        outputs.ndim != 2 or outputs.shape[1] not in _widths(classes, loss)
+    ):
+        raise ConfigError(
+            f"There are {len(classes)} classes ({listing(classes)}), but the fusion module gives "
+            f"outputs of shape "
             f"{tuple(outputs.shape[1:])}: make it give {len(classes)}."
         )
 

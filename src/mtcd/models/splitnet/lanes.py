@@ -1,4 +1,5 @@
-"""Lanes for tokens: on a GPU each has its own stream, so that tokens of several clusters roam concurrently."""
+"""Lanes for tokens: on a GPU each has its own stream, so that tokens of several clusters roam
+concurrently."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def new_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 class Lanes:
-    """Orders work on the device: a lane starts after all work enqueued outside of lanes before; ``join`` follows all.
+    """Orders work on the device: a lane starts after all work enqueued outside of lanes before;
+    ``join`` follows all.
 
     This process never waits. With one lane, all work is in one stream.
     """

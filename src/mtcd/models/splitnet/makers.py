@@ -21,7 +21,8 @@ CPU = torch.device("cpu")
 
 
 Load = Callable[[str, str], Any]
-"""Returns the object named 'package.module:function'; the second argument is the prefix of errors."""
+"""Returns the object named 'package.module:function'; the second argument is the prefix of
+errors."""
 
 
 def client_maker(name: str, load: Load) -> Maker:
@@ -38,7 +39,10 @@ def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -
     if ":" not in name:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise ConfigError(f"{where}: no network is called {name!r}; {hint} Your own is 'package.module:function'.")
+            raise ConfigError(
+                f"{where}: no network is called {name!r}; {hint} Your own is "
+                f"'package.module:function'."
+            )
         return known[name]
     found = load(name, where)
     if not callable(found):
@@ -48,12 +52,16 @@ def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -
 
 
 def importing(folder: Path | None) -> Load:
-    """Import the named object, from ``folder`` first, then from here or installed packages. This runs its code."""
+    """Import the named object, from ``folder`` first, then from here or installed packages. This
+    runs its code."""
     return lambda name, where: imported(name, where, [folder or Path.cwd(), Path.cwd()])
 
 
-def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> nn.Module:
-    """A module, from the facts that its maker names as parameters and from the settings, initialised by the seed."""
+def make(
+    maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[str, Any], seed: int
+) -> nn.Module:
+    """A module, from the facts that its maker names as parameters and from the settings,
+    initialised by the seed."""
     parameters = inspect.signature(maker).parameters
     takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     unknown = [name for name in settings if name not in parameters]
@@ -67,21 +75,33 @@ def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[s
     except MtcdError as error:
         raise ConfigError(f"{where}: {error}") from None
     except Exception as error:  # the user's code may raise anything
-        raise ConfigError(f"{where}: the network cannot be made ({type(error).__name__}: {error}).") from None
+        raise ConfigError(
+            f"{where}: the network cannot be made ({type(error).__name__}: {error})."
+        ) from None
     if not isinstance(made, nn.Module):
-        raise ConfigError(f"{where}: what was made is a {type(made).__name__}, not a torch.nn.Module.")
+        raise ConfigError(
+            f"{where}: what was made is a {type(made).__name__}, not a torch.nn.Module."
+        )
     return made
 
 
 def make_client(
-    maker: Maker, clients: Sequence[str], k: int, shape: tuple[int, ...], settings: Mapping[str, Any], seed: int
+    maker: Maker,
+    clients: Sequence[str],
+    k: int,
+    shape: tuple[int, ...],
+    settings: Mapping[str, Any],
+    seed: int,
 ) -> nn.Module:
-    """The module of client k. A maker may have parameters client (its name), index, shape (of a sample), clients."""
+    """The module of client k. A maker may have parameters client (its name), index, shape (of a
+    sample), clients."""
     facts = {"client": clients[k], "index": k, "shape": shape, "clients": len(clients)}
     return make(maker, "model.client", facts, settings, draw_seed(seed, "network", k))
 
 
-def make_fusion(maker: Maker, width: int, outputs: int, settings: Mapping[str, Any], seed: int) -> nn.Module:
+def make_fusion(
+    maker: Maker, width: int, outputs: int, settings: Mapping[str, Any], seed: int
+) -> nn.Module:
     """A fusion module. A maker may have parameters width (of the aggregate) and outputs."""
     facts = {"width": width, "outputs": outputs}
     return make(maker, "model.fusion", facts, settings, draw_seed(seed, "fusion"))

@@ -1,4 +1,5 @@
-"""A split network as the user defines it: a module per client, a fusion module, and the aggregation."""
+"""A split network as the user defines it: a module per client, a fusion module, and the
+aggregation."""
 
 from __future__ import annotations
 
@@ -21,11 +22,12 @@ from mtcd.training.compute import Compute
 class SplitModel:
     """f(theta) = loss(fusion(H(h_1(theta_1), ..., h_K(theta_K))), labels), the mean over samples.
 
-    ``representations``: a plain module for every client, from a batch of its features to (samples, numbers);
-    ``fusion``: from the aggregate to the outputs; ``aggregation``: 'concat', 'sum' or 'mean'.
-    ``loss``: 'cross-entropy', 'squared', or anything that is called with outputs and labels and gives a mean; by
-    default what the labels ask for. ``optimiser``: of the local updates, called with parameters and ``lr``; plain
-    gradient steps unless given. The modules themselves are not touched: training works on copies.
+    ``representations``: a plain module for every client, from a batch of its features to (samples,
+    numbers); ``fusion``: from the aggregate to the outputs; ``aggregation``: 'concat', 'sum' or
+    'mean'. ``loss``: 'cross-entropy', 'squared', or anything that is called with outputs and labels
+    and gives a mean; by default what the labels ask for. ``optimiser``: of the local updates,
+    called with parameters and ``lr``; plain gradient steps unless given. The modules themselves are
+    not touched: training works on copies.
     """
 
     representations: Mapping[str, nn.Module]
@@ -37,30 +39,48 @@ class SplitModel:
     def __post_init__(self) -> None:
         check_aggregation(self.aggregation)
         if not isinstance(self.representations, Mapping) or not self.representations:
-            raise ConfigError("representations must be a mapping from the names of the clients to their modules.")
+            raise ConfigError(
+                "representations must be a mapping from the names of the clients to their modules."
+            )
         for client, module in self.representations.items():
             if not isinstance(module, nn.Module):
-                raise ConfigError(f"The representation of client {client!r} must be a torch.nn.Module, not {module!r}.")
+                raise ConfigError(
+                    f"The representation of client {client!r} must be a torch.nn.Module, not "
+                    f"{module!r}."
+                )
             if not any(p.requires_grad for p in module.parameters()):
-                raise ConfigError(f"The representation of client {client!r} has no parameters to train.")
+                raise ConfigError(
+                    f"The representation of client {client!r} has no parameters to train."
+                )
         if not isinstance(self.fusion, nn.Module):
-            raise ConfigError(f"fusion must be a torch.nn.Module (nn.Identity() for none), not {self.fusion!r}.")
+            raise ConfigError(
+                f"fusion must be a torch.nn.Module (nn.Identity() for none), not {self.fusion!r}."
+            )
         if self.optimiser is not None and not callable(self.optimiser):
-            raise ConfigError("optimiser must be called with parameters and lr: give a class of torch.optim.")
+            raise ConfigError(
+                "optimiser must be called with parameters and lr: give a class of torch.optim."
+            )
 
     def __repr__(self) -> str:
         return f"SplitModel({len(self.representations):,} client(s): {self.describe()})"
 
-    def problem(self, data: VerticalDataset | VerticalData, compute: Compute, seed: int) -> NetProblem:
+    def problem(
+        self, data: VerticalDataset | VerticalData, compute: Compute, seed: int
+    ) -> NetProblem:
         """This model on this data, checked and ready to train."""
         samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         missing = [client for client in samples.clients if client not in self.representations]
         unknown = [client for client in self.representations if client not in samples.clients]
         if missing:
-            raise ConfigError(f"There is no representation for client {missing[0]!r}: give every client a module.")
+            raise ConfigError(
+                f"There is no representation for client {missing[0]!r}: give every client a module."
+            )
         if unknown:
             hint = did_you_mean(unknown[0], samples.clients)
-            raise ConfigError(f"There is a representation for {unknown[0]!r}, but no features of such a client; {hint}")
+            raise ConfigError(
+                f"There is a representation for {unknown[0]!r}, but no features of such a client; "
+                f"{hint}"
+            )
         return NetProblem(self, samples, compute, seed)
 
     def describe(self) -> str:

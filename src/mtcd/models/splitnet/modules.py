@@ -27,8 +27,9 @@ State = dict[str, Tensor]
 class Trainable:
     """A copy of the user's module, with its optimiser.
 
-    Batch norm uses the statistics of the batch during training. Its running statistics, which evaluation uses, are
-    updated within ``tracking`` only: once per batch, not once per local update.
+    Batch norm uses the statistics of the batch during training. Its running statistics, which
+    evaluation uses, are updated within ``tracking`` only: once per batch, not once per local
+    update.
     """
 
     def __init__(self, module: nn.Module, device: torch.device, optimiser: MakeOptimiser) -> None:
@@ -36,7 +37,9 @@ class Trainable:
         self._layout = torch.contiguous_format
         self.module.train()
         self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
-        self.norms = [m for m in self.module.modules() if isinstance(m, _NormBase) and m.track_running_stats]
+        self.norms = [
+            m for m in self.module.modules() if isinstance(m, _NormBase) and m.track_running_stats
+        ]
         self._momenta = [norm.momentum for norm in self.norms]
         self._track(False)
         self.optimiser = make_optimiser(optimiser, self.parameters)
@@ -47,7 +50,8 @@ class Trainable:
         return sum(p.numel() for p in self.parameters)
 
     def choose_layout(self, x: Tensor) -> None:
-        """Use channels-last memory for images, which is fastest, unless the module fails with it (views, say)."""
+        """Use channels-last memory for images, which is fastest, unless the module fails with it
+        (views, say)."""
         if x.ndim != 4:  # no mutants: only the time
             return
         try:
@@ -67,7 +71,8 @@ class Trainable:
 
     def _track(self, track: bool) -> None:
         for norm, momentum in zip(self.norms, self._momenta, strict=True):
-            if isinstance(norm, _InstanceNorm):  # without track_running_stats it would not use them in evaluation
+            # without track_running_stats it would not use them in evaluation
+            if isinstance(norm, _InstanceNorm):
                 norm.momentum = momentum if track else 0.0
             else:
                 norm.track_running_stats = track
@@ -101,7 +106,8 @@ class Trainable:
             set_rate(self.optimiser, eta)
 
     def move(self, gradients: Iterable[Tensor], eta: float | None) -> None:
-        """One step of the optimiser with these gradients; without ``eta``, with its current step size."""
+        """One step of the optimiser with these gradients; without ``eta``, with its current step
+        size."""
         if self.optimiser is None:
             return
         if eta is not None:
@@ -133,7 +139,9 @@ class Trainable:
 
     def buffers(self) -> State:
         """A copy of the buffers, such as the running statistics of batch norm."""
-        return {f"buffer.{name}": value.detach().clone() for name, value in self.module.named_buffers()}
+        return {
+            f"buffer.{name}": value.detach().clone() for name, value in self.module.named_buffers()
+        }
 
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Restore the buffers."""
@@ -161,7 +169,8 @@ class Trainable:
         self.load_buffers(memory)
 
     def finished(self) -> nn.Module:
-        """A copy of the module for the user: in evaluation mode, with the original settings of batch norm."""
+        """A copy of the module for the user: in evaluation mode, with the original settings of
+        batch norm."""
         self._track(True)
         module = copy.deepcopy(self.module).eval()
         self._track(False)
@@ -173,12 +182,15 @@ def _copied(module: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(module)
     except Exception as error:  # the user's code may raise anything
-        raise ConfigError(f"{type(module).__name__} cannot be copied, and training works on copies: {error}") from None
+        raise ConfigError(
+            f"{type(module).__name__} cannot be copied, and training works on copies: {error}"
+        ) from None
 
 
 @contextmanager
 def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
-    """The context in which random draws depend on the seed alone; the generators are then restored. None: no seed."""
+    """The context in which random draws depend on the seed alone; the generators are then restored.
+    None: no seed."""
     if seed is None:
         yield
         return

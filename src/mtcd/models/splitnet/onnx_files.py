@@ -1,4 +1,5 @@
-"""A split network as ONNX files: the network of each client, and one that joins their outputs and predicts."""
+"""A split network as ONNX files: the network of each client, and one that joins their outputs and
+predicts."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ TRIED = 3  # samples that the exporter runs the networks on  # no mutants: any n
 
 
 def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
-    """Files by name: input ``X``, output ``h`` of each client's; the last takes all ``h_<number>`` and predicts.
+    """Files by name: input ``X``, output ``h`` of each client's; the last takes all ``h_<number>``
+    and predicts.
 
-    Its outputs are ``decision``, and of classes ``probabilities`` and ``label``, the number of the class.
+    Its outputs are ``decision``, and of classes ``probabilities`` and ``label``, the number of the
+    class.
     """
     names = _file_names(trained.clients)
     files = {}
@@ -35,22 +38,30 @@ def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
         sample = torch.zeros(TRIED, *trained.shapes[client])
         columns = None if trained.columns is None else list(trained.columns[client])
         about: dict[str, Any] = {"client": client, "columns": columns}
-        files[name] = _exported(_Floats(trained.modules[client]), [sample], ["X"], ["h"], about, f"client {client!r}")
+        files[name] = _exported(
+            _Floats(trained.modules[client]), [sample], ["X"], ["h"], about, f"client {client!r}"
+        )
     aggregation = make_aggregation(trained.aggregation, trained.clients, trained.widths)
     outputs = ["decision"] if trained.classes is None else ["decision", "probabilities", "label"]
     about = {"clients": list(trained.clients), "classes": list(trained.classes or ())}
     inputs = [torch.zeros(TRIED, width) for width in trained.widths]
     titles = [f"h_{number}" for number in range(len(inputs))]
     fused = _Fused(trained, aggregation)
-    return files | {f"{FUSION}.onnx": _exported(fused, inputs, titles, outputs, about, "the fusion")}
+    return files | {
+        f"{FUSION}.onnx": _exported(fused, inputs, titles, outputs, about, "the fusion")
+    }
 
 
 def _file_names(clients: Sequence[str]) -> dict[str, str]:
-    """The file of each client: by its name, or by its number if a name is no good as that of a file."""
+    """The file of each client: by its name, or by its number if a name is no good as that of a
+    file."""
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,80}", name) for name in clients)
     distinct = len({name.lower() for name in (*clients, FUSION)}) > len(clients)
     usable = plain and distinct
-    return {name: f"{name if usable else f'client_{number}'}.onnx" for number, name in enumerate(clients)}
+    return {
+        name: f"{name if usable else f'client_{number}'}.onnx"
+        for number, name in enumerate(clients)
+    }
 
 
 class _Floats(nn.Module):
@@ -77,7 +88,11 @@ class _Fused(nn.Module):
         if self.classes is None:
             return (z,)
         one = z.shape[1] == 1
-        shares = torch.cat([torch.sigmoid(-z), torch.sigmoid(z)], dim=1) if one else torch.softmax(z, dim=1)
+        shares = (
+            torch.cat([torch.sigmoid(-z), torch.sigmoid(z)], dim=1)
+            if one
+            else torch.softmax(z, dim=1)
+        )
         return z, shares, decide(z, self.classes)
 
 
@@ -107,7 +122,9 @@ def _exported(
         return finished(program.model_proto, about)
     except Exception as error:  # the user's code may hold anything
         reason = str(error).strip().partition("\n")[0]
-        raise MtcdError(f"The network of {whose} cannot be exported to ONNX by PyTorch: {reason}") from None
+        raise MtcdError(
+            f"The network of {whose} cannot be exported to ONNX by PyTorch: {reason}"
+        ) from None
 
 
 @contextmanager

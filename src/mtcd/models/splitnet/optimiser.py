@@ -1,4 +1,5 @@
-"""The optimiser of local updates: any of PyTorch's, with its state as named tensors that can be saved and averaged."""
+"""The optimiser of local updates: any of PyTorch's, with its state as named tensors that can be
+saved and averaged."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MakeOptimiser = Callable[..., Optimizer]
 
 
 STARTS_NONZERO = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
-"""Optimisers whose state does not start at 0. They cannot be recorded: resets set the state to 0."""
+"""Optimisers whose state does not start at 0. They cannot be recorded: resets set the state to
+0."""
 
 
 def plain_sgd(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
@@ -53,13 +55,17 @@ def make_optimiser(make: MakeOptimiser, parameters: list[Tensor]) -> Optimizer |
     try:
         optimiser = make(parameters, lr=0.0)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"The optimiser cannot be made ({error}): it is called with the parameters and lr.") from None
+        raise ConfigError(
+            f"The optimiser cannot be made ({error}): it is called with the parameters and lr."
+        ) from None
     if not isinstance(optimiser, Optimizer):
         raise ConfigError(f"optimiser must make a torch.optim.Optimizer, but made {optimiser!r}.")
     closure = inspect.signature(type(optimiser).step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         name = type(optimiser).__name__
-        raise ConfigError(f"{name} evaluates the loss itself (a closure): use an optimiser that does not.")
+        raise ConfigError(
+            f"{name} evaluates the loss itself (a closure): use an optimiser that does not."
+        )
     return optimiser
 
 
@@ -68,7 +74,11 @@ def describe_optimiser(optimiser: Optimizer | None) -> str:
     if optimiser is None:
         return "none"
     apart = ("lr", "fused", "foreach", "capturable", "differentiable")
-    settings = [f"{name}={value!r}" for name, value in sorted(optimiser.defaults.items()) if name not in apart]
+    settings = [
+        f"{name}={value!r}"
+        for name, value in sorted(optimiser.defaults.items())
+        if name not in apart
+    ]
     return f"{type(optimiser).__name__}({', '.join(settings)})"
 
 
@@ -82,7 +92,8 @@ def set_rate(optimiser: Optimizer, lr: float) -> None:
 
 
 def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> dict[str, Tensor]:
-    """The state of the optimiser (momentum, say) as tensors with fixed names; empty before the first step."""
+    """The state of the optimiser (momentum, say) as tensors with fixed names; empty before the
+    first step."""
     found: dict[str, Tensor] = {}
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
@@ -91,27 +102,36 @@ def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> 
                 found[f"optimiser.{i}.{name}"] = value
             elif value is not None:
                 raise ConfigError(
-                    f"The optimiser {type(optimiser).__name__} stores {name!r} as {type(value).__name__}, which "
+                    f"The optimiser {type(optimiser).__name__} stores {name!r} as "
+                    f"{type(value).__name__}, which "
                     "cannot be saved or averaged: use one that stores tensors, such as SGD or Adam."
                 )
     return found
 
 
-def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], saved: Mapping[str, Tensor]) -> None:
-    """Restore the result of ``optimiser_tensors``, in place where a tensor of that name exists. Missing ones count as
-    0; without any, the optimiser starts from scratch.
+def load_optimiser_tensors(
+    optimiser: Optimizer | None, parameters: list[Tensor], saved: Mapping[str, Tensor]
+) -> None:
+    """Restore the result of ``optimiser_tensors``, in place where a tensor of that name exists.
+    Missing ones count as 0; without any, the optimiser starts from scratch.
 
     Some optimisers count their steps on the CPU, on whatever device the parameters are.
     """
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
         prefix = f"optimiser.{i}."
-        names = {key.removeprefix(prefix): value for key, value in saved.items() if key.startswith(prefix)}
+        names = {
+            key.removeprefix(prefix): value
+            for key, value in saved.items()
+            if key.startswith(prefix)
+        }
         state = optimiser.state[parameter]
         if not names and not _in_place(optimiser):
             state.clear()
             continue
-        for name in [name for name, value in state.items() if isinstance(value, Tensor) and name not in names]:
+        for name in [
+            name for name, value in state.items() if isinstance(value, Tensor) and name not in names
+        ]:
             state[name].zero_()
         for name, value in names.items():
             if isinstance(state.get(name), Tensor):
@@ -132,12 +152,14 @@ def _in_place(optimiser: Optimizer) -> bool:
 
 
 def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
-    """The same optimiser in a form whose steps can be recorded in a CUDA graph: the step size is a tensor."""
+    """The same optimiser in a form whose steps can be recorded in a CUDA graph: the step size is a
+    tensor."""
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
         plain = make(parameters, lr=0.0)  # no mutants: another rate is set below
-        accepted = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that are no parameters
+        # AdamW has defaults of Adam that are no parameters
+        accepted = inspect.signature(type(plain)).parameters
         settings = {name: value for name, value in plain.defaults.items() if name in accepted}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
             settings |= {"fused": True, "foreach": False}

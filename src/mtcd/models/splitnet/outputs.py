@@ -15,7 +15,8 @@ from mtcd.models.splitnet.labels import Classes, decide
 
 
 def class_probabilities(outputs: Array) -> Array:
-    """The softmax of the outputs, a column for every class; of one output for two classes, the sigmoid."""
+    """The softmax of the outputs, a column for every class; of one output for two classes, the
+    sigmoid."""
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return np.asarray(scipy.special.softmax(outputs, axis=1))
     z = outputs.reshape(len(outputs))

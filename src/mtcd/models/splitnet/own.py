@@ -1,4 +1,5 @@
-"""The part of a split network that one party of a federation holds: the other networks are on other hosts."""
+"""The part of a split network that one party of a federation holds: the other networks are on other
+hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from mtcd.models.splitnet.lanes import Lanes
 from mtcd.models.splitnet.modules import Trainable
 from mtcd.models.splitnet.optimiser import MakeOptimiser
 from mtcd.models.splitnet.problem import RemoteClient, Stage
-from mtcd.models.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, named, trained_on
+from mtcd.models.splitnet.trial import (
+    FUSION,
+    SAMPLES,
+    begin_client,
+    begin_fusion,
+    named,
+    trained_on,
+)
 from mtcd.protocol.batches import Batches
 
 CPU = torch.device("cpu")
@@ -52,7 +60,8 @@ class Own:
 class OwnProblem:
     """The problem of one party of a split network, on the CPU; without ``own``, that of the server.
 
-    A method makes parties from it as from a whole problem; only this party and the first messages can be used.
+    A method makes parties from it as from a whole problem; only this party and the first messages
+    can be used.
     """
 
     def __init__(self, common: Common, own: Own | None = None) -> None:
@@ -64,16 +73,23 @@ class OwnProblem:
             width = begin_client(own.k, own.client, self.net, own.source, common.seed)
             if width != (agreed := common.aggregation.widths[own.k]):
                 raise ConfigError(
-                    f"{named(own.client)} gives {width} numbers per sample, but the parties have agreed on {agreed}."
+                    f"{named(own.client)} gives {width} numbers per sample, but the parties have "
+                    f"agreed on {agreed}."
                 )
-        begin_fusion(self.fusion, common.aggregation, common.labels, common.classes, common.loss, common.seed)
+        begin_fusion(
+            self.fusion, common.aggregation, common.labels, common.classes, common.loss, common.seed
+        )
         draws = self._try_training(SAMPLES)
-        self.around = Surroundings(common.loss, common.aggregation, CPU, common.mixed, common.seed, draws)
+        self.around = Surroundings(
+            common.loss, common.aggregation, CPU, common.mixed, common.seed, draws
+        )
         self.head = self.fusion
-        """The latest theta_0 of this party: at the server its own, at a client that of the last token."""
+        """The latest theta_0 of this party: at the server its own, at a client that of the last
+        token."""
 
     def _try_training(self, samples: int) -> bool:
-        """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
+        """Reject modules that fail on such a batch in training mode; returns whether any draws
+        random numbers."""
         draws = trained_on(self.fusion.module, torch.zeros(samples, self.outputs), FUSION)
         if self.own is not None:
             assert self.net is not None
@@ -100,7 +116,11 @@ class OwnProblem:
     def is_finite(self) -> bool:
         """Whether all parameters and statistics of this party are finite."""
         held = [self.head] if self.net is None else [self.head, self.net]
-        return all(bool(value.isfinite().all()) for one in held for value in one.module.state_dict().values())
+        return all(
+            bool(value.isfinite().all())
+            for one in held
+            for value in one.module.state_dict().values()
+        )
 
     @property
     def fusion_keeps_statistics(self) -> bool:
@@ -120,6 +140,10 @@ class OwnProblem:
         if self.own is not None:
             assert self.net is not None
             self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k
-            clients[k] = NetClient(k, self.net, self.head, feed(self.own.source), feed(labels), around)
+            clients[k] = NetClient(
+                k, self.net, self.head, feed(self.own.source), feed(labels), around
+            )
         fusion = NetFusion(self.fusion, feed(labels), around)
-        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))  # no mutants: 0 lanes are one stream too
+        return Stage(
+            clients, fusion, around, self.samples, Lanes(CPU, 1)
+        )  # no mutants: 0 lanes are one stream too

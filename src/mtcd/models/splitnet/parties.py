@@ -1,7 +1,8 @@
-"""The parties of split networks: the roaming and sync of ``methods/mtcd``, for representations that are not linear.
+"""The parties of split networks: the roaming and sync of ``methods/mtcd``, for representations that
+are not linear.
 
-Differences: the token carries theta_0; the server (or a client, without one) updates theta_0; and every client whose
-copies are averaged has to recompute its representation.
+Differences: the token carries theta_0; the server (or a client, without one) updates theta_0; and
+every client whose copies are averaged has to recompute its representation.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ class UpdateFusion(Payload):
 class SplitToken(Token):
     """The token Z = (H, theta_0). ``heading``: the client to which it is sent.
 
-    Without a server, ``hop`` is negative on the first pass: -hop hops are left before training starts. The token then
-    also carries the loss at the start, ``start_loss``, which like t and hop is not counted.
+    Without a server, ``hop`` is negative on the first pass: -hop hops are left before training
+    starts. The token then also carries the loss at the start, ``start_loss``, which like t and hop
+    is not counted.
     """
 
     theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
@@ -63,25 +65,42 @@ class SplitToken(Token):
         return sum(math.prod(shape) for shape in bounds.theta_0)
 
 
-SPLIT_PAYLOADS: frozenset[type] = frozenset({SplitToken, Done, Share, Fresh, UpdateFusion, Progress})
+SPLIT_PAYLOADS: frozenset[type] = frozenset(
+    {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}
+)
 """The payloads of split networks with a server."""
 
 
 @dataclass(frozen=True, eq=False)
 class FusionPlan:
-    """Where theta_0 is updated: at the server, ``steps`` an iteration; without one, during visits at clients ``at``."""
+    """Where theta_0 is updated: at the server, ``steps`` an iteration; without one, during visits
+    at clients ``at``."""
 
     steps: int
     at: frozenset[int] = frozenset()
 
 
 class SplitClient(TokenHost):
-    """Client k. Its network holds theta_k or the copy of the last token; ``copies`` holds the other copies."""
+    """Client k. Its network holds theta_k or the copy of the last token; ``copies`` holds the other
+    copies."""
 
     state_fields = ("t", "start", "copies", "in_hand")
 
-    def __init__(self, number: int, network: ClientNetwork, plan: Plan, stage: SplitStage, fuses: bool = False) -> None:
-        self.number, self.network, self.plan, self.stage, self.fuses = number, network, plan, stage, fuses
+    def __init__(
+        self,
+        number: int,
+        network: ClientNetwork,
+        plan: Plan,
+        stage: SplitStage,
+        fuses: bool = False,
+    ) -> None:
+        self.number, self.network, self.plan, self.stage, self.fuses = (
+            number,
+            network,
+            plan,
+            stage,
+            fuses,
+        )
         self.t = 0
         self.start: State = {}
         self.copies: dict[int, State] = {}
@@ -89,8 +108,8 @@ class SplitClient(TokenHost):
         """The token whose copy is in the network; None: theta_k itself."""
 
     def visit(self, token: Token) -> None:
-        """On the first pass, if there is one, add h_k, so that Z^0 is the aggregate of theta^0 (Algorithm 1, line 2).
-        After it, train.
+        """On the first pass, if there is one, add h_k, so that Z^0 is the aggregate of theta^0
+        (Algorithm 1, line 2). After it, train.
         """
         assert isinstance(token, SplitToken)
         with self.stage.lane(token.index):
@@ -100,7 +119,8 @@ class SplitClient(TokenHost):
                 self.train(token)
 
     def train(self, token: SplitToken) -> None:
-        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1, lines 7-9)."""
+        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1,
+        lines 7-9)."""
         plan, full_batch = self.plan, self.plan.batches.size is None
         asked = Visit(
             t=token.t,
@@ -118,7 +138,8 @@ class SplitClient(TokenHost):
             token.tally.visited.add(self.number)
 
     def load_copy(self, index: int) -> None:
-        """Load the copy for this token into the network. With one token per client it is loaded already."""
+        """Load the copy for this token into the network. With one token per client it is loaded
+        already."""
         if self.plan.combine.one_visitor or self.in_hand == index:
             return
         if self.in_hand is None:
@@ -145,14 +166,19 @@ class SplitClient(TokenHost):
         return send(self.number, SERVER, Fresh(h, 0.0))
 
     def pass_on(self, token: Token) -> Sequence[Message]:
-        """Send the token to the next client, or to the server after S hops (Algorithm 1, line 10)."""
+        """Send the token to the next client, or to the server after S hops (Algorithm 1, line
+        10)."""
         assert isinstance(token, SplitToken)
         first_pass = token.hop < 0
         on, *others = super().pass_on(token)
         token.heading = on.to
         if first_pass:
             on.hop_floats = 0  # a message, but no hop of the training
-        progress = [Message(self.number, MONITOR, lone_progress(token, self.stage)) for _ in others if token.hop >= 0]
+        progress = [
+            Message(self.number, MONITOR, lone_progress(token, self.stage))
+            for _ in others
+            if token.hop >= 0
+        ]
         return [on, *progress]
 
     def next_client(self, token: Token) -> int:
@@ -175,9 +201,17 @@ class SplitClient(TokenHost):
 
 
 class SplitServer(TokenServer):
-    """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
+    """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm
+    2)."""
 
-    state_fields = (*TokenServer.state_fields, "uploads", "awaited", "fused", "start_loss", "losses")
+    state_fields = (
+        *TokenServer.state_fields,
+        "uploads",
+        "awaited",
+        "fused",
+        "start_loss",
+        "losses",
+    )
 
     def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
         super().__init__(clients, plan, None)
@@ -229,21 +263,36 @@ class SplitServer(TokenServer):
         return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
 
     def _first_loss(self) -> float:
-        """The loss at the start; with mini-batches at least that of zero representations, as one batch may fit well."""
+        """The loss at the start; with mini-batches at least that of zero representations, as one
+        batch may fit well."""
         first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
-        return first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
+        return (
+            first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
+        )
 
     def epoch_loss(self) -> EpochLoss | None:
-        """The mean loss of the last epoch, up to the batch of Z^t; None unless an epoch begins at t."""
+        """The mean loss of the last epoch, up to the batch of Z^t; None unless an epoch begins at
+        t."""
         per_epoch = self.plan.batches.per_epoch
         if self.t % per_epoch or self.start_loss is None:
             return None
         latest = self.stage.fusion.loss(self.aggregate, self.theta_0, self.t)
-        return EpochLoss(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
+        return EpochLoss(
+            self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest)
+        )
 
     def token(self, index: int) -> Token:
-        """The token at the start of the iteration. All tokens share Z^t: no client writes to it or to theta_0."""
-        return SplitToken(index, self.t, 0, self.aggregate, 0.0, extra=self.stage.fusion.size, theta_0=self.theta_0)
+        """The token at the start of the iteration. All tokens share Z^t: no client writes to it or
+        to theta_0."""
+        return SplitToken(
+            index,
+            self.t,
+            0,
+            self.aggregate,
+            0.0,
+            extra=self.stage.fusion.size,
+            theta_0=self.theta_0,
+        )
 
     def update_fusion(self) -> None:
         """Update theta_0 on Z^t, once in an iteration."""
@@ -255,7 +304,8 @@ class SplitServer(TokenServer):
             self.fused = self.t
 
     def sync(self) -> Sequence[Message]:
-        """All tokens are back: combine them, or request new representations from the clients whose copies changed."""
+        """All tokens are back: combine them, or request new representations from the clients whose
+        copies changed."""
         self.update_fusion()
         self.stage.join()
         if self.plan.tokens_return:
@@ -281,7 +331,8 @@ class SplitServer(TokenServer):
 
 
 def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
-    """The progress report of a lone token; it sets the ``epoch_loss`` of the stage, on the full batch."""
+    """The progress report of a lone token; it sets the ``epoch_loss`` of the stage, on the full
+    batch."""
 
     def loss() -> float:
         stage.join()

@@ -1,4 +1,5 @@
-"""A split network on data: the networks of all parties, and the measurements that need all of them."""
+"""A split network on data: the networks of all parties, and the measurements that need all of
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from mtcd.models.splitnet.lanes import Lanes
 from mtcd.models.splitnet.modules import Trainable
 from mtcd.models.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
 from mtcd.models.splitnet.outputs import split_outputs
-from mtcd.models.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, named, trained_on
+from mtcd.models.splitnet.trial import (
+    FUSION,
+    SAMPLES,
+    begin_client,
+    begin_fusion,
+    named,
+    trained_on,
+)
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import ClientNetwork, EpochLoss
 from mtcd.training.compute import Compute
@@ -39,7 +47,12 @@ class Stage:
     """The networks of all parties, with their data in batches."""
 
     def __init__(
-        self, clients: Sequence[ClientNetwork], fusion: NetFusion, around: Surroundings, samples: int, lanes: Lanes
+        self,
+        clients: Sequence[ClientNetwork],
+        fusion: NetFusion,
+        around: Surroundings,
+        samples: int,
+        lanes: Lanes,
     ) -> None:
         self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
         self.lane, self.join = lanes.lane, lanes.join
@@ -67,9 +80,12 @@ class RemoteClient:
 
 
 class NetProblem:
-    """A split network on data. Its modules are copies of the user's, and hold the state of one training."""
+    """A split network on data. Its modules are copies of the user's, and hold the state of one
+    training."""
 
-    def __init__(self, model: SplitModel, data: VerticalDataset, compute: Compute, seed: int) -> None:
+    def __init__(
+        self, model: SplitModel, data: VerticalDataset, compute: Compute, seed: int
+    ) -> None:
         self.model, self.data, self.compute, self.seed = model, data, compute, seed
         self.device = find_device(compute.device)
         loss, has_classes = find_loss(model.loss, data.labels)
@@ -82,19 +98,26 @@ class NetProblem:
         self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
-        widths = [begin_client(k, client, net, source, seed) for k, (client, net, source) in enumerate(tried)]
+        widths = [
+            begin_client(k, client, net, source, seed)
+            for k, (client, net, source) in enumerate(tried)
+        ]
         aggregation = make_aggregation(model.aggregation, data.clients, widths)
         begin_fusion(self.fusion, aggregation, self.labels, self.classes, loss, seed)
         draws = self._try_training(SAMPLES, aggregation.width)
-        self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
+        self.around = Surroundings(
+            loss, aggregation, self.device, compute.precision == "mixed", seed, draws
+        )
         self.staged: list[NetClient] = []
         self.chosen = Metrics({})
         """The metrics of a score."""
 
     def _try_training(self, samples: int, width: int) -> bool:
-        """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
+        """Reject modules that fail on such a batch in training mode; returns whether any draws
+        random numbers."""
         tried = [
-            (self.nets[k], self.sources[k].rows(torch.arange(samples)), named(self.clients[k])) for k in self.numbers
+            (self.nets[k], self.sources[k].rows(torch.arange(samples)), named(self.clients[k]))
+            for k in self.numbers
         ]
         tried += [(self.fusion, torch.zeros(samples, width, device=self.device), FUSION)]
         draws = [trained_on(one.module, x, name) for one, x, name in tried]
@@ -106,11 +129,15 @@ class NetProblem:
         unwanted = self.compute.graphs is False  # no mutants: on a GPU alone
         if self.device.type != "cuda" or unwanted:
             if self.compute.graphs is True:
-                raise ConfigError("compute.graphs: true needs a GPU; leave it out, or set it to auto.")
+                raise ConfigError(
+                    "compute.graphs: true needs a GPU; leave it out, or set it to auto."
+                )
             return False, make
         recordable = capturable(make, self.device)
         try:
-            one = torch.zeros(1, device=self.device, requires_grad=True)  # no mutants: on a GPU alone
+            one = torch.zeros(
+                1, device=self.device, requires_grad=True
+            )  # no mutants: on a GPU alone
             make_optimiser(recordable, [one])
         except ConfigError as error:
             if self.compute.graphs is True:  # no mutants: on a GPU alone
@@ -145,10 +172,14 @@ class NetProblem:
         return bool(self.fusion.norms)
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
-        """The networks, with their data in these batches; up to ``lanes`` lanes run concurrently."""
+        """The networks, with their data in these batches; up to ``lanes`` lanes run
+        concurrently."""
         transforms = self.data.transforms or {}
         if transforms and batches.size is None:
-            raise ConfigError("transforms change batches from one to the next: set method.batch, or leave them out.")
+            raise ConfigError(
+                "transforms change batches from one to the next: set method.batch, or leave them "
+                "out."
+            )
         if batches.length == 1:  # all others are no smaller than the batch that was tried
             self._try_training(batches.length, self.outputs)
 
@@ -156,20 +187,33 @@ class NetProblem:
             return Feed(source, BatchRows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
-            fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)  # lazy layers are initialised
+            # lazy layers are initialised
+            fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)
             features = feed(self.sources[k], self.clients[k])
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
         labels, numbers = Stored(self.labels), self.numbers
-        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []  # no mutants: on a GPU alone
+        recorded = (
+            [client(GraphClient, k) for k in numbers] if self.graphs else []
+        )  # no mutants: on a GPU alone
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         here = dict(zip(numbers, self.staged, strict=True))
         everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
-        own_lanes = self.graphs and not self.around.draws  # no mutants: on a GPU alone; draws take turns
-        streams = Lanes(self.device, lanes if own_lanes else 1)  # no mutants: 0 lanes are one stream too
-        return Stage(everybody, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
+        own_lanes = (
+            self.graphs and not self.around.draws
+        )  # no mutants: on a GPU alone; draws take turns
+        streams = Lanes(
+            self.device, lanes if own_lanes else 1
+        )  # no mutants: 0 lanes are one stream too
+        return Stage(
+            everybody,
+            head(self.fusion, feed(labels), self.around),
+            self.around,
+            self.samples,
+            streams,
+        )
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
         """Whether all networks can be recorded."""
@@ -179,8 +223,12 @@ class NetProblem:
         except RuntimeError as error:
             reason = str(error).splitlines()[0]  # no mutants: on a GPU alone
             if self.compute.graphs is True:  # no mutants: on a GPU alone
-                raise ConfigError(f"compute.graphs: a network cannot be recorded: {reason}") from None
-            self.notes += (f"Without CUDA graphs, which are faster: a network cannot be recorded ({reason}).",)
+                raise ConfigError(
+                    f"compute.graphs: a network cannot be recorded: {reason}"
+                ) from None
+            self.notes += (
+                f"Without CUDA graphs, which are faster: a network cannot be recorded ({reason}).",
+            )
             return False  # no mutants: on a GPU alone
         return True  # no mutants: on a GPU alone
 
@@ -188,7 +236,9 @@ class NetProblem:
         """Not available: f in evaluation mode does not follow from the token of a batch."""
         raise NotImplementedError
 
-    def metrics(self, aggregate: Tensor, parameters: Callable[[], Sequence[Mapping[str, Tensor]]]) -> dict[str, float]:
+    def metrics(
+        self, aggregate: Tensor, parameters: Callable[[], Sequence[Mapping[str, Tensor]]]
+    ) -> dict[str, float]:
         """Not available, for the same reason: the metrics are in the score."""
         raise NotImplementedError
 
@@ -198,8 +248,9 @@ class NetProblem:
             net.load_weights(weights)
 
     def score(self, parameters: Sequence[Mapping[str, Tensor]]) -> Score:
-        """The mean loss and accuracy on the training samples, the accuracy on the test samples, and the metrics on
-        both, all in evaluation mode, with these weights of all networks: for measuring only.
+        """The mean loss and accuracy on the training samples, the accuracy on the test samples, and
+        the metrics on both, all in evaluation mode, with these weights of all networks: for
+        measuring only.
         """
         self.hold(parameters)
         objective, accuracy, metrics = self._evaluate("train", self.sources, self.labels)
@@ -233,16 +284,24 @@ class NetProblem:
             modes.enter_context(self.around.precision())
             for rows in torch.split(torch.arange(samples, device=self.device), CHUNK):
                 pairs = zip(self.nets, sources, strict=True)
-                found = [net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs]
+                found = [
+                    net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs
+                ]
                 yield rows, self.fusion.module(self.around.aggregation.of(found)).float()
 
     def _sources(self, data: VerticalDataset) -> list[Source]:
-        return [make_source(data.features[client], client, self.device) for client in self.data.clients]
+        return [
+            make_source(data.features[client], client, self.device) for client in self.data.clients
+        ]
 
     @cached_property
     def _test(self) -> tuple[list[Source], Tensor] | None:
         test = self.data.test
-        return None if test is None else (self._sources(test), encode(test.labels, self.classes).to(self.device))
+        return (
+            None
+            if test is None
+            else (self._sources(test), encode(test.labels, self.classes).to(self.device))
+        )
 
 
 def find_device(name: str) -> torch.device:
@@ -255,5 +314,7 @@ def find_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise ConfigError(f"compute.device: {error}") from None
     if device.type == "cuda" and (not there or (device.index or 0) >= torch.cuda.device_count()):
-        raise ConfigError(f"compute.device is {name!r}, but PyTorch finds no such GPU here: use 'auto' or 'cpu'.")
+        raise ConfigError(
+            f"compute.device is {name!r}, but PyTorch finds no such GPU here: use 'auto' or 'cpu'."
+        )
     return device

@@ -32,7 +32,9 @@ class SplitShare:
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         # on a GPU: visits run in a thread of their own, where cuBLAS sets up the context itself
-        warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
+        warnings.filterwarnings(
+            "ignore", "Attempting to run cuBLAS, but there was no current CUDA context"
+        )
         return self.method.split(HostedNets(self.part), self.network, self.seed).parties()
 
     def aggregate(self, parameters: Mapping[int, Any]) -> Any:
@@ -42,13 +44,15 @@ class SplitShare:
 
 @dataclass(frozen=True, eq=False)
 class SplitRecipe(MethodRecipe):
-    """A split network whose modules and samples are in this process: each share takes its own along."""
+    """A split network whose modules and samples are in this process: each share takes its own
+    along."""
 
     problem: NetProblem
     threads: int | None = None
 
     def device(self) -> str:
-        """A GPU where this process uses one, since both compute with the same tensors; else as the settings say."""
+        """A GPU where this process uses one, since both compute with the same tensors; else as the
+        settings say."""
         return "cuda" if self.problem.device.type == "cuda" else self.problem.compute.device
 
     def weights(self) -> Sequence[int]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.methods.mtcd.client import Plan
-from mtcd.models.splitnet.parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
+from mtcd.models.splitnet.parties import (
+    FusionPlan,
+    SplitClient,
+    SplitServer,
+    SplitToken,
+    lone_progress,
+)
 from mtcd.privacy.masked.fixed_point import NARROW
 from mtcd.privacy.masked.masked import masked
 from mtcd.privacy.masked.parties import Masking
@@ -21,7 +27,8 @@ PLACES = ("t", "hop", "previous", "heading")  # of a token
 
 @dataclass(frozen=True)
 class SplitParties:
-    """All parties. The position of the training is in the server or, without one, in the lone token."""
+    """All parties. The position of the training is in the server or, without one, in the lone
+    token."""
 
     clients: Sequence[SplitClient]
     server: SplitServer | None
@@ -31,7 +38,8 @@ class SplitParties:
     """Whether the server receives masked uploads."""
 
     def parties(self) -> Parties:
-        """The parties at the start: the server requests all representations, or the lone token starts."""
+        """The parties at the start: the server requests all representations, or the lone token
+        starts."""
         if self.server is not None:
             return self._parties(self.server.ask(range(len(self.clients))))
         assert self.token is not None
@@ -63,12 +71,17 @@ class SplitParties:
             for k, network in enumerate(self.stage.clients):
                 network.restore(_with_prefix(f"client/{k}/", snapshot.tensors))
         except (RuntimeError, KeyError) as error:
-            raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None
+            raise MtcdError(
+                f"The checkpoint is of other networks than those given: {error}"
+            ) from None
         for client in self.clients:
             client.t = facts["t"]
         if self.server is not None:
             self.server.t, self.server.aggregate = facts["t"], tensors["H"]
-            self.server.start_loss, self.server.losses = facts.get("start_loss"), facts.get("losses", 0.0)
+            self.server.start_loss, self.server.losses = (
+                facts.get("start_loss"),
+                facts.get("losses", 0.0),
+            )
             self.server.uploads = {int(k): h for k, h in _with_prefix("upload.", tensors).items()}
             return self.server.start_iteration()
         assert self.token is not None
@@ -81,7 +94,8 @@ class SplitParties:
         return _arriving(token, self.stage)
 
     def adopt(self, messages: Iterable[Message]) -> None:
-        """Take over the lone token, if it is under way in another process, in one of these messages."""
+        """Take over the lone token, if it is under way in another process, in one of these
+        messages."""
         for message in messages:
             if self.token is not None and isinstance(message.payload, SplitToken):
                 for name in (*PLACES, "start_loss", "aggregate", "theta_0"):
@@ -103,13 +117,17 @@ class SplitParties:
         return masked(parties, Masking(len(self.clients), NARROW, self.stage.empty()[:length]))
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
-        """The weights of all networks, copies combined, theta_0 last (without a server: that of the token)."""
+        """The weights of all networks, copies combined, theta_0 last (without a server: that of the
+        token)."""
         self.stage.join()
         for client in clients:
             client.apply_sync(client.t)
         fusion = self.stage.fusion.weights()
         if self.token is not None:
-            fusion = {**fusion, **{f"parameter.{i}": value for i, value in enumerate(self.token.theta_0)}}
+            fusion = {
+                **fusion,
+                **{f"parameter.{i}": value for i, value in enumerate(self.token.theta_0)},
+            }
         return [*(network.weights() for network in self.stage.clients), fusion]
 
 
@@ -119,27 +137,40 @@ def _prefixed(prefix: str, tensors: State) -> dict[str, Tensor]:
 
 def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
     """The tensors whose names have this prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
-    """The messages with which the token arrives at a client, free of charge; no progress during the first pass."""
+    """The messages with which the token arrives at a client, free of charge; no progress during the
+    first pass."""
     at = token.heading
     progress = [Message(at, MONITOR, lone_progress(token, stage))] if token.hop >= 0 else []
     return [*progress, Message(at, at, token)]
 
 
-def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: bool = False) -> SplitParties:
+def split_parties(
+    stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: bool = False
+) -> SplitParties:
     """The parties of a split network, with a server unless the token roams for ever."""
     if masked and not stage.sums:
         raise ConfigError(
-            "privacy.aggregation: masked gives the server the sum of the representations: set model.aggregation to "
+            "privacy.aggregation: masked gives the server the sum of the representations: set "
+            "model.aggregation to "
             "sum or mean. In a concatenation it would see each by itself."
         )
     plan = replace(plan, linear=False)
-    clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
+    clients = [
+        SplitClient(k, network, plan, stage, k in fusion.at)
+        for k, network in enumerate(stage.clients)
+    ]
     if plan.hops is not None:
-        return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked)
+        return SplitParties(
+            clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked
+        )
     way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
@@ -147,13 +178,15 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: boo
 
 
 def split_sizes(plan: Plan, widths: Sequence[int], theta_0: int) -> Sizes:
-    """Numbers in messages of a split network: clients upload ``widths`` a sample; tokens carry theta_0."""
+    """Numbers in messages of a split network: clients upload ``widths`` a sample; tokens carry
+    theta_0."""
     token = plan.aggregate_floats + theta_0
     return Sizes(token if plan.tokens_return else _representation(plan, widths), token, token)
 
 
 def opening_cost(plan: Plan, widths: Sequence[int], theta_0: int, costs: Costs) -> float:
-    """The cost before the first iteration: all representations, uploaded or collected on a first pass."""
+    """The cost before the first iteration: all representations, uploaded or collected on a first
+    pass."""
     if plan.hops is None:
         hop = split_sizes(plan, widths, theta_0).hop
         return max(0, len(plan.first_pass) - 1) * costs.between_clients(hop)

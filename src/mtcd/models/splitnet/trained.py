@@ -64,7 +64,9 @@ class TrainedSplit(Trained):
     def __repr__(self) -> str:
         parts = [*self.modules.values(), self.fusion]
         size = sum(value.numel() for part in parts for value in part.parameters())
-        nets = listing(list(dict.fromkeys(type(module).__name__ for module in self.modules.values())))
+        nets = listing(
+            list(dict.fromkeys(type(module).__name__ for module in self.modules.values()))
+        )
         return (
             f"TrainedSplit({len(self.modules):,} client(s): {nets} -> {self.aggregation} -> "
             f"{type(self.fusion).__name__}, {size:,} parameters)"
@@ -81,10 +83,15 @@ class TrainedSplit(Trained):
         return tuple(self.modules)
 
     def decision(self, X: Any) -> NDArray[np.float32]:
-        """The outputs of the fusion module for new samples: features by client, or vertical data."""
+        """The outputs of the fusion module for new samples: features by client, or vertical
+        data."""
         features = self._features(X)
         aggregation = make_aggregation(self.aggregation, self.clients, self.widths)
-        return np.asarray(self.fused(aggregation.of([self.represent(client, features[client]) for client in features])))
+        return np.asarray(
+            self.fused(
+                aggregation.of([self.represent(client, features[client]) for client in features])
+            )
+        )
 
     def represent(self, client: str, values: Any) -> Tensor:
         """h_k of new samples, from this client's features."""
@@ -104,7 +111,8 @@ class TrainedSplit(Trained):
         except Exception as error:  # the user's code may raise anything
             shape, trained = tuple(x.shape[1:]), self.shapes[client]
             raise DataError(
-                f"The network of client {client!r} was trained on samples of shape {trained}, and cannot take new ones "
+                f"The network of client {client!r} was trained on samples of shape {trained}, and "
+                f"cannot take new ones "
                 f"of shape {shape}: {error}"
             ) from None
         return h
@@ -114,9 +122,12 @@ class TrainedSplit(Trained):
         return self.decided(torch.as_tensor(self.decision(X)))
 
     def predict_proba(self, X: Any) -> Array:
-        """The probabilities of the classes, a column each; an error if the network predicts values."""
+        """The probabilities of the classes, a column each; an error if the network predicts
+        values."""
         if self.classes is None:
-            raise ConfigError("This network predicts values, which have no probabilities: use predict.")
+            raise ConfigError(
+                "This network predicts values, which have no probabilities: use predict."
+            )
         return class_probabilities(self.decision(X).astype(float))
 
     def columns_of(self, X: Any) -> Columns:
@@ -143,14 +154,24 @@ class TrainedSplit(Trained):
         if self.preparations is not None:
             given = X.table if isinstance(X, VerticalDataset) and X.table is not None else X
             blocks = prepared_blocks(self.preparations, self.clients, given)
-            prepared = {client: in_single(block) for client, block in zip(self.clients, blocks, strict=True)}
-            return self._checked(prepared, dict(zip(self.clients, self.preparations.outputs, strict=True)))
+            prepared = {
+                client: in_single(block) for client, block in zip(self.clients, blocks, strict=True)
+            }
+            return self._checked(
+                prepared, dict(zip(self.clients, self.preparations.outputs, strict=True))
+            )
         X = VerticalDataset.from_table(X) if isinstance(X, VerticalData) else X
         features = X.features if isinstance(X, VerticalDataset) else X
-        if self.columns is not None and not isinstance(features, Mapping) and (frame := as_frame(features)) is not None:
+        if (
+            self.columns is not None
+            and not isinstance(features, Mapping)
+            and (frame := as_frame(features)) is not None
+        ):
             features = client_features(frame, self.columns)
         if not isinstance(features, Mapping):
-            raise DataError("New samples for a split network are the features of each client, by its name.")
+            raise DataError(
+                "New samples for a split network are the features of each client, by its name."
+            )
         missing = [client for client in self.clients if client not in features]
         if missing:
             raise DataError(f"The new samples have no features of client {missing[0]!r}.")
@@ -160,7 +181,9 @@ class TrainedSplit(Trained):
             raise DataError(f"The clients have different numbers of new samples: {lengths}.")
         return self._checked(found, self.columns or {})
 
-    def _checked(self, features: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]]) -> Mapping[str, Any]:
+    def _checked(
+        self, features: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]]
+    ) -> Mapping[str, Any]:
         """Refuse missing values: a network makes NaN of them, and the first class of NaN."""
         for client, values in features.items():
             if is_array(values):
@@ -169,7 +192,10 @@ class TrainedSplit(Trained):
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters and statistics, by 'client/name' and 'fusion/name'."""
-        parts = {**{f"client/{name}": module for name, module in self.modules.items()}, "fusion": self.fusion}
+        parts = {
+            **{f"client/{name}": module for name, module in self.modules.items()},
+            "fusion": self.fusion,
+        }
         return {
             f"{part}/{name}": value.detach().cpu().contiguous().clone()
             for part, module in parts.items()
@@ -177,7 +203,8 @@ class TrainedSplit(Trained):
         }
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write the weights to a file of the run folder; returns the entries about them in its JSON."""
+        """Write the weights to a file of the run folder; returns the entries about them in its
+        JSON."""
         (folder / WEIGHTS).write_bytes(save(self.weights()))
         return {
             "clients": list(self.clients),
@@ -185,7 +212,9 @@ class TrainedSplit(Trained):
             "aggregation": self.aggregation,
             "widths": list(self.widths),
             "classes": None if self.classes is None else list(self.classes),
-            "columns": None if self.columns is None else [list(self.columns[client]) for client in self.clients],
+            "columns": None
+            if self.columns is None
+            else [list(self.columns[client]) for client in self.clients],
         }
 
     def onnx(self, path: Path) -> dict[Path, bytes]:
@@ -195,36 +224,54 @@ class TrainedSplit(Trained):
 
 
 def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel | None) -> TrainedSplit:
-    """The trained network of a run folder: the modules of ``model``, with the weights in the folder."""
+    """The trained network of a run folder: the modules of ``model``, with the weights in the
+    folder."""
     if model is None:
         raise MtcdError(
-            f"{folder} holds a split network, only its weights: give load_run(folder, model) the SplitModel."
+            f"{folder} holds a split network, only its weights: give load_run(folder, model) the "
+            f"SplitModel."
         )
     classes, columns = about["classes"], about.get("columns")
     missing = [client for client in about["clients"] if client not in model.representations]
     if missing:
-        raise ConfigError(f"The model given has no representation for client {missing[0]!r}, which {folder} has.")
-    modules = {client: copy.deepcopy(model.representations[client]).cpu() for client in about["clients"]}
+        raise ConfigError(
+            f"The model given has no representation for client {missing[0]!r}, which {folder} has."
+        )
+    modules = {
+        client: copy.deepcopy(model.representations[client]).cpu() for client in about["clients"]
+    }
     fusion = copy.deepcopy(model.fusion).cpu()
     try:
-        parts = {**{f"client/{client}": module for client, module in modules.items()}, "fusion": fusion}
+        parts = {
+            **{f"client/{client}": module for client, module in modules.items()},
+            "fusion": fusion,
+        }
         load_weights(parts, load_file(folder / WEIGHTS))
     except (RuntimeError, KeyError, SafetensorError, OSError) as error:
-        raise ConfigError(f"The weights in {folder} do not fit the modules given: {error}") from None
+        raise ConfigError(
+            f"The weights in {folder} do not fit the modules given: {error}"
+        ) from None
     return TrainedSplit(
         {client: module.eval() for client, module in modules.items()},
         fusion.eval(),
         about["aggregation"],
         tuple(about["widths"]),
         None if classes is None else tuple(classes),
-        {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)},
-        columns=None if columns is None else dict(zip(about["clients"], map(tuple, columns), strict=True)),
+        {
+            client: tuple(shape)
+            for client, shape in zip(about["clients"], about["shapes"], strict=True)
+        },
+        columns=None
+        if columns is None
+        else dict(zip(about["clients"], map(tuple, columns), strict=True)),
     )
 
 
 def load_weights(parts: Mapping[str, nn.Module], weights: dict[str, Tensor]) -> None:
     """Load all weights into the modules."""
     for part, module in parts.items():
-        module.load_state_dict({name: weights.pop(f"{part}/{name}") for name in module.state_dict()})
+        module.load_state_dict(
+            {name: weights.pop(f"{part}/{name}") for name in module.state_dict()}
+        )
     if weights:
         raise KeyError(next(iter(weights)))

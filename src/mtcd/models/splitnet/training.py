@@ -36,7 +36,8 @@ LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 
 
 class SplitTraining:
-    """A module per client and a fusion module, on samples of any shape: see :class:`mtcd.training.train.Training`."""
+    """A module per client and a fusion module, on samples of any shape: see
+    :class:`mtcd.training.train.Training`."""
 
     best = None  # f* of a split network is not known
 
@@ -55,16 +56,26 @@ class SplitTraining:
         metrics: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(model, SplitModel):
-            raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
+            raise ConfigError(
+                f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}."
+            )
         check_split(method, stop)
-        self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
+        self.network, self.method, self.stop, self.seed, self.threads = (
+            network,
+            method,
+            stop,
+            seed,
+            compute.threads,
+        )
         self.problem = model.problem(data, compute, seed)
         classes = self.problem.classes or ()
         self.problem.chosen = chosen_metrics(metrics, len(classes), bool(classes))
         self.worst_end = worst_end_of(method, linear=False)
         self.checkpoints = None
         if checkpoint is not None:
-            self.checkpoints = split_checkpoints(Path(checkpoint), resume, self.problem, network, method, costs, seed)
+            self.checkpoints = split_checkpoints(
+                Path(checkpoint), resume, self.problem, network, method, costs, seed
+            )
 
     def computing(self) -> AbstractContextManager[object]:
         """The context with the chosen number of threads."""
@@ -73,7 +84,10 @@ class SplitTraining:
     @property
     def _thread_count(self) -> int | None:
         """Threads for one operation; None for PyTorch's choice."""
-        largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
+        largest, batch = (
+            max(net.size for net in self.problem.nets),
+            self.method.batch or self.problem.samples,
+        )
         return self.threads or few_threads(largest, batch)
 
     def parties(self) -> Parties:
@@ -90,14 +104,20 @@ class SplitTraining:
 
     @property
     def pace(self) -> Pace:
-        """A measurement per epoch; with the full batch, whenever the iterations have grown by 10%."""
+        """A measurement per epoch; with the full batch, whenever the iterations have grown by
+        10%."""
         return pace_of(self.method, self.stop, self.problem.samples)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on data, networks and method."""
         own = outside_guarantee(self.method)
-        return (*self.problem.data.notes, *self.problem.notes, *own, *self.method.notes(self.network))
+        return (
+            *self.problem.data.notes,
+            *self.problem.notes,
+            *own,
+            *self.method.notes(self.network),
+        )
 
     def trained(self, parameters: Sequence[Mapping[str, Any]]) -> TrainedSplit:
         """The trained modules of all parties."""
@@ -108,11 +128,14 @@ class SplitTraining:
         """The reason of a divergence, and advice."""
         if not measured:
             raise MtcdError(
-                "The loss is not a finite number before training: check the features and the outputs of the modules."
+                "The loss is not a finite number before training: check the features and the "
+                "outputs of the modules."
             )
         return (
-            f"Diverged: the loss is no longer finite, or grew far above its start, with a stepsize of "
-            f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
+            f"Diverged: the loss is no longer finite, or grew far above its start, with a stepsize "
+            f"of "
+            f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer "
+            f"local_updates."
         )
 
 
@@ -124,7 +147,10 @@ def pace_of(method: Method, stop: Stop, samples: int) -> Pace:
 
 def assemble(problem: NetProblem) -> TrainedSplit:
     """The trained modules of all parties."""
-    modules = {client: net.finished().cpu() for client, net in zip(problem.clients, problem.nets, strict=True)}
+    modules = {
+        client: net.finished().cpu()
+        for client, net in zip(problem.clients, problem.nets, strict=True)
+    }
     aggregation = problem.around.aggregation
     return TrainedSplit(
         modules,
@@ -158,19 +184,27 @@ def check_split(method: Method, stop: Stop) -> None:
     """Reject settings that are for linear models."""
     if method.stepsize == "auto":
         raise ConfigError(
-            "stepsize 'auto' needs the smoothness of a linear model: give a number for split networks, such as "
+            "stepsize 'auto' needs the smoothness of a linear model: give a number for split "
+            "networks, such as "
             "method=mtcd.MTCD(stepsize=0.05), or in a config method: {stepsize: 0.05}."
         )
     if stop.gap is not None:
-        raise ConfigError("stop.gap needs the optimum, which is not known for split networks: use stop.epochs.")
+        raise ConfigError(
+            "stop.gap needs the optimum, which is not known for split networks: use stop.epochs."
+        )
 
 
 def outside_guarantee(method: Method) -> tuple[str, ...]:
     """Notes on settings that the paper's guarantee does not cover."""
-    if not isinstance(method, MTCD) or method.tokens in (None, 1) or method.combine_rule == "cluster":
+    if (
+        not isinstance(method, MTCD)
+        or method.tokens in (None, 1)
+        or method.combine_rule == "cluster"
+    ):
         return ()
     return (
-        "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token per cluster only.",
+        "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token "
+        "per cluster only.",
     )
 
 
@@ -184,7 +218,9 @@ class SplitKind:
         """No scaling, and no start: the modules have their own parameters."""
         asked.refuse("is for a Glm: scale the features of a split network yourself.", "standardise")
         asked.refuse(
-            "is for a Glm: to go on with networks, give the SplitModel the modules and the fusion of the run.", "start"
+            "is for a Glm: to go on with networks, give the SplitModel the modules and the fusion "
+            "of the run.",
+            "start",
         )
 
     def default_stop(self, method: Method) -> Stop:
@@ -195,7 +231,16 @@ class SplitKind:
         """The training."""
         a = asked
         assert a.stop is not None
-        parts = (a.data, a.model, a.network, a.method, a.stop, a.costs, a.seed, a.compute or Compute())
+        parts = (
+            a.data,
+            a.model,
+            a.network,
+            a.method,
+            a.stop,
+            a.costs,
+            a.seed,
+            a.compute or Compute(),
+        )
         return SplitTraining(*parts, a.checkpoint, a.resume, a.metrics)
 
 

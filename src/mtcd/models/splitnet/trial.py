@@ -24,7 +24,8 @@ def named(client: str) -> str:
 
 
 def starting(seed: int, party: int, device: torch.device) -> AbstractContextManager[None]:
-    """The context of a first call: the initial values of lazy layers depend on the seed and the party alone."""
+    """The context of a first call: the initial values of lazy layers depend on the seed and the
+    party alone."""
     return seeded(draw_seed(seed, "lazy layers", party), device)
 
 
@@ -37,7 +38,12 @@ def begin_client(k: int, client: str, net: Trainable, source: Source, seed: int)
 
 
 def begin_fusion(
-    fusion: Trainable, aggregation: Aggregation, labels: Tensor, classes: Classes | None, loss: Loss, seed: int
+    fusion: Trainable,
+    aggregation: Aggregation,
+    labels: Tensor,
+    classes: Classes | None,
+    loss: Loss,
+    seed: int,
 ) -> None:
     """Call the fusion module for the first time."""
     with starting(seed, len(aggregation.widths), labels.device):
@@ -57,7 +63,9 @@ def representation_width(client: str, module: nn.Module, source: Source) -> int:
     return h.shape[1]
 
 
-def try_fusion(module: nn.Module, width: int, labels: Tensor, classes: Classes | None, loss: Loss) -> None:
+def try_fusion(
+    module: nn.Module, width: int, labels: Tensor, classes: Classes | None, loss: Loss
+) -> None:
     """Reject a fusion module that fails on the aggregate, or on whose outputs the loss fails."""
     H = torch.zeros(SAMPLES, width, device=labels.device)
     outputs = _tried(module, H, FUSION, f"an aggregate of shape {tuple(H.shape)}")
@@ -65,15 +73,20 @@ def try_fusion(module: nn.Module, width: int, labels: Tensor, classes: Classes |
     try:
         value = loss(outputs.float().requires_grad_(), labels[:SAMPLES])
     except Exception as error:  # the user's code may raise anything
-        raise ConfigError(f"The loss cannot take outputs {tuple(outputs.shape)} with the labels: {error}") from None
+        raise ConfigError(
+            f"The loss cannot take outputs {tuple(outputs.shape)} with the labels: {error}"
+        ) from None
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise ConfigError("The loss must give one number: the mean over the samples.")
     if not value.requires_grad:
-        raise ConfigError("The loss must have a gradient in the outputs, but its value does not depend on them.")
+        raise ConfigError(
+            "The loss must have a gradient in the outputs, but its value does not depend on them."
+        )
 
 
 def trained_on(module: nn.Module, x: Tensor, what: str) -> bool:
-    """Reject a module that fails on such a batch in training mode; returns whether it draws random numbers."""
+    """Reject a module that fails on such a batch in training mode; returns whether it draws random
+    numbers."""
     before = x._version
     try:
         draws = draws_numbers(module, x)

@@ -1,4 +1,5 @@
-"""LightGBM: it grows the trees of one client, evaluates them, and writes them as text. Nothing else imports it."""
+"""LightGBM: it grows the trees of one client, evaluates them, and writes them as text. Nothing else
+imports it."""
 
 from __future__ import annotations
 
@@ -23,23 +24,37 @@ LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
 class Learner:
-    """LightGBM on the block of one client. Columns are binned once; a visit brings gradients only."""
+    """LightGBM on the block of one client. Columns are binned once; a visit brings gradients
+    only."""
 
     def __init__(
-        self, X: Block, categorical: Sequence[int], outputs: int, settings: Mapping[str, Any], threads: int = 1
+        self,
+        X: Block,
+        categorical: Sequence[int],
+        outputs: int,
+        settings: Mapping[str, Any],
+        threads: int = 1,
     ) -> None:
         self._lightgbm = find("lightgbm")
         self._X, self._outputs = as_input(X), outputs
-        # the results do not depend on the number of threads: sums are formed column by column, in a fixed order
-        fixed: dict[str, Any] = {"objective": "none", "verbose": -1, "deterministic": True, "force_col_wise": True}
-        fixed |= {"feature_pre_filter": False}  # a block of which no column can be split is no error
+        # the results do not depend on the number of threads: sums are formed column by column, in a
+        # fixed order
+        fixed: dict[str, Any] = {
+            "objective": "none",
+            "verbose": -1,
+            "deterministic": True,
+            "force_col_wise": True,
+        }
+        # a block of which no column can be split is no error
+        fixed |= {"feature_pre_filter": False}
         self._settings = {**fixed, "num_class": outputs, "num_threads": threads, **settings}
         chosen: Any = list(categorical) or "auto"
         made = self._lightgbm.Dataset(self._X, params=self._settings, categorical_feature=chosen)
         self._bins = made.construct()
 
     def grow(self, gradient: Array, hessian: Array, draw: int) -> Grown | None:
-        """One more round on these derivatives; ``draw`` seeds its random samples. None if no split gains anything."""
+        """One more round on these derivatives; ``draw`` seeds its random samples. None if no split
+        gains anything."""
         booster = self._lightgbm.Booster({**self._settings, "seed": draw}, self._bins)
         if booster.update(fobj=lambda scores, bins: (gradient, hessian)):
             return None
@@ -47,7 +62,8 @@ class Learner:
 
 
 class Grown:
-    """A round that has been grown: its text, and its margins on the samples that it was grown on."""
+    """A round that has been grown: its text, and its margins on the samples that it was grown
+    on."""
 
     def __init__(self, booster: Any, X: Any) -> None:
         self._booster, self._X = booster, X
@@ -63,12 +79,17 @@ class Grown:
         self._booster.eval_train(take)
         return found[0]
 
-    def renewed(self, loss: Loss, z: Array, y: Array, rate: float, among: Array | None = None) -> Array:
-        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples; returns the margins.
+    def renewed(
+        self, loss: Loss, z: Array, y: Array, rate: float, among: Array | None = None
+    ) -> Array:
+        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples; returns
+        the margins.
 
         ``among``: a mask of the samples that count; all unless given.
         """
-        leaves = np.asarray(self._booster.predict(self._X, pred_leaf=True)).reshape(len(z), -1)[:, 0]
+        leaves = np.asarray(self._booster.predict(self._X, pred_leaf=True)).reshape(len(z), -1)[
+            :, 0
+        ]
         margins = np.zeros(len(z))
         for leaf in np.unique(leaves):
             held = leaves == leaf
@@ -95,12 +116,16 @@ class Forest:
     def of(ensemble: Ensemble, columns: int, outputs: int) -> Forest:
         """The trees of an ensemble over so many columns."""
         trees = "".join(tree.text for tree in ensemble.trees)
-        booster = find("lightgbm").Booster(model_str=_header(columns, outputs) + trees + END + "\n\n")
+        booster = find("lightgbm").Booster(
+            model_str=_header(columns, outputs) + trees + END + "\n\n"
+        )
         for number, (tree, weight) in enumerate(zip(ensemble.trees, ensemble.weights, strict=True)):
             if weight != 1.0:
                 for place, leaves in enumerate(LEAVES.findall(tree.text), number * outputs):
                     for leaf in range(int(leaves)):
-                        booster.set_leaf_output(place, leaf, weight * booster.get_leaf_output(place, leaf))
+                        booster.set_leaf_output(
+                            place, leaf, weight * booster.get_leaf_output(place, leaf)
+                        )
         return Forest(booster, columns, outputs)
 
     @staticmethod
@@ -125,11 +150,15 @@ class Forest:
     def margins(self, X: Block) -> Array:
         """The margins of samples."""
         if X.shape[1] != self.columns:
-            raise MtcdError(f"These trees take {self.columns} columns, but the samples have {X.shape[1]}.")
+            raise MtcdError(
+                f"These trees take {self.columns} columns, but the samples have {X.shape[1]}."
+            )
         shape = (X.shape[0],) if self.outputs == 1 else (X.shape[0], self.outputs)
         if not self.rounds or not X.shape[0]:
             return np.zeros(shape)
-        return np.asarray(self._booster.predict(as_input(X), raw_score=True, num_threads=1), dtype=float).reshape(shape)
+        return np.asarray(
+            self._booster.predict(as_input(X), raw_score=True, num_threads=1), dtype=float
+        ).reshape(shape)
 
     def gains(self) -> Array:
         """The gain of the splits on each column."""

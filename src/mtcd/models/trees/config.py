@@ -1,4 +1,5 @@
-"""The section ``model`` of a config for additive models: boosted trees, and a family of its own at every party."""
+"""The section ``model`` of a config for additive models: boosted trees, and a family of its own at
+every party."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ class AdditiveSection(Section):
     """The keys that all additive models have."""
 
     loss: str = "squared"
-    """`squared`, `logistic`, `multinomial`, `huber`, `quantile`, `poisson`, `squared-hinge`, or [one of your
-    own](own-parts.md)"""
+    """`squared`, `logistic`, `multinomial`, `huber`, `quantile`, `poisson`, `squared-hinge`, or
+    [one of your own](own-parts.md)"""
     delta: Number = 1.0
     """where `huber` turns from a parabola into a line"""
     quantile: Number = 0.5
     """which quantile the loss `quantile` predicts, between 0 and 1"""
     class_weight: Literal["balanced"] | dict[str, Number] | None = None
-    """`balanced` gives all classes the same total weight, `{0: 1, 1: 5}` each its own (1 unless given); it
-    multiplies `data.weight`"""
+    """`balanced` gives all classes the same total weight, `{0: 1, 1: 5}` each its own (1 unless
+    given); it multiplies `data.weight`"""
 
     def model(self, positive: str | float | None = None) -> Additive:
         """The model with these settings."""
@@ -34,7 +35,8 @@ class TreesSection(AdditiveSection):
     """Gradient-boosted trees: see mtcd.Trees."""
 
     kind: Literal["trees"]
-    """`trees`: a visit grows `method.local_updates` trees on the party's own columns ([trees.md](trees.md))"""
+    """`trees`: a visit grows `method.local_updates` trees on the party's own columns
+    ([trees.md](trees.md))"""
     learning_rate: Number = Trees.learning_rate
     """by which each tree is multiplied"""
     depth: Whole = Trees.depth
@@ -50,8 +52,8 @@ class TreesSection(AdditiveSection):
     rows: Number = Trees.rows
     """the share of samples that a tree is grown on, drawn anew for each"""
     adaptive: bool = Trees.adaptive
-    """whether parties compare their gains: a visit grows no tree where others gain far more, and up to 8 times
-    `method.local_updates` while it gains most"""
+    """whether parties compare their gains: a visit grows no tree where others gain far more, and up
+    to 8 times `method.local_updates` while it gains most"""
     bins: Whole = Trees.bins
     """the most thresholds of a column"""
     threads: Whole = Trees.threads
@@ -68,8 +70,8 @@ class MixedSection(AdditiveSection):
     kind: Literal["mixed"] = "mixed"
     """`mixed`, which `parties` imply"""
     parties: dict[str, str | dict[str, Any]]
-    """the family of each party: `trees`, `linear` or `net`, or with settings, `{kind: trees, depth: 3}`. `linear`:
-    `l1` (0), `l2` (1). `net`: `hidden` ([16]), `l2` (1e-3)"""
+    """the family of each party: `trees`, `linear` or `net`, or with settings, `{kind: trees, depth:
+    3}`. `linear`: `l1` (0), `l2` (1). `net`: `hidden` ([16]), `l2` (1e-3)"""
     default: str | dict[str, Any] | None = Field(default=None)
     """the family of parties that `parties` does not name"""
 

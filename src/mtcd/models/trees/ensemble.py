@@ -1,6 +1,8 @@
-"""Ensembles: formal weighted sums of trees. They form a vector space, so that a sync combines copies as it does arrays.
+"""Ensembles: formal weighted sums of trees. They form a vector space, so that a sync combines
+copies as it does arrays.
 
-An ensemble is immutable, and two ensembles share their trees: extending one or adding two copies no tree.
+An ensemble is immutable, and two ensembles share their trees: extending one or adding two copies no
+tree.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ WORD = 8
 class Tree:
     """One round of boosting: a tree, or one for every class.
 
-    ``visit`` identifies it among the trees of one client: token, iteration, hop, and place within the visit.
-    ``words`` is the text of the learner, filled up with line ends to whole words: journals hold words.
+    ``visit`` identifies it among the trees of one client: token, iteration, hop, and place within
+    the visit. ``words`` is the text of the learner, filled up with line ends to whole words:
+    journals hold words.
     """
 
     visit: tuple[int, ...]
@@ -80,7 +83,8 @@ class Ensemble:
 
 
 def summed(parts: Sequence[tuple[float, Ensemble]]) -> Ensemble:
-    """The weighted sum of ensembles: trees are the same if their visits are; those of weight 0 are left out."""
+    """The weighted sum of ensembles: trees are the same if their visits are; those of weight 0 are
+    left out."""
     trees: dict[tuple[int, ...], Tree] = {}
     weights: dict[tuple[int, ...], float] = {}
     for factor, part in parts:

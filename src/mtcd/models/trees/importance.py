@@ -20,10 +20,13 @@ KINDS = ("gain", "permutation")
 
 
 def gains(trained: TrainedAdditive) -> Rows:
-    """The total gain of the splits on each column, and its share of all; parties without trees are left out."""
+    """The total gain of the splits on each column, and its share of all; parties without trees are
+    left out."""
     rows: list[dict[str, Any]] = [
         {"client": client, "column": column, "gain": float(gain)}
-        for client, columns, part in zip(trained.clients, trained.columns, trained.parts, strict=True)
+        for client, columns, part in zip(
+            trained.clients, trained.columns, trained.parts, strict=True
+        )
         if isinstance(part, TreePart)
         for column, gain in zip(columns, part.forest.gains(), strict=True)
     ]
@@ -33,7 +36,9 @@ def gains(trained: TrainedAdditive) -> Rows:
     return Rows({**row, "share": row["gain"] / total} for row in rows)
 
 
-def permutation(trained: TrainedAdditive, X: Any, y: Any, repeats: int, seed: int, by_column: bool) -> Rows:
+def permutation(
+    trained: TrainedAdditive, X: Any, y: Any, repeats: int, seed: int, by_column: bool
+) -> Rows:
     """The rise of the mean loss when the rows of a party's block, or of one column, are shuffled.
 
     Every party can compute its own, from its margins and the sum of all others'.
@@ -53,11 +58,18 @@ def permutation(trained: TrainedAdditive, X: Any, y: Any, repeats: int, seed: in
         for place, column in enumerate(columns) if by_column else [(None, None)]:
             rises = []
             for repeat in range(repeats):
-                order = stream(seed, "permutation", k, -1 if place is None else place, repeat).permutation(len(z))
+                order = stream(
+                    seed, "permutation", k, -1 if place is None else place, repeat
+                ).permutation(len(z))
                 shuffled = _shuffled(blocks[k], order, place)
-                rises.append(loss.value(others + trained.parts[k].margins(shuffled), encoded) / len(z) - before)
+                rises.append(
+                    loss.value(others + trained.parts[k].margins(shuffled), encoded) / len(z)
+                    - before
+                )
             named = {"client": client} if column is None else {"client": client, "column": column}
-            rows.append({**named, "importance": float(np.mean(rises)), "deviation": float(np.std(rises))})
+            rows.append(
+                {**named, "importance": float(np.mean(rises)), "deviation": float(np.std(rises))}
+            )
     return rows
 
 
@@ -70,7 +82,9 @@ def _shuffled(block: Any, order: NDArray[np.intp], place: int | None) -> Any:
     return changed.tocsr() if is_sparse(block) else changed
 
 
-def importance(trained: TrainedAdditive, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool) -> Rows:
+def importance(
+    trained: TrainedAdditive, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
+) -> Rows:
     """One of the kinds by name."""
     if kind not in KINDS:
         raise ConfigError(f"importance: unknown kind {kind!r}: {did_you_mean(str(kind), KINDS)}")

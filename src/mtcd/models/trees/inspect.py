@@ -33,7 +33,9 @@ def examine_additive(setup: Setup) -> dict[str, Any]:
     assert isinstance(method, MTCD)
     problem = AdditiveProblem.of(model, data, seed)
     plan = method.plan(problem.samples, problem.outputs, setup.network, seed)
-    held = zip(data.clients, data.columns, families, data.categorical, data.keeps_missing, strict=True)
+    held = zip(
+        data.clients, data.columns, families, data.categorical, data.keeps_missing, strict=True
+    )
     return {
         "method": method.describe(),
         "loss": model.loss,
@@ -81,7 +83,8 @@ def visit_row(found: Mapping[str, Any]) -> str:
     if not found["compares_gains"]:
         return f"{Q} round(s) of boosting, {other}"
     return (
-        f"{Q} round(s) of boosting, {other}; none before all gains are known, or where the gain is below {SHARE:.0%} "
+        f"{Q} round(s) of boosting, {other}; none before all gains are known, or where the gain is "
+        f"below {SHARE:.0%} "
         f"of the largest of other parties, up to {Q * MOST} while it is the largest (adaptive)"
     )
 
@@ -97,4 +100,6 @@ def additive_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "visit": visit_row(found),
         "cost of an iteration": cost_row(found),
     }
-    return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
+    return rows | {
+        fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()
+    }

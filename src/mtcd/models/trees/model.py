@@ -1,4 +1,5 @@
-"""Additive models: z is a constant plus the sum of what the parties' models say, each of a family of its own."""
+"""Additive models: z is a constant plus the sum of what the parties' models say, each of a family
+of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from typing import Any
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.data.prepare.recipe import AUTO, TREES
-from mtcd.models.glm.sample_weights import ClassWeight, Weighted, check_class_weight, with_class_weights
+from mtcd.models.glm.sample_weights import (
+    ClassWeight,
+    Weighted,
+    check_class_weight,
+    with_class_weights,
+)
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.metrics import class_numbers
 from mtcd.models.trees.families.family import FAMILIES, Family
@@ -21,7 +27,8 @@ NAMES_OF_SQUARED = ("ridge", "linear")  # as linear models call it, by their pen
 
 
 class Additive(ABC):
-    """f = sum_n w_n l(c + sum_k h_k(x_n), y_n) + sum_k r(theta_k), with h_k of any family; see Trees and Mixed."""
+    """f = sum_n w_n l(c + sum_k h_k(x_n), y_n) + sum_k r(theta_k), with h_k of any family; see
+    Trees and Mixed."""
 
     loss: str
     delta: float
@@ -38,7 +45,8 @@ class Additive(ABC):
         return tuple(self.family(client) for client in clients)
 
     def recipe(self, client: str) -> str:
-        """How a client prepares its columns, unless it is told otherwise: as its family takes them."""
+        """How a client prepares its columns, unless it is told otherwise: as its family takes
+        them."""
         return TREES if self.family(client).keeps_missing else AUTO
 
     def recipes(self, clients: Sequence[str]) -> dict[str, str]:
@@ -61,7 +69,11 @@ class Additive(ABC):
         """The loss, without weights and without the constant."""
         known = [SQUARED, *(name for name in LOSSES if name not in NAMES_OF_SQUARED)]
         if self.loss in NAMES_OF_SQUARED or (self.loss != SQUARED and self.loss not in LOSSES):
-            hint = f"write {SQUARED}" if self.loss in NAMES_OF_SQUARED else did_you_mean(str(self.loss), known)
+            hint = (
+                f"write {SQUARED}"
+                if self.loss in NAMES_OF_SQUARED
+                else did_you_mean(str(self.loss), known)
+            )
             raise ConfigError(f"model.loss: no loss is called {self.loss!r}: {hint}")
         kind = LOSSES["linear" if self.loss == SQUARED else self.loss]
         settings: dict[str, Any] = {}
@@ -73,20 +85,28 @@ class Additive(ABC):
             if used:
                 settings |= {name: getattr(self, name)}
             elif getattr(self, name) != default:
-                raise ConfigError(f"model.{name}: the loss {self.loss} has no use for it: leave it out.")
+                raise ConfigError(
+                    f"model.{name}: the loss {self.loss} has no use for it: leave it out."
+                )
         return kind(**settings)
 
-    def weighted(self, labels: Labels, weights: Array | None = None) -> tuple[Loss, Array, tuple[str | float, ...]]:
-        """The loss with the weights of these samples and their classes; the encoded labels; the classes."""
+    def weighted(
+        self, labels: Labels, weights: Array | None = None
+    ) -> tuple[Loss, Array, tuple[str | float, ...]]:
+        """The loss with the weights of these samples and their classes; the encoded labels; the
+        classes."""
         loss = self.plain_loss
         encoded, classes = loss.encode(labels)
         loss.check_classes(classes, len(labels))
         if self.class_weight is not None:
             if not classes:
                 raise ConfigError(
-                    f"model.class_weight is for classes, and {self.loss} predicts a number: leave it out."
+                    f"model.class_weight is for classes, and {self.loss} predicts a number: leave "
+                    f"it out."
                 )
-            weights = with_class_weights(self.class_weight, classes, class_numbers(labels, classes), weights)
+            weights = with_class_weights(
+                self.class_weight, classes, class_numbers(labels, classes), weights
+            )
         return loss if weights is None else Weighted(loss, weights), encoded, classes
 
     def to_json(self) -> dict[str, Any]:
@@ -96,12 +116,14 @@ class Additive(ABC):
 
 @dataclass(frozen=True)
 class Trees(TreeFamily, Additive):
-    """Gradient-boosted trees: at each visit of a token, a party grows trees on its own columns to the gradient there.
+    """Gradient-boosted trees: at each visit of a token, a party grows trees on its own columns to
+    the gradient there.
 
-    ``loss``: squared, logistic, multinomial, huber (with ``delta``), quantile (with ``quantile``), poisson,
-    squared-hinge, or one of a plugin. ``method.local_updates`` is the number of trees per visit. Trees start from the
-    constant with the lowest loss, and a party whose tree would not lower the loss passes the token on unchanged.
-    Needs LightGBM: ``pip install '.[trees]'`` in the clone.
+    ``loss``: squared, logistic, multinomial, huber (with ``delta``), quantile (with ``quantile``),
+    poisson, squared-hinge, or one of a plugin. ``method.local_updates`` is the number of trees per
+    visit. Trees start from the constant with the lowest loss, and a party whose tree would not
+    lower the loss passes the token on unchanged. Needs LightGBM: ``pip install '.[trees]'`` in the
+    clone.
 
     >>> Trees("logistic", learning_rate=0.3).depth
     6
@@ -125,10 +147,12 @@ class Trees(TreeFamily, Additive):
 
 @dataclass(frozen=True)
 class Mixed(Additive):
-    """A model of another family at every party: ``parties`` maps their names to families and settings.
+    """A model of another family at every party: ``parties`` maps their names to families and
+    settings.
 
-    A family is a name, ``trees``, ``linear`` or ``net``, or a mapping with the name as ``kind`` and settings, say
-    ``{"kind": "trees", "depth": 3}``. ``default`` is that of parties that are not named.
+    A family is a name, ``trees``, ``linear`` or ``net``, or a mapping with the name as ``kind`` and
+    settings, say ``{"kind": "trees", "depth": 3}``. ``default`` is that of parties that are not
+    named.
 
     >>> Mixed("logistic", {"bank": "trees", "insurer": {"kind": "linear", "l2": 0.1}}).families(["bank", "insurer"])[1]
     LinearFamily(l1=0.0, l2=0.1)
@@ -147,27 +171,33 @@ class Mixed(Additive):
     def __post_init__(self) -> None:
         self._check()
         if not isinstance(self.parties, Mapping) or not self.parties:
-            raise ConfigError("model.parties: name at least one party and its family, such as {bank: trees}.")
+            raise ConfigError(
+                "model.parties: name at least one party and its family, such as {bank: trees}."
+            )
         own = {name: family_of(name, given) for name, given in self.parties.items()}
         if self.default is not None:
             own["default"] = family_of("default", self.default)
         steps = [name for name, family in own.items() if not isinstance(family, TreeFamily)]
         if steps and self.plain_loss.not_linear:
             raise ConfigError(
-                f"model.loss: {self.loss} is for trees alone, as {self.plain_loss.not_linear}: give {steps[0]!r} "
+                f"model.loss: {self.loss} is for trees alone, as {self.plain_loss.not_linear}: "
+                f"give {steps[0]!r} "
                 "trees, or choose another loss."
             )
 
     def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
         if unknown := [name for name in self.parties if name not in clients]:
             raise ConfigError(
-                f"model.parties names {unknown[0]!r}, which is no party; {did_you_mean(unknown[0], clients)}"
+                f"model.parties names {unknown[0]!r}, which is no party; "
+                f"{did_you_mean(unknown[0], clients)}"
             )
         return super().families(clients)
 
     def family(self, client: str) -> Family:
         if client not in self.parties and self.default is None:
-            raise ConfigError(f"model.parties has no family for {client!r}: add it, or give model.default.")
+            raise ConfigError(
+                f"model.parties has no family for {client!r}: add it, or give model.default."
+            )
         return family_of(client, self.parties.get(client, self.default))
 
 
@@ -175,18 +205,28 @@ def family_of(party: str, given: Any) -> Family:
     """A family from its name, or from a mapping with the name as ``kind`` and its settings."""
     if isinstance(given, Family):
         return given
-    settings = {"kind": given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
+    settings = (
+        {"kind": given}
+        if isinstance(given, str)
+        else dict(given)
+        if isinstance(given, Mapping)
+        else {}
+    )
     kind = settings.pop("kind", None)
     if not isinstance(kind, str):
         raise ConfigError(
-            f"model.parties: the family of {party!r} must be a name, such as trees, or a mapping with a kind, but is "
+            f"model.parties: the family of {party!r} must be a name, such as trees, or a mapping "
+            f"with a kind, but is "
             f"{given!r}."
         )
     family = FAMILIES[kind]
     known = [one.name for one in fields(family)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
-            raise ConfigError(f"model.parties: {party!r}: {kind} has no setting {name!r}; {did_you_mean(name, known)}")
+            raise ConfigError(
+                f"model.parties: {party!r}: {kind} has no setting {name!r}; "
+                f"{did_you_mean(name, known)}"
+            )
     return family(**settings)
 
 

@@ -41,7 +41,8 @@ def additive_of(config: KitConfig) -> Additive:
 
 @dataclass(frozen=True, eq=False)
 class OwnAdditive(OwnData):
-    """A party's data and problem, of which only the block of this party, ``number``, has columns."""
+    """A party's data and problem, of which only the block of this party, ``number``, has
+    columns."""
 
     model: Additive
     problem: AdditiveProblem
@@ -60,7 +61,14 @@ class OwnAdditive(OwnData):
         constant = problem.shift if self.number == 0 else np.zeros(problem.shift.shape)
         own = self.data
         return AdditiveBlock(
-            own.clients[0], self.model, self.number, own.columns[0], problem.classes, part, constant, self.preparation
+            own.clients[0],
+            self.model,
+            self.number,
+            own.columns[0],
+            problem.classes,
+            part,
+            constant,
+            self.preparation,
         )
 
 
@@ -72,7 +80,8 @@ def own_additive(
     held_out: Sequence[int] = (),
     weights: Array | None = None,
 ) -> OwnAdditive:
-    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
+    """The part of a party: these rows of its table (None: all), in the agreed order, with their
+    labels and weights."""
     model, own = additive_of(config), own_data(config, table, rows, labels, held_out, weights)
     number, data = own.number, own.data
     if not model.family(config.name).keeps_missing:
@@ -99,7 +108,8 @@ def _problem(
 def additive_server(
     config: KitConfig, samples: int, outputs: int, labels: Labels | None, weights: Array | None
 ) -> AdditiveProblem | LinearProblem:
-    """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
+    """The problem at the server: with labels and weights if it may know them, otherwise with sizes
+    only."""
     model = additive_of(config)
     if labels is None:
         return sized_problem(model.plain_loss, samples, outputs, len(config.parties))
@@ -135,7 +145,8 @@ class AdditiveBlock(OwnBlock):
         return np.asarray(self.part.margins(self.values(table)) + self.constant)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
-        """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
+        """The predictions for the sum of all parties' h_k: values in regression, class labels
+        otherwise."""
         return additive_predictions(self.model, self.classes, aggregate)
 
     def columns_of(self, aggregate: Array) -> Columns:
@@ -153,7 +164,11 @@ def additive_block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Ad
     """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
     check_format(about)
     model = model_from_json(about["additive"])
-    own = {name.removeprefix("part/"): array for name, array in arrays.items() if name.startswith("part/")}
+    own = {
+        name.removeprefix("part/"): array
+        for name, array in arrays.items()
+        if name.startswith("part/")
+    }
     block = AdditiveBlock(
         about["party"],
         model,

@@ -1,7 +1,9 @@
-"""The plan of an additive model: candidates train for as many trees each, and the cheapest to a held-out loss wins.
+"""The plan of an additive model: candidates train for as many trees each, and the cheapest to a
+held-out loss wins.
 
-There is no optimum to measure a gap from, and a lower training loss may be overfitting. So the target is the best
-held-out loss of all candidates but for a small share, and each candidate is charged what it cost to get there.
+There is no optimum to measure a gap from, and a lower training loss may be overfitting. So the
+target is the best held-out loss of all candidates but for a small share, and each candidate is
+charged what it cost to get there.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ Watch = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a method achieved: its best held-out loss, and its cost to the target (infinite if it was not reached)."""
+    """What a method achieved: its best held-out loss, and its cost to the target (infinite if it
+    was not reached)."""
 
     method: Method
     own: bool
@@ -74,20 +77,32 @@ class AdditivePlan:
             }
             for one in self.candidates
         ]
-        return {"metric": self.metric, "target": self.target, "candidates": shown, "notes": list(self.notes)}
+        return {
+            "metric": self.metric,
+            "target": self.target,
+            "candidates": shown,
+            "notes": list(self.notes),
+        }
 
 
 def plan_additive(
     setup: Setup, budget: float = 60.0, ratio: float | None = None, watch: Watch | None = None
 ) -> AdditivePlan:
-    """Train all candidates on a part of the samples, and choose by their cost to a loss on the others."""
+    """Train all candidates on a part of the samples, and choose by their cost to a loss on the
+    others."""
     check_number("budget", budget, above=0)
     data, model = setup.data, setup.model
     if not isinstance(data, VerticalData) or not isinstance(model, Additive):
         raise ConfigError("This plan is for trees and mixed families.")
     data = data if data.test is not None else data.holdout(HOLDOUT, setup.config.seed)
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
-    metric = "log_loss" if model.plain_loss.gives_probabilities else "mae" if model.loss == "quantile" else "rmse"
+    metric = (
+        "log_loss"
+        if model.plain_loss.gives_probabilities
+        else "mae"
+        if model.loss == "quantile"
+        else "rmse"
+    )
     methods, notes = candidates(setup.method, setup.network), []
     curves: list[tuple[Method, list[tuple[float, float, int]], float]] = []
     for number, method in enumerate(methods):
@@ -95,43 +110,74 @@ def plan_additive(
             watch(method.describe(), number / len(methods))
         stop = Stop(iterations=_iterations(setup, method), seconds=budget / len(methods))
         try:
-            run = train(data, model, setup.network, method, stop, costs, setup.config.seed, metrics=(metric,))
+            run = train(
+                data,
+                model,
+                setup.network,
+                method,
+                stop,
+                costs,
+                setup.config.seed,
+                metrics=(metric,),
+            )
         except MtcdError as error:
             notes.append(f"{method.describe()} cannot work here. {error}")
             continue
         name = f"test_{metric}"
-        rows = [(row.metrics[name], row.cost, row.iteration) for row in run.history.rows if name in row.metrics]
+        rows = [
+            (row.metrics[name], row.cost, row.iteration)
+            for row in run.history.rows
+            if name in row.metrics
+        ]
         curves.append((method, rows, run.final.seconds))
     if not curves:
         raise ConfigError(f"No method can work here. {' '.join(notes)}")
     target = min(loss for _, rows, _ in curves for loss, _, _ in rows) * (1 + SLACK)
-    found = sorted((_candidate(setup, *curve, target) for curve in curves), key=lambda one: (one.cost, one.best))
+    found = sorted(
+        (_candidate(setup, *curve, target) for curve in curves),
+        key=lambda one: (one.cost, one.best),
+    )
     chosen = found[0]
     stop_section = setup.config.stop.model_copy(update={"iterations": chosen.iterations})
     update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop_section}
     if ratio is not None:
         update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
-    return AdditivePlan(tuple(found), metric, target, setup.config.model_copy(update=update), tuple(notes))
+    return AdditivePlan(
+        tuple(found), metric, target, setup.config.model_copy(update=update), tuple(notes)
+    )
 
 
 def candidates(own: Method, network: Network) -> Sequence[Method]:
-    """The config's own method, lone tokens, and tokens per cluster that sync with optimal weights."""
+    """The config's own method, lone tokens, and tokens per cluster that sync with optimal
+    weights."""
     found: list[Method] = [own, STCD(walk="tour"), STCD(walk="tour", local_updates=3), STCD()]
     if network.size > 2:
         clusters = max(2, round(math.sqrt(network.size)))
-        found.append(MTCD(tokens=clusters, clusters="auto", hops=-(-network.size // clusters), combine="optimal"))
+        found.append(
+            MTCD(
+                tokens=clusters,
+                clusters="auto",
+                hops=-(-network.size // clusters),
+                combine="optimal",
+            )
+        )
         found.append(MTCD(tokens=clusters, hops=network.size, combine="optimal"))
     return list(dict.fromkeys(found))
 
 
 def _iterations(setup: Setup, method: Method) -> int:
     """As many trees for all candidates, if each visit grows Q of them."""
-    trees = TREES if setup.stop.iterations is None else setup.stop.iterations * _trees(setup.method, setup)
+    trees = (
+        TREES
+        if setup.stop.iterations is None
+        else setup.stop.iterations * _trees(setup.method, setup)
+    )
     return max(1, trees // _trees(method, setup))
 
 
 def _trees(method: Method, setup: Setup) -> int:
-    """Those of an iteration, which is a hop of a lone token, and S hops of every token with syncs."""
+    """Those of an iteration, which is a hop of a lone token, and S hops of every token with
+    syncs."""
     if not isinstance(method, MTCD):
         return method.local_updates
     clusters = method.token_clusters(setup.network, setup.config.seed)
@@ -140,7 +186,11 @@ def _trees(method: Method, setup: Setup) -> int:
 
 
 def _candidate(
-    setup: Setup, method: Method, rows: Sequence[tuple[float, float, int]], seconds: float, target: float
+    setup: Setup,
+    method: Method,
+    rows: Sequence[tuple[float, float, int]],
+    seconds: float,
+    target: float,
 ) -> Candidate:
     best = min(rows)
     reached = next(((cost, iteration) for loss, cost, iteration in rows if loss <= target), None)

@@ -26,7 +26,8 @@ Thetas = Sequence[Any]
 
 @dataclass(frozen=True, eq=False)
 class AdditiveProblem:
-    """A family and a block for every client. In a federation, only a party's own block has columns."""
+    """A family and a block for every client. In a federation, only a party's own block has
+    columns."""
 
     families: tuple[Family, ...]
     blocks: tuple[Block, ...]
@@ -46,7 +47,11 @@ class AdditiveProblem:
         """This model on this data."""
         fit, shift, classes = fit_of(model, data.labels, data.weights)
         families = model.families(data.clients)
-        others = [client for client, family in zip(data.clients, families, strict=True) if not family.keeps_missing]
+        others = [
+            client
+            for client, family in zip(data.clients, families, strict=True)
+            if not family.keeps_missing
+        ]
         data.check_complete("its model", others)
         return AdditiveProblem(families, data.blocks, data.categorical, fit, shift, classes, seed)
 
@@ -83,7 +88,8 @@ class AdditiveProblem:
         return self._made[k]
 
     def with_blocks(self, own: Mapping[int, Block]) -> Self:
-        """The problem of a process that has these blocks only: others have no columns, and there are no metrics.
+        """The problem of a process that has these blocks only: others have no columns, and there
+        are no metrics.
 
         All families are kept, as the sync may depend on the penalties of all.
         """
@@ -104,14 +110,19 @@ class AdditiveProblem:
         return self.fit.objective(aggregate, penalty)
 
     def metrics(self, aggregate: Array, parameters: Callable[[], Thetas]) -> dict[str, float]:
-        """The metrics, from the aggregate; those of a test set from the parameters of all clients."""
-        return {} if self.evaluation is None else self.evaluation.measured(self, aggregate, parameters)
+        """The metrics, from the aggregate; those of a test set from the parameters of all
+        clients."""
+        return (
+            {} if self.evaluation is None else self.evaluation.measured(self, aggregate, parameters)
+        )
 
     def score(self, parameters: Thetas) -> Score:
         """f and the metrics, from scratch."""
         aggregate = self.aggregate(parameters)
         metrics = self.metrics(aggregate, lambda: parameters)
-        return Score(self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics)
+        return Score(
+            self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics
+        )
 
     def evaluate(self, parameters: Thetas) -> float:
         """f, from the parameters of all clients: for measurements only."""
@@ -122,7 +133,9 @@ class AdditiveProblem:
         return self.fit.objective(aggregate, penalty)
 
 
-def fit_of(model: Additive, labels: Labels, weights: Array | None) -> tuple[LabelFit, Array, tuple[str | float, ...]]:
+def fit_of(
+    model: Additive, labels: Labels, weights: Array | None
+) -> tuple[LabelFit, Array, tuple[str | float, ...]]:
     """The loss around the constant that minimises it, with the labels; that constant; the classes.
 
     Every party with the labels computes the same constant.
@@ -160,8 +173,13 @@ class Evaluation:
             return {}
         found = self.chosen.measured("train", self._outputs(problem, self.labels, aggregate))
         if self.test is not None:
-            margins = [problem.client(k).margins(theta, self.test.blocks[k]) for k, theta in enumerate(parameters())]
-            found |= self.chosen.measured("test", self._outputs(problem, self._test_labels, np.asarray(sum(margins))))
+            margins = [
+                problem.client(k).margins(theta, self.test.blocks[k])
+                for k, theta in enumerate(parameters())
+            ]
+            found |= self.chosen.measured(
+                "test", self._outputs(problem, self._test_labels, np.asarray(sum(margins)))
+            )
         return found
 
     def _outputs(self, problem: AdditiveProblem, labels: Array, aggregate: Array) -> Outputs:

@@ -42,4 +42,6 @@ class Scale:
     @staticmethod
     def from_arrays(arrays: Arrays) -> Scale:
         """Both again."""
-        return Scale(np.asarray(arrays["means"], dtype=float), np.asarray(arrays["scales"], dtype=float))
+        return Scale(
+            np.asarray(arrays["means"], dtype=float), np.asarray(arrays["scales"], dtype=float)
+        )

@@ -1,4 +1,5 @@
-"""A trained additive model: the parts of all parties and the constant, for prediction and inspection."""
+"""A trained additive model: the parts of all parties and the constant, for prediction and
+inspection."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ class TrainedAdditive(TakesSamples, Trained):
 
     def __repr__(self) -> str:
         families = self.model.families(self.clients)
-        held = [f"{client}: {part_words(family.kind, part)}" for client, family, part in self._each(families)]
+        held = [
+            f"{client}: {part_words(family.kind, part)}"
+            for client, family, part in self._each(families)
+        ]
         shown = ", ".join(held[:4]) + (", ..." if len(held) > 4 else "")
         return f"TrainedAdditive({self.model.loss}, {shown}{', prepared' if self.preparations else ''})"
 
@@ -83,25 +87,40 @@ class TrainedAdditive(TakesSamples, Trained):
     ) -> TrainedAdditive:
         """From the parts of the clients that this data has."""
         return TrainedAdditive(
-            model, classes, data.clients, data.columns, data.positions, tuple(parts), constant, data.preparations
+            model,
+            classes,
+            data.clients,
+            data.columns,
+            data.positions,
+            tuple(parts),
+            constant,
+            data.preparations,
         )
 
     def decision(self, X: Samples) -> Array:
-        """The constant plus the margins of all parties: one number for each sample, or one per class."""
+        """The constant plus the margins of all parties: one number for each sample, or one per
+        class."""
         return self._sum(self.checked_blocks(X))
 
     def checked_blocks(self, X: Samples) -> tuple[Block, ...]:
-        """The blocks of new samples, in which values are missing only where the training had such."""
+        """The blocks of new samples, in which values are missing only where the training had
+        such."""
         blocks = self.blocks_of(X)
         kept = (
-            [False] * len(blocks) if self.preparations is None else [p.keeps_missing for p in self.preparations.parts]
+            [False] * len(blocks)
+            if self.preparations is None
+            else [p.keeps_missing for p in self.preparations.parts]
         )
-        for client, columns, block, may_miss in zip(self.clients, self.columns, blocks, kept, strict=True):
+        for client, columns, block, may_miss in zip(
+            self.clients, self.columns, blocks, kept, strict=True
+        ):
             check_values(client, columns, block, may_miss)
         return blocks
 
     def _sum(self, blocks: Sequence[Block]) -> Array:
-        return np.asarray(self.constant + sum(part.margins(X) for part, X in zip(self.parts, blocks, strict=True)))
+        return np.asarray(
+            self.constant + sum(part.margins(X) for part, X in zip(self.parts, blocks, strict=True))
+        )
 
     def predict(self, X: Samples) -> NDArray[np.generic]:
         """Values in regression, the labels of the classes otherwise."""
@@ -119,12 +138,19 @@ class TrainedAdditive(TakesSamples, Trained):
         """The outputs for samples with known labels, for metrics."""
         aggregate = self.decision(X)
         return linear_outputs(
-            self.model.plain_loss, self.classes, true_labels(y, self.classes, len(aggregate)), aggregate
+            self.model.plain_loss,
+            self.classes,
+            true_labels(y, self.classes, len(aggregate)),
+            aggregate,
         )
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the parts into a folder; returns the description that ``read_additive`` needs."""
-        arrays = {f"{k}/{name}": array for k, part in enumerate(self.parts) for name, array in part.arrays().items()}
+        arrays = {
+            f"{k}/{name}": array
+            for k, part in enumerate(self.parts)
+            for name, array in part.arrays().items()
+        }
         np.savez(folder / PARTS, constant=self.constant, **arrays)  # type: ignore[arg-type]
         if any(isinstance(part, TreePart) for part in self.parts):
             gains = self.importance(None, None, "gain", 1, 0, by_column=False)
@@ -141,13 +167,18 @@ class TrainedAdditive(TakesSamples, Trained):
     def onnx(self, path: Path) -> dict[Path, bytes]:
         """Trees cannot be exported."""
         raise MtcdError(
-            "Trees are not exported to ONNX: their parties' texts in the run folder are models of LightGBM, which "
+            "Trees are not exported to ONNX: their parties' texts in the run folder are models of "
+            "LightGBM, which "
             "its own runtimes and converters read."
         )
 
-    def importance(self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool) -> Rows:
+    def importance(
+        self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
+    ) -> Rows:
         """By the gain of splits, or by permutation."""
-        found: Rows = find("mtcd.models.trees.importance").importance(self, X, y, kind, repeats, seed, by_column)
+        found: Rows = find("mtcd.models.trees.importance").importance(
+            self, X, y, kind, repeats, seed, by_column
+        )
         return found
 
 
@@ -166,7 +197,11 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
         raise ValueError(f"{PARTS} is not a file of arrays: {error}") from None
     parts = []
     for k, family in enumerate(model.families(clients)):
-        own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{k}/")}
+        own = {
+            name.partition("/")[2]: array
+            for name, array in arrays.items()
+            if name.startswith(f"{k}/")
+        }
         parts.append(family.part(own))
     return TrainedAdditive(
         model,
@@ -179,14 +214,21 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
     )
 
 
-def additive_predictions(model: Additive, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:
-    """The predictions of an aggregate with the constant: values in regression, the labels of the classes otherwise."""
+def additive_predictions(
+    model: Additive, classes: tuple[str | float, ...], aggregate: Array
+) -> NDArray[np.generic]:
+    """The predictions of an aggregate with the constant: values in regression, the labels of the
+    classes otherwise."""
     shown = model.plain_loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
 
 
-def additive_columns(model: Additive, classes: tuple[str | float, ...], aggregate: Array) -> Columns:
+def additive_columns(
+    model: Additive, classes: tuple[str | float, ...], aggregate: Array
+) -> Columns:
     """The same with probabilities or scores, by the names of their columns."""
     loss = model.plain_loss
     probabilities = loss.probabilities(aggregate) if loss.gives_probabilities else None
-    return predicted_columns(additive_predictions(model, classes, aggregate), classes, aggregate, probabilities)
+    return predicted_columns(
+        additive_predictions(model, classes, aggregate), classes, aggregate, probabilities
+    )

@@ -96,15 +96,20 @@ class AdditiveTraining:
 
     def trained(self, parameters: Sequence[Any]) -> TrainedAdditive | None:
         """The model; None if it is not finite."""
-        if not all(np.isfinite(theta).all() for theta in parameters if isinstance(theta, np.ndarray)):
+        if not all(
+            np.isfinite(theta).all() for theta in parameters if isinstance(theta, np.ndarray)
+        ):
             return None
         parts = [self.problem.client(k).finish(theta) for k, theta in enumerate(parameters)]
-        return TrainedAdditive.assemble(self.model, self.data, self.problem.classes, parts, self.problem.shift)
+        return TrainedAdditive.assemble(
+            self.model, self.data, self.problem.classes, parts, self.problem.shift
+        )
 
     def divergence(self, measured: bool) -> str:
         """The reason of a divergence, and advice."""
         return (
-            "Diverged: the loss grew beyond where it started, as the syncs added changes of several tokens. Set "
+            "Diverged: the loss grew beyond where it started, as the syncs added changes of "
+            "several tokens. Set "
             "combine: optimal, a smaller model.learning_rate, or fewer hops."
         )
 
@@ -115,7 +120,9 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
     Its step size is the learning rate of the trees, for the record: families choose their own.
     """
     if isinstance(method, MTCD):
-        method = replace(method, features=(ComparedGains(len(families)),) if compares_gains(families) else ())
+        method = replace(
+            method, features=(ComparedGains(len(families)),) if compares_gains(families) else ()
+        )
     if method.stepsize != "auto":
         return method
     rates = [family.learning_rate for family in families if isinstance(family, TreeFamily)]
@@ -132,7 +139,8 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
     kinds = " and ".join(sorted({family.kind for family in families}))
     if not isinstance(method, MTCD) and method.kind in ("stcd", "mtcd"):
         raise ConfigError(
-            f"privacy.mode: sealed tours hide the derivatives of each sample, from which {kinds} learn: leave it out, "
+            f"privacy.mode: sealed tours hide the derivatives of each sample, from which {kinds} "
+            f"learn: leave it out, "
             "or train a linear model (docs/trees.md)."
         )
     if not isinstance(method, MTCD):
@@ -143,25 +151,36 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
         )
     for name, given, why in (
         ("acceleration", method.acceleration, "extrapolates parameters, which trees do not have"),
-        ("batch", method.batch, "samples mini-batches; trees see all samples: use model.rows to subsample"),
+        (
+            "batch",
+            method.batch,
+            "samples mini-batches; trees see all samples: use model.rows to subsample",
+        ),
         ("schedule", method.schedule, "changes the step size; trees have model.learning_rate"),
         ("fusion_updates", method.fusion_updates, "is for split networks"),
-        ("local_solver", None if method.local_solver == GRADIENT else method.local_solver, "is for linear models"),
+        (
+            "local_solver",
+            None if method.local_solver == GRADIENT else method.local_solver,
+            "is for linear models",
+        ),
     ):
         if given is not None:
             raise ConfigError(f"method.{name} {why}: leave it out for {kinds}.")
     if method.stepsize != "auto":
         raise ConfigError(
-            f"method.stepsize is for linear models: leave it out for {kinds}, and set model.learning_rate for trees."
+            f"method.stepsize is for linear models: leave it out for {kinds}, and set "
+            f"model.learning_rate for trees."
         )
     if stop.gap is not None:
         raise ConfigError(
-            f"stop.gap needs the optimum, which is not known for {kinds}: use stop.iterations or plateau."
+            f"stop.gap needs the optimum, which is not known for {kinds}: use stop.iterations or "
+            f"plateau."
         )
     crossing = method.hops is not None and not method.one_token_per_client
     if crossing and not all(family.additive for family in families):
         raise ConfigError(
-            "A net's copies cannot be averaged: with a party of the family net, use stcd, one token, or a token per "
+            "A net's copies cannot be averaged: with a party of the family net, use stcd, one "
+            "token, or a token per "
             "cluster (combine: cluster)."
         )
 
@@ -176,7 +195,8 @@ class AdditiveKind:
         """Tables only; trees need no scaling, no device and no start."""
         if not isinstance(asked.data, VerticalData):
             raise ConfigError(
-                "Trees are trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables."
+                "Trees are trained on VerticalData, a table: make it with mtcd.split or "
+                "mtcd.read_tables."
             )
         asked.refuse("is not for trees: leave it out.", "compute", "standardise", "start")
 

@@ -19,8 +19,15 @@ Transitions = Callable[[int], Mapping[int, float] | None]
 class DeclaredFacts(Facts):
     """The theory of the walk ``name``, from its ``transitions``."""
 
-    def __init__(self, name: str, transitions: Transitions, network: Network, clients: Sequence[int]) -> None:
-        self.name, self.transitions, self.network, self.clients = name, transitions, network, clients
+    def __init__(
+        self, name: str, transitions: Transitions, network: Network, clients: Sequence[int]
+    ) -> None:
+        self.name, self.transitions, self.network, self.clients = (
+            name,
+            transitions,
+            network,
+            clients,
+        )
 
     @cached_property
     def rows(self) -> dict[int, Mapping[int, float]]:
@@ -31,14 +38,20 @@ class DeclaredFacts(Facts):
         """The chain, checked: rows are probabilities, hops are to neighbours."""
         place, rows = {k: i for i, k in enumerate(self.clients)}, []
         for k, row in self.rows.items():
-            far = [j for j in row if j not in place or (j != k and j not in self.network.neighbours[k])]
+            far = [
+                j for j in row if j not in place or (j != k and j not in self.network.neighbours[k])
+            ]
             if far:
                 raise ConfigError(
-                    f"{self.name}.transitions({k}) leads to client {far[0]}, which is no neighbour inside the cluster: "
+                    f"{self.name}.transitions({k}) leads to client {far[0]}, which is no neighbour "
+                    f"inside the cluster: "
                     f"list only those and {k} itself."
                 )
             if not all(p >= 0 for p in row.values()) or not abs(sum(row.values()) - 1.0) < 1e-9:
-                raise ConfigError(f"{self.name}.transitions({k}) must be probabilities, 0 or more, that add up to 1.")
+                raise ConfigError(
+                    f"{self.name}.transitions({k}) must be probabilities, 0 or more, that add up "
+                    f"to 1."
+                )
             rows += [(place[k], place[j], p) for j, p in row.items() if p > 0]
         here, there, p = zip(*rows, strict=True)
         P = scipy.sparse.csr_array((p, (here, there)), shape=(len(place), len(place)))

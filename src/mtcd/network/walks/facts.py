@@ -1,7 +1,7 @@
 """The theory of a walk, for ``mtcd inspect``, the planner and ``mtcd.theory``.
 
-A walk whose next hop depends on the client alone is a Markov chain: its theory follows from the chain. Other walks
-provide their own.
+A walk whose next hop depends on the client alone is a Markov chain: its theory follows from the
+chain. Other walks provide their own.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from mtcd.network.topology import Network, make_network
 
 
 class Chain(NamedTuple):
-    """A walk as a Markov chain: the transition matrix P, and its stationary distribution (``share``)."""
+    """A walk as a Markov chain: the transition matrix P, and its stationary distribution
+    (``share``)."""
 
     P: scipy.sparse.csr_array
     share: Array
 
 
 class TourTimes(NamedTuple):
-    """The times of a tour, in hops: its length, the most between two visits of a client, and the most until every
-    client has been visited."""
+    """The times of a tour, in hops: its length, the most between two visits of a client, and the
+    most until every client has been visited."""
 
     length: int
     wait: int
@@ -41,14 +42,16 @@ class Facts:
     """
 
     no_mixing = ""
-    """The reason why the walk has no mixing time, if it is neither a Markov chain on clients nor a tour."""
+    """The reason why the walk has no mixing time, if it is neither a Markov chain on clients nor a
+    tour."""
 
     def chain(self) -> Chain | None:
         """The walk as a Markov chain on the clients; None: it is not one."""
         return None
 
     def visits(self, start: Sequence[float], S: int) -> Array | None:
-        """For each client, the probability of a visit among S, the first at a client drawn from ``start``.
+        """For each client, the probability of a visit among S, the first at a client drawn from
+        ``start``.
 
         None: computed from the chain.
         """
@@ -59,7 +62,8 @@ class Facts:
         return None
 
     def takes_links(self, least: float) -> bool:
-        """Whether every link is taken with at least this probability, which is 1/(1 + d_max) or less."""
+        """Whether every link is taken with at least this probability, which is 1/(1 + d_max) or
+        less."""
         return False
 
     def tour(self) -> TourTimes | None:
@@ -67,8 +71,8 @@ class Facts:
         return None
 
     def hitting_time(self) -> float:
-        """The largest expected number of hops from one client to another. Used with ``no_mixing`` only: for other walks
-        it follows from the chain."""
+        """The largest expected number of hops from one client to another. Used with ``no_mixing``
+        only: for other walks it follows from the chain."""
         return math.inf
 
     def hitting_work(self) -> float:
@@ -77,7 +81,8 @@ class Facts:
 
 
 class ChainFacts(Facts):
-    """The theory of a walk that is a Markov chain on clients, from ``make``; ``every_link``: see ``takes_links``."""
+    """The theory of a walk that is a Markov chain on clients, from ``make``; ``every_link``: see
+    ``takes_links``."""
 
     def __init__(self, make: Callable[[], Chain], every_link: bool = False) -> None:
         self._make, self._every_link = make, every_link
@@ -91,7 +96,9 @@ class ChainFacts(Facts):
 
 def inside(network: Network, clients: Sequence[int]) -> Network:
     """The subgraph of these clients."""
-    if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:  # no mutants: only time
+    if (
+        len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1
+    ):  # no mutants: only time
         return network
     names = tuple(network.clients[k] for k in clients)
     if network.complete:
@@ -102,10 +109,16 @@ def inside(network: Network, clients: Sequence[int]) -> Network:
 
 
 def checked_start(start: Sequence[float] | Array, K: int) -> Array:
-    """The start distribution as an array; anything but one probability for each of K clients is rejected."""
+    """The start distribution as an array; anything but one probability for each of K clients is
+    rejected."""
     p = np.array(start, dtype=float)
     if p.shape != (K,):
-        raise ConfigError(f"the start has {p.size} probabilities for {K} clients: give one for each client.")
+        raise ConfigError(
+            f"the start has {p.size} probabilities for {K} clients: give one for each client."
+        )
     if not (p >= 0).all() or not abs(p.sum() - 1.0) < 1e-9:
-        raise ConfigError("the start must be probabilities, 0 or more, that add up to 1: divide them by their sum.")
+        raise ConfigError(
+            "the start must be probabilities, 0 or more, that add up to 1: divide them by their "
+            "sum."
+        )
     return p

@@ -47,8 +47,8 @@ class LazyWalk(Walk):
 
 
 def lazy_chain(network: Network) -> Chain:
-    """P_kj = 1/(1 + degree_k) for j = k and for every neighbour j; in the long run at client k for a share
-    (1 + degree_k) / sum over j of (1 + degree_j).
+    """P_kj = 1/(1 + degree_k) for j = k and for every neighbour j; in the long run at client k for
+    a share (1 + degree_k) / sum over j of (1 + degree_j).
 
     For a cluster: ``lazy_chain(inside(network, cluster))``.
 

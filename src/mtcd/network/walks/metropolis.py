@@ -46,7 +46,9 @@ def metropolis_chain(network: Network) -> Chain:
     here, there = links.coords
     links.data = 1.0 / np.maximum(degrees[here], degrees[there])
     refused = 1.0 / degrees[here] - links.data  # summed up, so that no rounding makes a 0 into more
-    stays = (degrees == 0) + np.bincount(here, weights=refused, minlength=network.size).astype(float)
+    stays = (degrees == 0) + np.bincount(here, weights=refused, minlength=network.size).astype(
+        float
+    )
     P = scipy.sparse.csr_array(links + scipy.sparse.diags_array(stays))
     P.eliminate_zeros()
     return Chain(P, np.full(network.size, 1.0 / network.size))

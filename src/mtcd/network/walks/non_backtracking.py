@@ -1,5 +1,5 @@
-"""The non-backtracking walk. Its next hop depends on the client and on the one before, so it is a Markov chain on
-directed links (the one that the token used last), not on clients."""
+"""The non-backtracking walk. Its next hop depends on the client and on the one before, so it is a
+Markov chain on directed links (the one that the token used last), not on clients."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Links:
         self.degrees = np.array([len(near) for near in network.neighbours])
         self.clients, self.count = network.size, order.size
         self._into = scipy.sparse.csr_array(
-            (np.ones(self.count), (self.heads, np.arange(self.count))), shape=(self.clients, self.count)
+            (np.ones(self.count), (self.heads, np.arange(self.count))),
+            shape=(self.clients, self.count),
         )
         others = self.degrees[self.tails] - 1
         self._dead_end = np.flatnonzero(others == 0)
@@ -83,12 +84,14 @@ class Links:
         return np.asarray(self._into @ X)
 
     def hop(self, X: Array, at: Array) -> Array:
-        """The probabilities of links one hop later: on to any link but back, unless there is no other.
+        """The probabilities of links one hop later: on to any link but back, unless there is no
+        other.
 
         X has those of links, ``at`` those of the clients that they lead to.
         """
         back, on = X[self.back], at[self.tails]
-        on -= back  # never negative, whatever the rounding: a sum of what is 0 or more is at least each part
+        # never negative, whatever the rounding: a sum of what is 0 or more is at least each part
+        on -= back
         on *= self._share[:, None]
         on[self._dead_end] = back[self._dead_end]
         return np.asarray(on)
@@ -100,7 +103,8 @@ class Links:
 
 
 def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Array:
-    """For each client, the probability that a non-backtracking token visits it in an iteration of S visits.
+    """For each client, the probability that a non-backtracking token visits it in an iteration of S
+    visits.
 
     As ``visit_probabilities``, with all links into a client made absorbing.
     """
@@ -115,7 +119,8 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
         there = (targets, targets - first)
         begin = np.repeat((p / np.maximum(links.degrees, 1))[:, None], targets.size, axis=1)
         begin[there] = 0.0
-        X = begin[links.tails]  # column j: the link that a token came along that has not been at j before
+        # column j: the link that a token came along that has not been at j before
+        X = begin[links.tails]
         into = np.flatnonzero((links.heads >= first) & (links.heads <= targets[-1]))
         arrived = (into, links.heads[into] - first)
         at = links.at_clients(X)
@@ -131,8 +136,8 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
 def longest_link_hitting_time(network: Network) -> float:
     """The largest expected number of hops to a client, over all clients and starting links.
 
-    One linear system per client, over the links that do not lead to it. A start at a client is the mean of those over
-    the links to it. Infinite on a disconnected network.
+    One linear system per client, over the links that do not lead to it. A start at a client is the
+    mean of those over the links to it. Infinite on a disconnected network.
     """
     if not network.connected:
         return math.inf

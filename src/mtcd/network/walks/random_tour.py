@@ -1,5 +1,5 @@
-"""Random tours: one spanning tree, its branches in a new random order in every tour. With their exact theory:
-probabilities of visits, the longest wait of a client, the cover time."""
+"""Random tours: one spanning tree, its branches in a new random order in every tour. With their
+exact theory: probabilities of visits, the longest wait of a client, the cover time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Tree = Sequence[Sequence[int]]
 class RandomTourWalk(Walk):
     """Around a spanning tree, 2(K - 1) hops, with the branches in a new random order in every tour.
 
-    A client draws the order of its branches from the seed, and sends the token into the branch after the one
-    that it came from.
+    A client draws the order of its branches from the seed, and sends the token into the branch
+    after the one that it came from.
     """
 
     planned = "refinement"
@@ -58,15 +58,22 @@ class RandomTourWalk(Walk):
         return order[(order.index(previous) + 1) % len(order)]
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
-        return RandomTourWalk(network, members, *self._id, tree=repaired_tree(self.tree, network, members))
+        return RandomTourWalk(
+            network, members, *self._id, tree=repaired_tree(self.tree, network, members)
+        )
 
     def _order(self, t: int, tour: int, client: int) -> list[int]:
         key = t, tour, client
         if key not in self._orders:
-            if len(self._orders) > 10 * len(self.tree):  # no mutants: only memory; of tours that are over
+            if len(self._orders) > 10 * len(
+                self.tree
+            ):  # no mutants: only memory; of tours that are over
                 self._orders.clear()
             seed, token = self._id
-            draws = {j: uniform(seed, "branches", (token, t, tour, client), i) for i, j in enumerate(self.tree[client])}
+            draws = {
+                j: uniform(seed, "branches", (token, t, tour, client), i)
+                for i, j in enumerate(self.tree[client])
+            }
             self._orders[key] = sorted(draws, key=lambda j: draws[j])
         return self._orders[key]
 
@@ -93,26 +100,30 @@ class RandomTourFacts(Facts):
 
 
 def random_tour_wait(K: int) -> int:
-    """The most hops between two visits of a client: early in one random tour, late in the next, 4(K - 1) - 2."""
+    """The most hops between two visits of a client: early in one random tour, late in the next, 4(K
+    - 1) - 2."""
     return max(1, 4 * (K - 1) - 2)
 
 
 def random_tour_cover(K: int) -> int:
-    """The most hops until a random tour has visited all: 2K - 3, if the last client is a leaf beside the start."""
+    """The most hops until a random tour has visited all: 2K - 3, if the last client is a leaf
+    beside the start."""
     return max(0, 2 * (K - 1) - 1)
 
 
 def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Array:
     """For each client, the probability that a random tour visits it in an iteration of S visits.
 
-    S = 2(K - 1) visits or more are a whole tour. Below, the token goes from its start along the tree's path to a
-    client, and at each client of this path first goes round those branches that happen to come before the one it
-    needs: a detour of 2 hops for every client in them. So, link by link, from the leaves inwards and out again,
+    S = 2(K - 1) visits or more are a whole tour. Below, the token goes from its start along the
+    tree's path to a client, and at each client of this path first goes round those branches that
+    happen to come before the one it needs: a detour of 2 hops for every client in them. So, link by
+    link, from the leaves inwards and out again,
 
-        arrival(u, v) = [start at u] * detours(u, v)  +  sum over w of arrival(w, u) * detours(w, u, v),   1 hop later
+        arrival(u, v) = [start at u] * detours(u, v)  +  sum over w of arrival(w, u) * detours(w, u,
+        v),   1 hop later
 
-    where arrival(u, v) is the distribution of the time at which the token is first at v, coming from u, and * is
-    the convolution.
+    where arrival(u, v) is the distribution of the time at which the token is first at v, coming
+    from u, and * is the convolution.
     """
     check_whole("S, the number of visits,", S)
     p = checked_start(start, len(tree))
@@ -140,7 +151,8 @@ def _depart(
     towards: Sequence[int],
     S: int,
 ) -> None:
-    """Arrivals from u at these neighbours. Branches of the same size are alike, so they are taken together."""
+    """Arrivals from u at these neighbours. Branches of the same size are alike, so they are taken
+    together."""
     branches = tuple(sorted(sizes[u, w] for w in tree[u]))
     alike: dict[int, list[int]] = defaultdict(list)
     for w in tree[u]:
@@ -164,7 +176,8 @@ def _later(times: Array, delays: Array) -> Array:
 
 
 def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
-    """For each row the sum of the others, and then the sum of all; sums only, so that small numbers stay right."""
+    """For each row the sum of the others, and then the sum of all; sums only, so that small numbers
+    stay right."""
     before = [np.zeros_like(rows[0])]  # no mutants: all rows have the same length
     for row in rows:
         before.append(before[-1] + row)
@@ -183,11 +196,13 @@ def _without(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def detours(sizes: tuple[int, ...], S: int) -> Array:
-    """The distribution of the hops spent in branches of these sizes that come before one more, in random order.
+    """The distribution of the hops spent in branches of these sizes that come before one more, in
+    random order.
 
-    Entry t is for t hops, up to S - 1. If that one comes at a time x, uniform in [0, 1], each other is before it
-    with probability x, independently. Given x the hops are a sum of independent numbers, whose distribution is
-    found branch by branch; it is a polynomial in x of degree len(sizes), which Gauss's rule integrates exactly.
+    Entry t is for t hops, up to S - 1. If that one comes at a time x, uniform in [0, 1], each other
+    is before it with probability x, independently. Given x the hops are a sum of independent
+    numbers, whose distribution is found branch by branch; it is a polynomial in x of degree
+    len(sizes), which Gauss's rule integrates exactly.
     """
     if not sizes:
         return np.ones(1)
@@ -234,6 +249,8 @@ def random_tour_work(tree: Tree, S: int) -> float:
 
     def work_at(u: int, near: Sequence[int]) -> float:
         kinds = len({sizes[u, v] for v in near})
-        return S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)  # no mutants: about
+        return (
+            S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)
+        )  # no mutants: about
 
     return sum(work_at(u, near) for u, near in enumerate(tree))

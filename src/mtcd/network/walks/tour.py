@@ -1,4 +1,5 @@
-"""Tours, with their exact theory: probabilities of visits, the longest wait of a client, the cover time."""
+"""Tours, with their exact theory: probabilities of visits, the longest wait of a client, the cover
+time."""
 
 from __future__ import annotations
 
@@ -39,20 +40,26 @@ class TourWalk(Walk):
         tour: list[int] | None = None,
     ) -> None:
         super().__init__(network, within)
-        self.tour = tour or closed_walk(network, range(network.size) if within is None else sorted(within))
+        self.tour = tour or closed_walk(
+            network, range(network.size) if within is None else sorted(within)
+        )
         self.length = len(self.tour)
         self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
         self._last: dict[tuple[int, int], Mapping[int, int]] = {}
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         if start not in self._place:
-            raise NetworkError(f"the walk starts at client {start}, outside its cluster: start it inside")
+            raise NetworkError(
+                f"the walk starts at client {start}, outside its cluster: start it inside"
+            )
         return self.tour[(self._place[start] + hop) % len(self.tour)]
 
     def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
         if (start, hops) not in self._last:
             first, n = self._place[start], len(self.tour)
-            self._last[start, hops] = {self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)}
+            self._last[start, hops] = {
+                self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)
+            }
         return self._last[start, hops]
 
     def cover(self, start: int) -> int:
@@ -65,7 +72,8 @@ class TourWalk(Walk):
 
     @cached_property
     def _covers(self) -> Sequence[int]:
-        """``cover`` from each place on the tour, in one pass: a window that holds all clients moves along it."""
+        """``cover`` from each place on the tour, in one pass: a window that holds all clients moves
+        along it."""
         n, end = len(self.tour), 0
         inside: Counter[int] = Counter()
         lengths = []
@@ -137,14 +145,16 @@ def tour_wait(tour: Sequence[int]) -> int:
 
 
 def tour_cover(tour: Sequence[int]) -> int:
-    """The hops until every client has been visited, at most, wherever the tour is begun (at a client's first place).
+    """The hops until every client has been visited, at most, wherever the tour is begun (at a
+    client's first place).
 
     >>> tour_cover([0, 1, 2, 1])
     3
     """
     begins = _first_places(tour)
     count, missing, end, hops = dict.fromkeys(tour, 0), len(set(tour)), -1, []
-    for place, client in enumerate(tour):  # the window from this place to the first one at which all were visited
+    # the window from this place to the first one at which all were visited
+    for place, client in enumerate(tour):
         while missing:
             end += 1
             reached = tour[end % len(tour)]

@@ -1,7 +1,8 @@
-"""The interface of walks: the choice of a token's next client, and its theory. Each walk has a file here, or a plugin.
+"""The interface of walks: the choice of a token's next client, and its theory. Each walk has a file
+here, or a plugin.
 
-A walk uses local information only: the neighbours of a client and their degrees, its part of a routing table, and the
-position that the token carries.
+A walk uses local information only: the neighbours of a client and their degrees, its part of a
+routing table, and the position that the token carries.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ def _checked(following: Callable[..., int]) -> Callable[..., int]:
         to = following(walk, client, *where)
         if to != client and to not in walk._neighbours[client]:
             raise NetworkError(
-                f"The walk {type(walk).__name__} goes from client {client} to {to!r}, which is neither a neighbour "
-                f"({listing(walk._neighbours[client])}) nor client {client} itself: correct its next()."
+                f"The walk {type(walk).__name__} goes from client {client} to {to!r}, which is "
+                f"neither a neighbour "
+                f"({listing(walk._neighbours[client])}) nor client {client} itself: correct its "
+                f"next()."
             )
         return to
 
@@ -43,13 +46,16 @@ class Walk(ABC):
     needs_start = False
     """Whether ``next`` uses the start of the token."""
     shared = False
-    """Whether all tokens of the whole network can share one walk: it depends on neither ``seed`` nor ``token``."""
+    """Whether all tokens of the whole network can share one walk: it depends on neither ``seed``
+    nor ``token``."""
     length: int | None = None
-    """The hops of a tour, after which it has visited all clients and is back at its start; None: no tour."""
+    """The hops of a tour, after which it has visited all clients and is back at its start; None: no
+    tour."""
     repeats = False
     """Whether it is a tour that is the same every time, as acceleration requires."""
     planned: Literal["candidate", "refinement"] | None = None
-    """When ``mtcd plan`` tries it for a lone token: as a candidate, as a refinement of a good tour, or never (None)."""
+    """When ``mtcd plan`` tries it for a lone token: as a candidate, as a refinement of a good tour,
+    or never (None)."""
 
     def __init__(
         self,
@@ -71,22 +77,25 @@ class Walk(ABC):
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         """The client that follows ``client``.
 
-        ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration ``t``, and ``hop`` the
-        number of this hop in it, counted from 1. ``draw`` is uniform in [0, 1).
+        ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration
+        ``t``, and ``hop`` the number of this hop in it, counted from 1. ``draw`` is uniform in [0,
+        1).
         """
 
     def transitions(self, client: int) -> Mapping[int, float] | None:
-        """The probability of each next client, if it depends on ``client`` alone; None: not declared.
+        """The probability of each next client, if it depends on ``client`` alone; None: not
+        declared.
 
-        The theory is computed from these; of a walk without them it says 'not known'. A subclass that overrides
-        ``next`` must override this too: inherited transitions are ignored.
+        The theory is computed from these; of a walk without them it says 'not known'. A subclass
+        that overrides ``next`` must override this too: inherited transitions are ignored.
         """
         return None
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts | None:
         """The theory of the walk inside these clients, for all seeds and tokens; None: not known.
 
-        For walks of which more is known than ``transitions``. For subclasses the same holds: see ``facts_of``.
+        For walks of which more is known than ``transitions``. For subclasses the same holds: see
+        ``facts_of``.
         """
         return None
 
@@ -99,7 +108,8 @@ class Walk(ABC):
         return self
 
     def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
-        """Of a tour from ``start``: for each client the hop after which it has its last visit within ``hops``."""
+        """Of a tour from ``start``: for each client the hop after which it has its last visit
+        within ``hops``."""
         raise NotImplementedError(f"{type(self).__name__} is no tour")
 
     def cover(self, start: int) -> int:
@@ -123,14 +133,20 @@ class Walk(ABC):
         if self._within is None:
             return self._neighbours[client]
         if client not in self._within:
-            raise NetworkError(f"the walk is at client {client}, outside its cluster: start it inside")
+            raise NetworkError(
+                f"the walk is at client {client}, outside its cluster: start it inside"
+            )
         return [k for k in self._neighbours[client] if k in self._within]
 
 
-WALKS: Registry[type[Walk]] = Registry(Walk, "mtcd.walks", "mtcd.network.walks", "unknown walk '{}':")
+WALKS: Registry[type[Walk]] = Registry(
+    Walk, "mtcd.walks", "mtcd.network.walks", "unknown walk '{}':"
+)
 
 
-def make_walk(kind: str, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> Walk:
+def make_walk(
+    kind: str, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0
+) -> Walk:
     """The walk called ``kind``, one of ``WALKS``; ``within`` is the cluster it may not leave."""
     return WALKS[kind](network, within, seed, token)
 

@@ -1,26 +1,30 @@
-"""A client with double masks, and the protocol: the server sums without clients that are down, and sees sums only.
+"""A client with double masks, and the protocol: the server sums without clients that are down, and
+sees sums only.
 
-What a client uploads is the *change* since its last upload that was summed: the server adds it to the sum that it has,
-in which the representation of a client that is down stays as it was. So sums over different clients do not differ by
-one's representation. A sync takes two exchanges: uploads; then the server says whose have arrived, and the clients open
-masks for these (``double_masks.py``).
+What a client uploads is the *change* since its last upload that was summed: the server adds it to
+the sum that it has, in which the representation of a client that is down stays as it was. So sums
+over different clients do not differ by one's representation. A sync takes two exchanges: uploads;
+then the server says whose have arrived, and the clients open masks for these (``double_masks.py``).
 
-**Which clients.** The participants of a sync are the clients that were up at the one before; the server announces them
-with the request to open masks. Until every sample has been summed once, it waits for all clients: the first change of a
-sample is the representation itself. A sum takes ``fewest`` clients or more.
+**Which clients.** The participants of a sync are the clients that were up at the one before; the
+server announces them with the request to open masks. Until every sample has been summed once, it
+waits for all clients: the first change of a sample is the representation itself. A sum takes
+``fewest`` clients or more.
 
-**Faults.** A client that is down before its upload is left out, and its pair masks are opened. If one goes down after
-it, the others open the shares that they have with it of their own masks too. If two do so, some seed is known to these
-two alone, and the server waits for one of them; if one does so in a sync in which another is left out, or with the
-fewest clients, it waits for that one.
+**Faults.** A client that is down before its upload is left out, and its pair masks are opened. If
+one goes down after it, the others open the shares that they have with it of their own masks too. If
+two do so, some seed is known to these two alone, and the server waits for one of them; if one does
+so in a sync in which another is left out, or with the fewest clients, it waits for that one.
 
-**A client that is restarted** makes a new key, and opens no masks of the one before: its journal may not know what it
-has opened. Before the request to open masks, the sync begins anew with masks of the new keys. After it, the others open
-the client's masks as those of one that is down; where they cannot, the same uploads are sent once more, and summed over
-the same clients. So no two sums differ by the upload of one client.
+**A client that is restarted** makes a new key, and opens no masks of the one before: its journal
+may not know what it has opened. Before the request to open masks, the sync begins anew with masks
+of the new keys. After it, the others open the client's masks as those of one that is down; where
+they cannot, the same uploads are sent once more, and summed over the same clients. So no two sums
+differ by the upload of one client.
 
-**A server that lies** gets no more than a sum either: a client opens masks once for each sync, with one set of uploads
-and of clients that are gone, and refuses a first sum of a sample that leaves anyone out.
+**A server that lies** gets no more than a sum either: a client opens masks once for each sync, with
+one set of uploads and of clients that are gone, and refuses a first sum of a sample that leaves
+anyone out.
 """
 
 from __future__ import annotations
@@ -34,7 +38,13 @@ from mtcd.privacy.masked.double_masks import DoubleMasks
 from mtcd.privacy.masked.fixed_point import Words
 from mtcd.privacy.masked.pair_masks import new_private_key
 from mtcd.privacy.masked.parties import NO_GENERATION, NO_KEYS, Masking, MaskingClient
-from mtcd.privacy.masked.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKeys, SignedKeys
+from mtcd.privacy.masked.payloads import (
+    DoubleMaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKeys,
+    SignedKeys,
+)
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Begin, Client, Message, send
 
@@ -44,8 +54,8 @@ Asked = tuple[int, Participants, Participants, Participants]
 
 
 def fewest(clients: int) -> int:
-    """The clients of the smallest sum: more than half of four or more, so at least three. In a sum of two, each would
-    find the other's part."""
+    """The clients of the smallest sum: more than half of four or more, so at least three. In a sum
+    of two, each would find the other's part."""
     return clients // 2 + 1
 
 
@@ -58,7 +68,9 @@ class DoubleMaskingClient(MaskingClient):
         *("known", "offered", "change", "included", "summed", "asked", "uploads_of"),
     )
 
-    def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
+    def __init__(
+        self, number: int, client: Client, masking: Masking, opening: list[Message]
+    ) -> None:
         super().__init__(number, client, masking, opening)
         assert masking.upload_batches is not None
         self.recovery, self.upload_batches = client.recovery, masking.upload_batches
@@ -69,11 +81,14 @@ class DoubleMaskingClient(MaskingClient):
         self.generation = NO_GENERATION
         self._forget_masks()
         self.known: tuple[int, Participants] | None = None
-        """The latest sync whose participants are known; None: all take part in the first, whatever its number."""
+        """The latest sync whose participants are known; None: all take part in the first, whatever
+        its number."""
         self.offered: tuple[int, Words] | None = None
-        """The last upload, unless the server has told whether it is in the sum: its sync, and all of its words."""
+        """The last upload, unless the server has told whether it is in the sum: its sync, and all
+        of its words."""
         self.change: tuple[int, Participants, Words] | None = None
-        """The last upload before its masks: its sync, the participants, and the words that were sent."""
+        """The last upload before its masks: its sync, the participants, and the words that were
+        sent."""
         self.included: Words = self.masking.all_zeros
         """The words of this client in the server's sums."""
         self.summed = self.upload_batches.none_summed
@@ -81,7 +96,8 @@ class DoubleMaskingClient(MaskingClient):
         self.asked: Asked | None = None
         """The last sync for which masks were opened."""
         self.uploads_of = [0] * self.masking.clients
-        """By client, one more than the last sync for which this one has opened masks of its upload."""
+        """By client, one more than the last sync for which this one has opened masks of its
+        upload."""
 
     @cached_property
     def double_masks(self) -> DoubleMasks:
@@ -140,13 +156,18 @@ class DoubleMaskingClient(MaskingClient):
         if self.known is None:
             return True
         latest, participants = self.known
-        return batch == latest and self.number in participants and (self.offered is None or self.offered[0] < batch)
+        return (
+            batch == latest
+            and self.number in participants
+            and (self.offered is None or self.offered[0] < batch)
+        )
 
     def _mask(self, message: Message, cause: Message) -> None:
         payload, masking = message.payload, self.masking
         if not isinstance(payload, Fresh):
             return
-        batch = self.upload_batches.batch_of(cause.payload) or 0  # without a request: before the first round
+        # without a request: before the first round
+        batch = self.upload_batches.batch_of(cause.payload) or 0
         _, participants = self.known = self.known or (batch, tuple(range(masking.clients)))
         words = masking.encoded(payload.representation, payload.penalty, masking.clients)
         self.offered = batch, words
@@ -157,21 +178,30 @@ class DoubleMaskingClient(MaskingClient):
     def _masked_change(self) -> DoubleMaskedUpload:
         assert self.change is not None
         batch, participants, words = self.change
-        return DoubleMaskedUpload(batch, self.generation, self.double_masks.masked(words, batch, participants))
+        return DoubleMaskedUpload(
+            batch, self.generation, self.double_masks.masked(words, batch, participants)
+        )
 
     def _places(self, batch: int) -> Any:
         return self.upload_batches.places(batch, self.masking.width)
 
     def _open(self, payload: OpenMasks) -> Sequence[Message]:
-        """Note what the server has summed and who takes part next, and open masks if it has this client's upload."""
+        """Note what the server has summed and who takes part next, and open masks if it has this
+        client's upload."""
         asked = self.asked
         if self.known is not None and self.known[0] == payload.t:
             asked = payload.t, self.known[1], payload.arrived, ()
         is_current = payload.generation == self.generation  # no masks of earlier keys are opened
-        opens = asked is not None and asked[0] == payload.t and self.number in payload.arrived and is_current
+        opens = (
+            asked is not None
+            and asked[0] == payload.t
+            and self.number in payload.arrived
+            and is_current
+        )
         if asked is not None and opens:
             self._check(payload, asked)
-            asked = *asked[:3], payload.gone or asked[3]  # links may deliver the first request after the second
+            # links may deliver the first request after the second
+            asked = *asked[:3], payload.gone or asked[3]
         self._check_next(payload)
         self._settle(payload)
         self.asked = asked
@@ -182,7 +212,13 @@ class DoubleMaskingClient(MaskingClient):
         for k in payload.arrived:
             self.uploads_of[k] = max(self.uploads_of[k], payload.t + 1)
         opened = self.double_masks.opened(*asked)
-        return [send(self.number, SERVER, OpenedMasks(payload.t, self.generation, opened.theirs, opened.mine))]
+        return [
+            send(
+                self.number,
+                SERVER,
+                OpenedMasks(payload.t, self.generation, opened.theirs, opened.mine),
+            )
+        ]
 
     def _settle(self, payload: OpenMasks) -> None:
         if self.offered is not None:
@@ -193,11 +229,14 @@ class DoubleMaskingClient(MaskingClient):
                 self.offered = None
 
     def _check(self, payload: OpenMasks, asked: Asked) -> None:
-        """Open masks for one set of uploads only, and for no small one; a server that lies must not get more."""
+        """Open masks for one set of uploads only, and for no small one; a server that lies must not
+        get more."""
         _, participants, arrived, gone = asked
         remaining = set(arrived) - set(payload.gone)
         if payload.arrived != arrived or (gone and payload.gone and payload.gone != gone):
-            raise WireError("arrived", "is not the set for which this client has opened masks before")
+            raise WireError(
+                "arrived", "is not the set for which this client has opened masks before"
+            )
         if not set(arrived) <= set(participants) or self.number not in remaining:
             raise WireError("arrived", "is not a set of clients that take part")
         if len(remaining) < fewest(self.masking.clients):
@@ -206,15 +245,19 @@ class DoubleMaskingClient(MaskingClient):
             raise WireError("included", "leaves out an upload that has arrived")
 
     def _check_next(self, payload: OpenMasks) -> None:
-        """The first sum of a sample has all clients: without one, its next change would be its representation."""
+        """The first sum of a sample has all clients: without one, its next change would be its
+        representation."""
         if len(set(payload.participants)) < fewest(self.masking.clients):
-            raise WireError("participants", f"are fewer than {fewest(self.masking.clients)} clients")
+            raise WireError(
+                "participants", f"are fewer than {fewest(self.masking.clients)} clients"
+            )
         if self._leaves_out_first(payload):
             raise WireError("arrived", "are not all clients, at the first sum of a sample")
         if len(payload.arrived) == self.masking.clients:
             self.summed[self.upload_batches.rows(payload.t)] = 1
 
     def _leaves_out_first(self, payload: OpenMasks) -> bool:
-        """Whether a sum has not all clients, though some of its samples were in no sum with all; or it came early."""
+        """Whether a sum has not all clients, though some of its samples were in no sum with all; or
+        it came early."""
         everyone = len(set(payload.arrived)) == self.masking.clients
         return not everyone and not self.summed[self.upload_batches.rows(payload.t)].all()

@@ -8,17 +8,34 @@ from mtcd.privacy.masked.double_client import Participants, fewest
 from mtcd.privacy.masked.double_masks import unmasked
 from mtcd.privacy.masked.fixed_point import Words
 from mtcd.privacy.masked.parties import NO_GENERATION, Masking, MaskingServer
-from mtcd.privacy.masked.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, SignedKey
+from mtcd.privacy.masked.payloads import (
+    DoubleMaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKey,
+    SignedKey,
+)
 from mtcd.protocol.party import SERVER, Message, Party, send
 
 
 class DoubleMaskingServer(MaskingServer):
-    """The server. ``down``, the clients that are down, is set by its owner, who calls ``advance`` then."""
+    """The server. ``down``, the clients that are down, is set by its owner, who calls ``advance``
+    then."""
 
     state_fields = (
         *("server", "public", "opening", "arrived", "total"),
         *("generation", "sync", "renewed", "repeated"),
-        *("batch", "participants", "following", "asked", "gone", "opened", "included", "sums", "summed"),
+        *(
+            "batch",
+            "participants",
+            "following",
+            "asked",
+            "gone",
+            "opened",
+            "included",
+            "sums",
+            "summed",
+        ),
     )
 
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
@@ -32,7 +49,8 @@ class DoubleMaskingServer(MaskingServer):
         super().begin(opening)
         everyone = tuple(range(self.masking.clients))
         self.batch: int | None = None if opening else 0
-        """The sync under way; without first messages here, clients upload before the first round."""
+        """The sync under way; without first messages here, clients upload before the first
+        round."""
         self.participants: Participants = everyone
         self.following: Participants = everyone
         """The participants of the next sync, as announced."""
@@ -43,9 +61,11 @@ class DoubleMaskingServer(MaskingServer):
         self.included: dict[int, int] = {}
         """By client, one more than the last batch for which an upload of it was summed."""
         self.renewed: dict[int, PublicKey | SignedKey] = {}
-        """The new keys of clients that were restarted after the request to open masks: used in the next generation."""
+        """The new keys of clients that were restarted after the request to open masks: used in the
+        next generation."""
         self.repeated: Participants = ()
-        """The clients whose uploads are summed, where clients have opened masks of them in an earlier generation."""
+        """The clients whose uploads are summed, where clients have opened masks of them in an
+        earlier generation."""
         self.sums: Words = self.masking.all_zeros
         self.summed = self.upload_batches.none_summed
         """Whether each sample was summed before."""
@@ -56,7 +76,12 @@ class DoubleMaskingServer(MaskingServer):
             return self._requests(self._collect(k, payload))
         if isinstance(payload, DoubleMaskedUpload):
             expected = self.repeated or self.participants
-            if payload.t != self.batch or self.asked or k not in expected or payload.generation != self.generation:
+            if (
+                payload.t != self.batch
+                or self.asked
+                or k not in expected
+                or payload.generation != self.generation
+            ):
                 return []  # too late: its own mask stays closed
             self._add(k, payload.words)
             return self.advance()
@@ -74,7 +99,12 @@ class DoubleMaskingServer(MaskingServer):
             return []
         if not self.asked:
             return self._ask(self.batch)
-        total = unmasked(self.total, self.participants, self.arrived, {k: one.opened for k, one in self.opened.items()})
+        total = unmasked(
+            self.total,
+            self.participants,
+            self.arrived,
+            {k: one.opened for k, one in self.opened.items()},
+        )
         if total is not None:
             return self._end_sync(self.batch, total)
         closed = self._closed()
@@ -103,7 +133,8 @@ class DoubleMaskingServer(MaskingServer):
         return self._send_keys()
 
     def _repeat(self) -> Sequence[Message]:
-        """A client with a new key cannot open masks of its old one. All send the same uploads with masks of new keys.
+        """A client with a new key cannot open masks of its old one. All send the same uploads with
+        masks of new keys.
 
         Clients may have opened masks for these uploads, and will do so for the same ones only.
         """
@@ -133,8 +164,11 @@ class DoubleMaskingServer(MaskingServer):
         return missing - self.down if enough and self._were_summed(self.batch or 0) else missing
 
     def _closed(self) -> frozenset[int]:
-        """The clients whose uploads have arrived and that have not opened all masks that they were asked for."""
-        opened = {k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)}
+        """The clients whose uploads have arrived and that have not opened all masks that they were
+        asked for."""
+        opened = {
+            k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)
+        }
         return frozenset(self.arrived) - opened - frozenset(self.gone)
 
     def _can_open_without(self, closed: frozenset[int]) -> bool:
@@ -163,7 +197,14 @@ class DoubleMaskingServer(MaskingServer):
             send(
                 SERVER,
                 k,
-                OpenMasks(batch, self.generation, arrived, self.gone, self.following, self.included.get(k, 0)),
+                OpenMasks(
+                    batch,
+                    self.generation,
+                    arrived,
+                    self.gone,
+                    self.following,
+                    self.included.get(k, 0),
+                ),
             )
             for k in sorted(clients)
         ]

@@ -1,6 +1,8 @@
-"""Fixed point: numbers as multiples of a step, added modulo a power of 2, so that a uniform mask hides them perfectly.
+"""Fixed point: numbers as multiples of a step, added modulo a power of 2, so that a uniform mask
+hides them perfectly.
 
-The integers are kept with a sign, as two's complement: their sums wrap around, which is addition modulo 2^64 or 2^32.
+The integers are kept with a sign, as two's complement: their sums wrap around, which is addition
+modulo 2^64 or 2^32.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ Words = NDArray[Any]
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Multiples of ``1 / steps_per_unit``, of which a sum may have any absolute value below ``largest``."""
+    """Multiples of ``1 / steps_per_unit``, of which a sum may have any absolute value below
+    ``largest``."""
 
     dtype: np.dtype[Any]
     steps_per_unit: float
     largest: float
 
     def fits(self, values: NDArray[Any], summands: int) -> bool:
-        """Whether the values are finite, and small enough that so many summands can be added without overflow."""
+        """Whether the values are finite, and small enough that so many summands can be added
+        without overflow."""
         if not values.size:
             return True
         highest, lowest, limit = float(values.max()), float(values.min()), self.largest / summands
@@ -37,7 +41,8 @@ class FixedPoint:
         """The nearest multiples of the step; refuses values whose sum could overflow."""
         if not self.fits(values, summands):
             raise DataError(
-                f"A number to be summed is {float(np.abs(values).max()):.3g}, but sums of {summands} numbers in fixed "
+                f"A number to be summed is {float(np.abs(values).max()):.3g}, but sums of "
+                f"{summands} numbers in fixed "
                 f"point hold less than {self.largest / summands:.3g} each."
             )
         return np.rint(values * self.steps_per_unit).astype(self.dtype)

@@ -14,7 +14,8 @@ from mtcd.protocol.state import Snapshot
 
 @dataclass(frozen=True)
 class MaskedCheckpoints:
-    """Checkpoints of parties that are kept without their keys: a training that resumes begins with new ones."""
+    """Checkpoints of parties that are kept without their keys: a training that resumes begins with
+    new ones."""
 
     parties: Checkpointed
     reset: Callable[[Sequence[Message]], Sequence[Message]]
@@ -35,7 +36,9 @@ def masked(parties: Parties, masking: Masking) -> Parties:
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]
     double = masking.upload_batches is not None
-    role, host = (DoubleMaskingClient, DoubleMaskingServer) if double else (MaskingClient, MaskingServer)
+    role, host = (
+        (DoubleMaskingClient, DoubleMaskingServer) if double else (MaskingClient, MaskingServer)
+    )
     clients = OnDemand(size, lambda k: role(k, parties.clients[k], masking, of[k]))
     masking_server = host(server, masking, of[SERVER])
 
@@ -49,6 +52,10 @@ def masked(parties: Parties, masking: Masking) -> Parties:
         clients=clients,
         server=masking_server,
         opening=requests,
-        gather=None if gather is None else lambda clients, masked_server: gather(parties.clients, server),
-        checkpointed=None if parties.checkpointed is None else MaskedCheckpoints(parties.checkpointed, reset),
+        gather=None
+        if gather is None
+        else lambda clients, masked_server: gather(parties.clients, server),
+        checkpointed=None
+        if parties.checkpointed is None
+        else MaskedCheckpoints(parties.checkpointed, reset),
     )

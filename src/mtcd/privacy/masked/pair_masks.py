@@ -1,7 +1,8 @@
-"""The masks of one client: a key shared with each other client, and a stream of masks from each key.
+"""The masks of one client: a key shared with each other client, and a stream of masks from each
+key.
 
-The keys that two clients share follow from the public keys of *all* clients and from the generation of this set: where
-one client has a new key, the masks of all pairs are new.
+The keys that two clients share follow from the public keys of *all* clients and from the generation
+of this set: where one client has a new key, the masks of all pairs are new.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mtcd.privacy.masked.fixed_point import Words
 KEY_BYTES = 32
 KEY_WORDS = KEY_BYTES // 8
 LABEL = b"mtcd masked aggregation 2"
-COUNTER = Struct(">QHH4x")  # the sync, both places in it, and 32 bits that count blocks of the stream
+# the sync, both places in it, and 32 bits that count blocks of the stream
+COUNTER = Struct(">QHH4x")
 PAIR = Struct(">HH")  # the numbers of two clients
 MOST_PLACES = 2**16
 """The most clients, or tokens, of a sync."""
@@ -38,16 +40,27 @@ def new_private_key() -> Words:
 def public_key(private: Words) -> Words:
     """The public key of a private one."""
     x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
-    return _words(x25519.X25519PrivateKey.from_private_bytes(private.tobytes()).public_key().public_bytes_raw())
+    return _words(
+        x25519.X25519PrivateKey.from_private_bytes(private.tobytes())
+        .public_key()
+        .public_bytes_raw()
+    )
 
 
 def shared_keys(
-    number: int, private: Words, public: Words, generation: int = 0, label: bytes = LABEL, numbered: bool = False
+    number: int,
+    private: Words,
+    public: Words,
+    generation: int = 0,
+    label: bytes = LABEL,
+    numbered: bool = False,
 ) -> list[bytes]:
-    """The key that client ``number`` shares with each client; in its own place, one that nobody else knows.
+    """The key that client ``number`` shares with each client; in its own place, one that nobody
+    else knows.
 
-    ``generation``: of this set of public keys. ``numbered``: the key of a pair depends on the numbers of the two, so
-    that no client can have another one's keys by giving its public key as its own.
+    ``generation``: of this set of public keys. ``numbered``: the key of a pair depends on the
+    numbers of the two, so that no client can have another one's keys by giving its public key as
+    its own.
     """
     x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
     own = x25519.X25519PrivateKey.from_private_bytes(private.tobytes())
@@ -63,15 +76,18 @@ def shared_keys(
             raise WireError("keys", f"hold an invalid key of client {k}") from None
         first, second = sorted((k, number))
         numbers = PAIR.pack(first, second) if numbered else b""
-        keys.append(_derived(secret, label + numbers + public[first].tobytes() + public[second].tobytes()))
+        keys.append(
+            _derived(secret, label + numbers + public[first].tobytes() + public[second].tobytes())
+        )
     return keys
 
 
 class PairMasks:
     """Client ``number`` with the keys of all pairs that it is part of.
 
-    A sync has places, each with a holder: the client that uploads it. The masks of a place add up to 0 with those of
-    all other places of the same sync. A client must mask a place of a sync once only, or with the same numbers.
+    A sync has places, each with a holder: the client that uploads it. The masks of a place add up
+    to 0 with those of all other places of the same sync. A client must mask a place of a sync once
+    only, or with the same numbers.
     """
 
     def __init__(self, number: int, private: Words, public: Words, generation: int = 0) -> None:
@@ -89,7 +105,8 @@ class PairMasks:
 
 
 def stream(key: bytes, like: Words, counter: bytes = bytes(16)) -> Words:
-    """Pseudorandom words, as many as in an array and of the same type: AES in counter mode, from a counter on."""
+    """Pseudorandom words, as many as in an array and of the same type: AES in counter mode, from a
+    counter on."""
     cipher = _cipher()
     encryptor = cipher.Cipher(cipher.algorithms.AES(key), cipher.modes.CTR(counter)).encryptor()
     return np.frombuffer(encryptor.update(_zeros(like.nbytes)), like.dtype).reshape(like.shape)

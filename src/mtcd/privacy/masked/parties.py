@@ -1,8 +1,9 @@
 """Parties with masks: each wraps a party, which knows nothing of them.
 
-Before training, the server collects the public keys of all clients and sends them to all. Then what the client sends to
-the server for a sum leaves masked, and the server passes on the sum alone. A client that is restarted makes a new key:
-the server sends the new set to all, and the sync under way begins anew.
+Before training, the server collects the public keys of all clients and sends them to all. Then what
+the client sends to the server for a sum leaves masked, and the server passes on the sum alone. A
+client that is restarted makes a new key: the server sends the new set to all, and the sync under
+way begins anew.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ def signed_content(key: Words, uploads: int) -> bytes:
 
 
 class Identity(Protocol):
-    """Who a client is to the others: without signatures, a server could hand out keys of its own."""
+    """Who a client is to the others: without signatures, a server could hand out keys of its
+    own."""
 
     def sign(self, content: bytes) -> bytes:
-        """The signature of this client's public key and uploads, with all that is needed to verify it."""
+        """The signature of this client's public key and uploads, with all that is needed to verify
+        it."""
         ...
 
     def verify(self, client: int, content: bytes, signature: bytes) -> None:
@@ -75,8 +78,8 @@ class Identity(Protocol):
 
 @dataclass(frozen=True)
 class UploadBatches:
-    """The batches of a run, one for each sync, by whose number it is known. ``batch_of``: the batch for which a message
-    requests an upload; None for other messages."""
+    """The batches of a run, one for each sync, by whose number it is known. ``batch_of``: the batch
+    for which a message requests an upload; None for other messages."""
 
     batches: Batches
     batch_of: Callable[[Any], int | None]
@@ -92,20 +95,23 @@ class UploadBatches:
         return slice(None) if rows is None else rows
 
     def places(self, batch: int, width: int) -> Any:
-        """Of the numbers of a batch and of the penalty, in those of all samples, which the penalty follows."""
+        """Of the numbers of a batch and of the penalty, in those of all samples, which the penalty
+        follows."""
         rows = self.batches.rows(batch)
         if rows is None:
             return slice(None)
-        return np.append(np.add.outer(rows * width, np.arange(width)).ravel(), self.batches.samples * width)
+        return np.append(
+            np.add.outer(rows * width, np.arange(width)).ravel(), self.batches.samples * width
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Masking:
     """What all parties know of the masked sums of a run.
 
-    ``like``: an aggregate, whose kind and shape sums have. ``token_holders``: by iteration, the client from which each
-    token returns to the server; None where clients upload representations instead. ``upload_batches``: the syncs, where
-    masks are double.
+    ``like``: an aggregate, whose kind and shape sums have. ``token_holders``: by iteration, the
+    client from which each token returns to the server; None where clients upload representations
+    instead. ``upload_batches``: the syncs, where masks are double.
     """
 
     clients: int
@@ -126,10 +132,15 @@ class Masking:
         return np.zeros(self.upload_batches.batches.samples * self.width + 1, self.numbers.dtype)
 
     def encoded(self, array: Any, penalty: float, summands: int) -> Words:
-        """An array or tensor and a penalty, as words; no words if they are too large: the training has diverged."""
+        """An array or tensor and a penalty, as words; no words if they are too large: the training
+        has diverged."""
         found = array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
         values = np.append(found.astype(np.float64), penalty)
-        return self.numbers.encode(values, summands) if self.numbers.fits(values, summands) else self.no_words
+        return (
+            self.numbers.encode(values, summands)
+            if self.numbers.fits(values, summands)
+            else self.no_words
+        )
 
     @property
     def no_words(self) -> Words:
@@ -147,12 +158,14 @@ class Masking:
 
 
 class MaskingClient(Client):
-    """Client ``number``. What reaches it before the keys of the others is processed when they arrive.
+    """Client ``number``. What reaches it before the keys of the others is processed when they
+    arrive.
 
-    **No mask is used for two different uploads.** An upload is masked with the keys of one generation, for one sync;
-    it is kept, and if the keys change it is sent again with masks of the new ones. A journal may be from an earlier
-    moment than the process before, which may have used masks since then: so every process makes a new key
-    (``restarted``), and with it new masks for all.
+    **No mask is used for two different uploads.** An upload is masked with the keys of one
+    generation, for one sync; it is kept, and if the keys change it is sent again with masks of the
+    new ones. A journal may be from an earlier moment than the process before, which may have used
+    masks since then: so every process makes a new key (``restarted``), and with it new masks for
+    all.
     """
 
     state_fields: ClassVar[tuple[str, ...]] = (
@@ -160,7 +173,9 @@ class MaskingClient(Client):
         *("answered", "replaced", "previous", "latest"),
     )
 
-    def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
+    def __init__(
+        self, number: int, client: Client, masking: Masking, opening: list[Message]
+    ) -> None:
         self.number, self.client, self.masking = number, client, masking
         self.private, self.public = new_private_key(), NO_KEYS
         self.generation = NO_GENERATION
@@ -212,7 +227,8 @@ class MaskingClient(Client):
         return SignedKey(key, uploads, np.frombuffer(signature, np.uint8))
 
     def _use_keys(self, payload: PublicKeys | SignedKeys) -> Sequence[Message]:
-        """Use a new set of keys: send again what the server asks for, and process what has waited for them."""
+        """Use a new set of keys: send again what the server asks for, and process what has waited
+        for them."""
         if payload.generation <= self.generation:
             return []  # a later set has overtaken it
         if len({key.tobytes() for key in payload.keys}) < len(payload.keys):
@@ -246,7 +262,8 @@ class MaskingClient(Client):
     def _check_uploads(self, payload: PublicKeys | SignedKeys) -> None:
         """Refuse the new key of a client whose journal lacks uploads that it has made.
 
-        It would make them again, perhaps with other numbers: two sums that differ by what one client has changed.
+        It would make them again, perhaps with other numbers: two sums that differ by what one
+        client has changed.
         """
         if not len(self.previous):
             return
@@ -264,7 +281,8 @@ class MaskingClient(Client):
         return self.uploads
 
     def _fewest_uploads(self, client: int) -> int:
-        """The uploads that another client must have made. It may not have made the latest that this one has."""
+        """The uploads that another client must have made. It may not have made the latest that this
+        one has."""
         return self.uploads - 1
 
     def _forget_masks(self) -> None:
@@ -298,7 +316,8 @@ class MaskingClient(Client):
             message.payload = self._offer((token_sync(payload.t), payload.index, words))
 
     def _offer(self, offered: Offered) -> MaskedUpload | MaskedToken:
-        """Keep an upload and mask it. There is one for each place of a sync, and none for an earlier sync."""
+        """Keep an upload and mask it. There is one for each place of a sync, and none for an
+        earlier sync."""
         sync, place, _ = offered
         latest = self.latest[0][0] if self.latest else -1
         if sync < latest or any(one[:2] == (sync, place) for one in self.latest):
@@ -359,7 +378,9 @@ class MaskingServer(Party):
             return self._collect(message.sender, payload)
         if isinstance(payload, MaskedUpload):
             sync = upload_sync(payload.sync)
-            total = self._sum(payload.generation, sync, message.sender, payload.words, masking.clients)
+            total = self._sum(
+                payload.generation, sync, message.sender, payload.words, masking.clients
+            )
             return [] if total is None else self._pass_on(self._uploads(total))
         if isinstance(payload, MaskedToken):
             assert masking.token_holders is not None
@@ -369,7 +390,8 @@ class MaskingServer(Party):
         return self.server.receive(message)
 
     def _collect(self, client: int, payload: PublicKey | SignedKey) -> Sequence[Message]:
-        """Note a key. Once all are here, and whenever one of them has changed, send all to all clients."""
+        """Note a key. Once all are here, and whenever one of them has changed, send all to all
+        clients."""
         known = self.public.get(client)
         self.public[client] = payload
         if len(self.public) < self.masking.clients:
@@ -380,7 +402,8 @@ class MaskingServer(Party):
         return self._send_keys()
 
     def _send_keys(self) -> Sequence[Message]:
-        """Begin a generation of keys, and the sync under way anew: masks of two generations do not cancel."""
+        """Begin a generation of keys, and the sync under way anew: masks of two generations do not
+        cancel."""
         self.generation += 1
         self.arrived, self.total = [], self.masking.no_words
         given = [self.public[k] for k in range(self.masking.clients)]
@@ -395,7 +418,9 @@ class MaskingServer(Party):
         opening, self.opening = self.opening, []
         return [*(Message(SERVER, k, payload) for k in range(len(given))), *opening]
 
-    def _sum(self, generation: int, sync: int, place: int, words: Words, places: int) -> Words | None:
+    def _sum(
+        self, generation: int, sync: int, place: int, words: Words, places: int
+    ) -> Words | None:
         """Add to the total. Returns it once all have arrived, and starts anew."""
         if generation != self.generation or sync < self.sync:
             return None  # it will be, or was, sent again with other masks
@@ -411,21 +436,29 @@ class MaskingServer(Party):
     def _add(self, place: int, words: Words) -> None:
         assert place not in self.arrived
         fit = words.size and (self.total.size or not self.arrived)
-        self.total = (self.total + words if self.arrived else words) if fit else self.masking.no_words
+        self.total = (
+            (self.total + words if self.arrived else words) if fit else self.masking.no_words
+        )
         self.arrived.append(place)
 
-    # The server below sums what it receives: it gets the total in the first place, and zeros in all others.
+    # The server below sums what it receives: it gets the total in the first place, and zeros in all
+    # others.
 
     def _uploads(self, total: Words) -> list[Message]:
         found, penalty = self.masking.decoded(total)
         nothing = Fresh(0 * found, 0.0)
-        return [Message(k, SERVER, nothing if k else Fresh(found, penalty)) for k in range(self.masking.clients)]
+        return [
+            Message(k, SERVER, nothing if k else Fresh(found, penalty))
+            for k in range(self.masking.clients)
+        ]
 
     def _tokens(self, total: Words, t: int, holders: Sequence[int]) -> list[Message]:
         found, penalty = self.masking.decoded(total)
         first = Token(0, t, 0, found, 0.0, penalty)
         others = [Token(index, t, 0, 0 * found, 0.0) for index in range(1, len(holders))]
-        return [Message(k, SERVER, token) for k, token in zip(holders, [first, *others], strict=True)]
+        return [
+            Message(k, SERVER, token) for k, token in zip(holders, [first, *others], strict=True)
+        ]
 
     def _pass_on(self, messages: list[Message]) -> Sequence[Message]:
         return [out for message in messages for out in self.server.receive(message)]

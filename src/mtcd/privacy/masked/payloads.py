@@ -1,4 +1,5 @@
-"""The payloads of masked aggregation: public keys before training, then masked uploads and tokens."""
+"""The payloads of masked aggregation: public keys before training, then masked uploads and
+tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def fixed_point_of(bounds: Bounds) -> FixedPoint:
 class WordsField(Field):
     """Integers in an array whose shape follows from the bounds."""
 
-    def __init__(self, shape: Callable[[Bounds], Shape], dtype: Callable[[Bounds], np.dtype[Any]]) -> None:
+    def __init__(
+        self, shape: Callable[[Bounds], Shape], dtype: Callable[[Bounds], np.dtype[Any]]
+    ) -> None:
         self.shape, self.dtype = shape, dtype
 
     def write(self, value: Any, chunks: Chunks) -> None:
@@ -54,19 +57,27 @@ def _summed(bounds: Bounds) -> Shape:
 
 MaskedWords = Annotated[Words, WordsField(_summed, lambda bounds: fixed_point_of(bounds).dtype)]
 PublicKeyWords = Annotated[Words, WordsField(lambda bounds: (KEY_WORDS,), lambda bounds: I8)]
-AllPublicKeys = Annotated[Words, WordsField(lambda bounds: (bounds.clients, KEY_WORDS), lambda bounds: I8)]
+AllPublicKeys = Annotated[
+    Words, WordsField(lambda bounds: (bounds.clients, KEY_WORDS), lambda bounds: I8)
+]
 Uploads = Annotated[Words, WordsField(lambda bounds: (bounds.clients,), lambda bounds: I8)]
 Seeds = Annotated[Words, WordsField(lambda bounds: (bounds.clients, SEED_WORDS), lambda bounds: I8)]
 Clients = Annotated[tuple[int, ...], ClientSet(tuple, "clients")]
 LONGEST_SIGNATURE, SIZE_BYTES = 4096, 4
 """Bytes of a signature, with the certificate that it is checked by, and of its size."""
 Signature = Annotated[NDArray[np.uint8], Octets(LONGEST_SIGNATURE)]
-AllSignatures = Annotated[NDArray[np.uint8], Octets(lambda bounds: bounds.clients * (LONGEST_SIGNATURE + SIZE_BYTES))]
+AllSignatures = Annotated[
+    NDArray[np.uint8], Octets(lambda bounds: bounds.clients * (LONGEST_SIGNATURE + SIZE_BYTES))
+]
 
 
 def joined(signatures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """All signatures in one array."""
-    parts = [part for one in signatures for part in (one.size.to_bytes(SIZE_BYTES, "little"), one.tobytes())]
+    parts = [
+        part
+        for one in signatures
+        for part in (one.size.to_bytes(SIZE_BYTES, "little"), one.tobytes())
+    ]
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
@@ -85,7 +96,8 @@ def separated(signatures: NDArray[np.uint8], clients: int) -> list[bytes]:
 class MaskedUpload(Payload):
     """A client's representation on the requested batch and its penalty, in one array with masks.
 
-    ``sync``: the number of the sum that it is for. ``generation``: of the keys that its masks follow from.
+    ``sync``: the number of the sum that it is for. ``generation``: of the keys that its masks
+    follow from.
     """
 
     sync: Count
@@ -100,9 +112,11 @@ class MaskedUpload(Payload):
 @payload(21, "c>s")
 @dataclass(frozen=True, slots=True)
 class MaskedToken(Payload):
-    """Token ``index`` of iteration ``t`` after its last hop: its aggregate and its change of the penalty, with masks.
+    """Token ``index`` of iteration ``t`` after its last hop: its aggregate and its change of the
+    penalty, with masks.
 
-    The token's own penalty is not sent: the server does not use it. ``generation``: see ``MaskedUpload``.
+    The token's own penalty is not sent: the server does not use it. ``generation``: see
+    ``MaskedUpload``.
     """
 
     index: TokenIndex
@@ -118,7 +132,8 @@ class MaskedToken(Payload):
 @payload(22, "c>s")
 @dataclass(frozen=True, slots=True)
 class PublicKey(Payload):
-    """The public key of a client's process. ``uploads``: what the client knows of its masked uploads."""
+    """The public key of a client's process. ``uploads``: what the client knows of its masked
+    uploads."""
 
     key: PublicKeyWords
     uploads: Count
@@ -129,8 +144,8 @@ class PublicKey(Payload):
 class PublicKeys(Payload):
     """The public keys of all clients, in order, and the ``uploads`` that each gave with its key.
 
-    A set that replaces another one has a larger ``generation``. Clients then send again what they have uploaded for
-    the sync ``again``, with masks of the new keys.
+    A set that replaces another one has a larger ``generation``. Clients then send again what they
+    have uploaded for the sync ``again``, with masks of the new keys.
     """
 
     keys: AllPublicKeys
@@ -142,7 +157,8 @@ class PublicKeys(Payload):
 @payload(24, "c>s")
 @dataclass(frozen=True, slots=True)
 class SignedKey(Payload):
-    """The public key of a client's process and its ``uploads``, signed by the client: in federations."""
+    """The public key of a client's process and its ``uploads``, signed by the client: in
+    federations."""
 
     key: PublicKeyWords
     uploads: Count
@@ -164,7 +180,8 @@ class SignedKeys(Payload):
 @payload(42, "c>s")
 @dataclass(frozen=True, slots=True)
 class DoubleMaskedUpload(Payload):
-    """The change of a client's representation on batch ``t``, and of its penalty, with double masks.
+    """The change of a client's representation on batch ``t``, and of its penalty, with double
+    masks.
 
     ``generation``: of the keys that its masks follow from.
     """
@@ -181,10 +198,12 @@ class DoubleMaskedUpload(Payload):
 @payload(43, "s>c")
 @dataclass(frozen=True, slots=True)
 class OpenMasks(Payload):
-    """Uploads for batch ``t`` have ``arrived`` from these clients, of which those ``gone`` are down since.
+    """Uploads for batch ``t`` have ``arrived`` from these clients, of which those ``gone`` are down
+    since.
 
-    ``participants``: the clients of the next sync. ``included``: one more than the last batch for which the server has
-    summed an upload of the receiver; 0 for none. ``generation``: of the keys of these uploads.
+    ``participants``: the clients of the next sync. ``included``: one more than the last batch for
+    which the server has summed an upload of the receiver; 0 for none. ``generation``: of the keys
+    of these uploads.
     """
 
     t: Iteration

@@ -1,4 +1,5 @@
-"""Double-masked uploads: the party itself continues without clients that are down, see ``double_client.py``.
+"""Double-masked uploads: the party itself continues without clients that are down, see
+``double_client.py``.
 
 It takes the place of ``Uploads``, whose server has the last upload of each client in the clear.
 """

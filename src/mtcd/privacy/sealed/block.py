@@ -1,11 +1,13 @@
 """The block of a client in sealed tours: its rounded columns, and its parameters.
 
-Each update adds its own change of the scores to the token, rounded to integers: up or down at random, right on average,
-as otherwise parameters would move on by steps that round to nothing. So the scores at the key holder are not quite
-those of the parameters, and the mix, which looks for the lowest f, makes use of the difference: over hundreds of tours
-f would seem to fall below its minimum, and rise in truth. Every client therefore keeps account of its rounding errors,
-with the weights of all mixes, and takes them off in every tour that ``corrects``. Such a tour is neither mixed nor kept
-for later mixes: weights above 2 would enlarge the correction as they enlarge a change.
+Each update adds its own change of the scores to the token, rounded to integers: up or down at
+random, right on average, as otherwise parameters would move on by steps that round to nothing. So
+the scores at the key holder are not quite those of the parameters, and the mix, which looks for the
+lowest f, makes use of the difference: over hundreds of tours f would seem to fall below its
+minimum, and rise in truth. Every client therefore keeps account of its rounding errors, with the
+weights of all mixes, and takes them off in every tour that ``corrects``. Such a tour is neither
+mixed nor kept for later mixes: weights above 2 would enlarge the correction as they enlarge a
+change.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def corrects(tour: int) -> bool:
 class SealedBlock(Stateful):
     """theta_k at the start of a tour, its change in this tour, and its moves from tour to tour.
 
-    ``errors`` are those of the client's share of the scores at the start of the tour, in the change, and in the moves.
+    ``errors`` are those of the client's share of the scores at the start of the tour, in the
+    change, and in the moves.
     """
 
     state_fields: ClassVar[tuple[str, ...]] = ("tour", "theta", "change", "moves", "errors")
@@ -72,9 +75,11 @@ class SealedBlock(Stateful):
         return self.theta + _mix(weights, [self.change, *self.moves])
 
     def start_tour(self, tour: int, weights: Array, stretch: float) -> None:
-        """Move to the mix of the last tours with these weights: of the change, and of the latest moves.
+        """Move to the mix of the last tours with these weights: of the change, and of the latest
+        moves.
 
-        The move is kept times ``stretch``, so that its inner products are large against their rounding.
+        The move is kept times ``stretch``, so that its inner products are large against their
+        rounding.
         """
         at_start, *errors = self.errors
         if weights.any():
@@ -87,9 +92,11 @@ class SealedBlock(Stateful):
         self.errors = [at_start, np.zeros_like(at_start), *errors[1:]]
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:
-        """Minimise the bound of f over the block, given the integers of X_k^T g; returns what is added to the token.
+        """Minimise the bound of f over the block, given the integers of X_k^T g; returns what is
+        added to the token.
 
-        ``token``: the scale of the token; ``draws``: uniform in [0, 1), one for each sample, for the rounding.
+        ``token``: the scale of the token; ``draws``: uniform in [0, 1), one for each sample, for
+        the rounding.
         """
         scales = self.scales
         gradient = products / (self.column_scales * token)
@@ -103,12 +110,15 @@ class SealedBlock(Stateful):
         return np.concatenate([added, np.rint(self._sums() * scales.sums)]).astype(np.int64)
 
     def _sums(self) -> Array:
-        """The penalty's inner products that the mix needs: of theta, of the latest move and of the change with all."""
+        """The penalty's inner products that the mix needs: of theta, of the latest move and of the
+        change with all."""
         product = self.penalty.product
         pairs = [(self.theta, self.theta), *((self.theta, move) for move in self.moves)]
         pairs += [(self.moves[0], move) for move in self.moves]
         pairs += [(self.change, other) for other in (self.theta, self.change, *self.moves)]
-        return np.array([product(a, b) for a, b in pairs] + [0.0] * (self.scales.extras - len(pairs)))
+        return np.array(
+            [product(a, b) for a, b in pairs] + [0.0] * (self.scales.extras - len(pairs))
+        )
 
     @cached_property
     def _solve(self) -> Any:
@@ -119,8 +129,11 @@ class SealedBlock(Stateful):
         hessian[np.diag_indices_from(hessian)] += ridge
         size = np.sqrt(np.diag(hessian))
         size += size == 0.0  # so that nothing is divided by 0
-        values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))  # columns may be of any size
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > LEAST * values.max())
+        # columns may be of any size
+        values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))
+        inverse = np.divide(
+            1.0, values, out=np.zeros_like(values), where=values > LEAST * values.max()
+        )
         return lambda v: axes @ (inverse * (axes.T @ (v / size))) / size
 
 

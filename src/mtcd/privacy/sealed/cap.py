@@ -6,20 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 
 LONGEST_SPACING = 5
-"""Tours between the values from which the gap is estimated, at most: single tours are too uneven."""
+"""Tours between the values from which the gap is estimated, at most: single tours are too
+uneven."""
 
 
 def estimated_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
     """The relative gap at the end of a training, from f after some of its tours.
 
-    f is taken to approach its minimum geometrically, as it did over the last tours (Aitken's extrapolation).
+    f is taken to approach its minimum geometrically, as it did over the last tours (Aitken's
+    extrapolation).
 
     Args:
         objectives: Tours, in order, and f after each of them.
 
     Returns:
-        (f - f*) / |f*|, for the estimated f*. None if there are too few tours, or if f does not fall more slowly
-        than before.
+        (f - f*) / |f*|, for the estimated f*. None if there are too few tours, or if f does not
+        fall more slowly than before.
 
     >>> round(estimated_gap([(t, 8.0 + 2.0**-t) for t in range(6)]), 6)  # 2^-5 above 8
     0.003906
@@ -51,7 +53,10 @@ def _spacing(tours: Mapping[int, float]) -> int | None:
     """The spacing of three known tours up to the last one; None if there are none."""
     last = max(tours)
     longest = (last - min(tours)) // 2
-    preferred: list[int] = [*range(min(LONGEST_SPACING, longest), 0, -1), *range(LONGEST_SPACING + 1, longest + 1)]
+    preferred: list[int] = [
+        *range(min(LONGEST_SPACING, longest), 0, -1),
+        *range(LONGEST_SPACING + 1, longest + 1),
+    ]
     for spacing in preferred:
         if last - spacing in tours and last - 2 * spacing in tours:
             return spacing
@@ -66,7 +71,9 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
         objectives: Tours, in order, and f after each of them, where it is known.
         server: Whether there is a server.
     """
-    cause = "all parties have columns together" if server else "the smallest other party has columns"
+    cause = (
+        "all parties have columns together" if server else "the smallest other party has columns"
+    )
     tours = "1 tour" if most == 1 else f"{most} tours"
     said = f"Ended at the cap of {tours}, half as many as {cause}: after more, columns could be told from scores."
     if not objectives:
@@ -81,6 +88,7 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
         return f"{said} The tours are too few to estimate the gap."
     before, now = objectives[-2][1], objectives[-1][1]
     return (
-        f"{said} The estimated gap is of the order of {(before - now) / abs(now):.1e} (relative): f fell by that share "
+        f"{said} The estimated gap is of the order of {(before - now) / abs(now):.1e} (relative): "
+        f"f fell by that share "
         "in the last tour, and the tours are too few to tell more."
     )

@@ -1,5 +1,5 @@
-"""The clients of sealed tours. A visit takes two messages more than in the open: the masked gradient goes to the key
-holder to be decrypted, and comes back.
+"""The clients of sealed tours. A visit takes two messages more than in the open: the masked
+gradient goes to the key holder to be decrypted, and comes back.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class SealedClient(Client):
         return self.block.parameters()
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        """The training has ended after tour t: move to its mix, or undo what a later tour has begun."""
+        """The training has ended after tour t: move to its mix, or undo what a later tour has
+        begun."""
         weights = np.array([past[i][0] for i in sorted(past) if t == self.block.tour])
         if t + 1 >= self.block.tour:
             stretch = 1.0  # no mutants: no tour follows that would use the move
@@ -69,7 +70,9 @@ class SealedClient(Client):
             case SealedKeys() | SealedAnswer() as passing:
                 return [send(self.number, self.plan.towards(self.number, passing.client), passing)]
             case SealedRequest() as passing:
-                return [send(self.number, self.plan.towards(self.number, self.plan.holder), passing)]
+                return [
+                    send(self.number, self.plan.towards(self.number, self.plan.holder), passing)
+                ]
         raise WireError("payload", "is not one that a client of sealed tours receives")
 
     @property
@@ -88,7 +91,8 @@ class SealedClient(Client):
         return self._prepared
 
     def take_keys(self, data: Block) -> Sequence[Message]:
-        """The keys of the run, or of a training that is resumed; a token may have come before them."""
+        """The keys of the run, or of a training that is resumed; a token may have come before
+        them."""
         self.public, self._prepared = data, None
         self._prepare()
         return [] if self.token is None else self.visit(self.token)
@@ -115,13 +119,16 @@ class SealedClient(Client):
         """Take the mask off, minimise the bound of f over the block, and pass the token on."""
         products, token, sealer = self.unmasked(answer), self.token, self.sealer
         assert token is not None
-        added = self.block.update(products.astype(float), token.scale, self.plan.draws(token.t, self.number))
+        added = self.block.update(
+            products.astype(float), token.scale, self.plan.draws(token.t, self.number)
+        )
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), added)
         self.token = self.mask = None
         return self.pass_on(self.with_vector(token, sealer.rerandomise(vector)))
 
     def unmasked(self, answer: SealedAnswer) -> Integers:
-        """The products in the answer to the request that is under way. Raises WireError for any other answer."""
+        """The products in the answer to the request that is under way. Raises WireError for any
+        other answer."""
         token = self.token
         if token is None or self.mask is None or (answer.t, answer.place) != (token.t, token.place):
             raise WireError("sealed answer", "is not to the request that this client has made")
@@ -132,16 +139,20 @@ class SealedClient(Client):
         return replace(token, data=as_block(self.sealer.to_bytes(vector)))
 
     def pass_on(self, token: SealedToken) -> Sequence[Message]:
-        """Send the token to the next client of the tour; flooded, if that is the key holder, which opens it."""
+        """Send the token to the next client of the tour; flooded, if that is the key holder, which
+        opens it."""
         to = self.plan.order(token.t)[token.place + 1]
         if to == self.plan.holder and token.place + 1 == self.plan.length:
             sealer = self.sealer
-            token = self.with_vector(token, sealer.flood_vector(sealer.vector_from_bytes(token.data.tobytes())))
+            token = self.with_vector(
+                token, sealer.flood_vector(sealer.vector_from_bytes(token.data.tobytes()))
+            )
         return [send(self.number, to, replace(token, place=token.place + 1), hop=True)]
 
 
 class LabelHolder(SealedClient):
-    """The client with the labels, where there is a server: subtracts y under encryption, and adds it back."""
+    """The client with the labels, where there is a server: subtracts y under encryption, and adds
+    it back."""
 
     state_fields = (*SealedClient.state_fields, "begun", "sums")
 
@@ -158,12 +169,15 @@ class LabelHolder(SealedClient):
     def visit(self, token: SealedToken) -> Sequence[Message]:
         sealer = self.sealer
         self.begun = token.data
-        vector = sealer.subtract_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
+        vector = sealer.subtract_plain(
+            sealer.vector_from_bytes(token.data.tobytes()), self._y(token)
+        )
         self.token = token = self.with_vector(token, vector)
         return super().visit(token)
 
     def end_tour(self, token: SealedToken) -> Sequence[Message]:
-        """Add y back, so that the server sees scores only, and ask it to decrypt <y, change>, masked."""
+        """Add y back, so that the server sees scores only, and ask it to decrypt <y, change>,
+        masked."""
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
         token = self.with_vector(token, vector)
@@ -189,7 +203,8 @@ class LabelHolder(SealedClient):
         return self.report(token, self.sums.tell(exact))
 
     def report(self, token: SealedToken, label_sum: float | None) -> Sequence[Message]:
-        """End the tour at the server. ``label_sum``: <y, change>, rounded; None if it is not told."""
+        """End the tour at the server. ``label_sum``: <y, change>, rounded; None if it is not
+        told."""
         sealer = self.sealer
         vector = sealer.vector_from_bytes(token.data.tobytes())
         flooded = as_block(sealer.to_bytes(sealer.flood_vector(vector)))
@@ -199,7 +214,8 @@ class LabelHolder(SealedClient):
         return [send(self.number, SERVER, end)]
 
     def _label_column(self) -> tuple[Integers, float]:
-        """The labels as a column of integers, for a product with a difference of two tokens, and their scale."""
+        """The labels as a column of integers, for a product with a difference of two tokens, and
+        their scale."""
         scales = self.plan.scales(self.sealer.parameters)
         column, [scale] = scales.integers(self.labels[:, None], tokens=2)
         return column, float(scale)

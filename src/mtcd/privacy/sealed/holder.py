@@ -29,7 +29,8 @@ from mtcd.protocol.state import Stateful
 
 
 class KeyHolding(Stateful):
-    """What the key holder has beside a party's own part: the key, the scores, and the tour that is under way."""
+    """What the key holder has beside a party's own part: the key, the scores, and the tour that is
+    under way."""
 
     state_fields = (
         "fingerprint",
@@ -73,7 +74,8 @@ class KeyHolding(Stateful):
         return self.plan.scales(self.key.parameters)
 
     def begin(self, t: int) -> tuple[list[Message], Integers]:
-        """Start tour t: the keys for clients that do not have them, and the integers of the token without labels."""
+        """Start tour t: the keys for clients that do not have them, and the integers of the token
+        without labels."""
         keys: list[Message] = []
         if self.fingerprint != self.key.fingerprint:
             self.fingerprint = self.key.fingerprint
@@ -92,11 +94,14 @@ class KeyHolding(Stateful):
     def answer(self, sender: int, request: SealedRequest) -> Sequence[Message]:
         """Decrypt a masked gradient: one for each client and tour, and one sum over labels.
 
-        Raises WireError for any other request, and for products with more columns than the client has declared.
+        Raises WireError for any other request, and for products with more columns than the client
+        has declared.
         """
         client, summing = request.client, self._is_label_sum(request)
         if request.t != self.tour:
-            raise WireError("sealed request", f"is of tour {request.t}, but tour {self.tour} is under way")
+            raise WireError(
+                "sealed request", f"is of tour {request.t}, but tour {self.tour} is under way"
+            )
         answered = self.summed if summing else client in self.answered
         if answered:
             raise WireError("sealed request", "is the second of this client in a tour")
@@ -116,13 +121,15 @@ class KeyHolding(Stateful):
         return [send(self.number, self._towards(client), answer)]
 
     def _is_label_sum(self, request: SealedRequest) -> bool:
-        """Whether a request is for the sum over labels, which the label holder makes at the end of a tour."""
+        """Whether a request is for the sum over labels, which the label holder makes at the end of
+        a tour."""
         plan = self.plan
         at_end = request.client == plan.home and request.place == plan.length
         return plan.server and plan.needs_label_sums and at_end
 
     def _check_columns(self, asked: int, agreed: int) -> None:
-        """Refuse products with more columns, or fewer, than a client has declared: they would tell it labels."""
+        """Refuse products with more columns, or fewer, than a client has declared: they would tell
+        it labels."""
         if asked != agreed:
             raise WireError(
                 "sealed request",
@@ -151,20 +158,25 @@ class KeyHolding(Stateful):
     ) -> list[Message]:
         """Choose the mix from which the next tour starts; report the end of this one.
 
-        ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>, None if unknown.
+        ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>,
+        None if unknown.
         """
         change, sums = self.scales.changes(opened, start, self.scale)
         if self.plan.corrects(self.tour):
             self.steering.correct(change, sums, label_sum(change))
         else:
-            self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
+            self.steering.end_tour(
+                change, sums, label_sum(change), self.scales.rounding(self.scale)
+            )
         self.completed = self.tour
         self.seen.append(float(self.steering.objective()))
         return self._next_tour()
 
     def objectives(self) -> list[tuple[int, float]]:
         """Tours, and f after each of them, as far as the sums over labels tell it."""
-        at_zero = self.steering.fit.objective(np.zeros(self.plan.samples), 0.0) + self.steering.constant
+        at_zero = (
+            self.steering.fit.objective(np.zeros(self.plan.samples), 0.0) + self.steering.constant
+        )
         return list(enumerate([at_zero, *self.seen]))
 
     def _next_tour(self) -> list[Message]:
@@ -215,12 +227,18 @@ class SealedServer(Party):
 
 
 class LoneHolder(SealedClient):
-    """The label holder with the key, where there is no server: it opens tokens with the labels in them."""
+    """The label holder with the key, where there is no server: it opens tokens with the labels in
+    them."""
 
     state_fields = (*SealedClient.state_fields, "holding")
 
     def __init__(
-        self, number: int, block: SealedBlock, plan: SealedPlan, labels: Array, make_key: MakeKey | None = None
+        self,
+        number: int,
+        block: SealedBlock,
+        plan: SealedPlan,
+        labels: Array,
+        make_key: MakeKey | None = None,
     ) -> None:
         super().__init__(number, block, plan)
         self.labels = labels
@@ -271,4 +289,6 @@ class LoneHolder(SealedClient):
         derivative = holding.opened - holding.scales.vector(self.labels, holding.scale)
         if token.t != holding.tour:
             raise WireError("sealed token", "is not of the tour that is under way")
-        return holding.end_tour(holding.open(token.data), derivative, lambda change: float(self.labels @ change))
+        return holding.end_tour(
+            holding.open(token.data), derivative, lambda change: float(self.labels @ change)
+        )

@@ -1,11 +1,13 @@
-"""What the label holder tells the server of its labels: rounded sums, and no more of them than a budget allows.
+"""What the label holder tells the server of its labels: rounded sums, and no more of them than a
+budget allows.
 
-The server knows the change D of the scores in every tour. An exact sum <y, D> would be an equation of integers, and a
-few of them name all labels: a lattice reduction finds them. So the holder rounds each sum to a multiple of 2^-16 of
-f(0), and counts the bits that it has told.
+The server knows the change D of the scores in every tour. An exact sum <y, D> would be an equation
+of integers, and a few of them name all labels: a lattice reduction finds them. So the holder rounds
+each sum to a multiple of 2^-16 of f(0), and counts the bits that it has told.
 
-Sums are counted by the lengths of their code words in a prefix code (Elias delta). At most 2^B sequences of sums have a
-length of B bits, so that sums of B bits leave, of 2^N possible label vectors, at least 2^(N - B) on average.
+Sums are counted by the lengths of their code words in a prefix code (Elias delta). At most 2^B
+sequences of sums have a length of B bits, so that sums of B bits leave, of 2^N possible label
+vectors, at least 2^(N - B) on average.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ BITS_PER_SAMPLE = 0.5
 
 
 def code_length(number: int) -> int:
-    """The bits of an integer in the Elias delta code; 0, 1, -1, 2, ... are counted as 1, 2, 3, 4, ...
+    """The bits of an integer in the Elias delta code; 0, 1, -1, 2, ... are counted as 1, 2, 3, 4,
+    ...
 
     >>> [code_length(number) for number in (0, 1, -1, 2, 1000)]
     [1, 4, 4, 5, 17]
@@ -38,7 +41,8 @@ class LabelSums(Stateful):
     Args:
         samples: N.
         resolution: Sums are told as multiples of it.
-        constant: The part of f that depends on the labels alone, which the server is told too, rounded up.
+        constant: The part of f that depends on the labels alone, which the server is told too,
+        rounded up.
     """
 
     state_fields: ClassVar[tuple[str, ...]] = ("spent",)

@@ -1,7 +1,8 @@
-"""The participant of a sealed training: labels stay with their holder, and the key holder keeps its key in its folder.
+"""The participant of a sealed training: labels stay with their holder, and the key holder keeps its
+key in its folder.
 
-The model is not evaluated at the end: the sum of all scores would tell the label holder those of the others. f never
-rises in a sealed training, so that there is no divergence to find.
+The model is not evaluated at the end: the sum of all scores would tell the label holder those of
+the others. f never rises in a sealed training, so that there is no divergence to find.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ from mtcd.privacy.sealed.dp.participant_account import PartyAccount
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
 from mtcd.privacy.sealed.settings import SealedTours, start_bound
-from mtcd.privacy.sealed.sizes import FIELD, KEYS, classes_from, columns_from_bytes, columns_to_bytes, sizes_from
+from mtcd.privacy.sealed.sizes import (
+    FIELD,
+    KEYS,
+    classes_from,
+    columns_from_bytes,
+    columns_to_bytes,
+    sizes_from,
+)
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"
@@ -45,7 +53,9 @@ class SealedParticipant(LinearParticipant):
         super().__init__(kit, table)
         assert isinstance(self.method, SealedTours)
         self.account: PartyAccount | None = None
-        self.tours: SealedTours = self.method.in_federation(self.config.parties.index(self.config.labels.held_by))
+        self.tours: SealedTours = self.method.in_federation(
+            self.config.parties.index(self.config.labels.held_by)
+        )
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
         """Nothing: labels stay here."""
@@ -60,7 +70,9 @@ class SealedParticipant(LinearParticipant):
         self.tours.check_block(block, self.config.name, free)
         return columns_to_bytes(block.shape[1])
 
-    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+    def resolve(
+        self, rows: Sequence[int], facts: Mapping[str, bytes]
+    ) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes; no labels."""
         problem = own_part(self.config, self.own, rows, self.held_labels(rows)).problem
         self.tours.check_problem(problem)
@@ -68,7 +80,13 @@ class SealedParticipant(LinearParticipant):
         columns = [columns_from_bytes(name, facts[name]) for name in parties]
         self.tours.check_sizes(columns, problem.samples, parties)
         notes = list(self.tours.notes(self.config.network))
-        settings = {"samples": problem.samples, "stepsize": 1.0, "notes": notes, "columns": columns, "start": start}
+        settings = {
+            "samples": problem.samples,
+            "stepsize": 1.0,
+            "notes": notes,
+            "columns": columns,
+            "start": start,
+        }
         return settings | {"classes": list(problem.classes)}, b""
 
     def role(self, agreed: Agreed, log: Log) -> Role:
@@ -117,26 +135,41 @@ class SealedParticipant(LinearParticipant):
         if self.table is None or not isinstance(self.tours, PrivateTours):
             return
         number = self.config.parties.index(self.config.name)
-        self.account = PartyAccount(self.tours, self.config.network, number, self.own.path, self.kit.folder)
+        self.account = PartyAccount(
+            self.tours, self.config.network, number, self.own.path, self.kit.folder
+        )
         self.run = run
         self.account.begin(run, tours or self.tours.dp.tours, str(self.folder or ""))
 
     def _key_holder(self, parties: Parties) -> SealedServer | LoneHolder | None:
         """This party, if it has the key."""
-        here = parties.server if self.table is None else parties.clients[self.config.parties.index(self.config.name)]
+        here = (
+            parties.server
+            if self.table is None
+            else parties.clients[self.config.parties.index(self.config.name)]
+        )
         return here if isinstance(here, SealedServer | LoneHolder) else None
 
     def _objective(self, report: Any) -> float | None:
-        """f after a tour, which the key holder knows; of the party as it was made last from its journal."""
-        return self.key_holder.holding.steering.objective() if self.key_holder is not None and report.hop else None
+        """f after a tour, which the key holder knows; of the party as it was made last from its
+        journal."""
+        return (
+            self.key_holder.holding.steering.objective()
+            if self.key_holder is not None and report.hop
+            else None
+        )
 
-    def _part(self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False) -> OwnPart:
-        """This party's part, with its labels if it holds them, otherwise with stand-ins of the same classes."""
+    def _part(
+        self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False
+    ) -> OwnPart:
+        """This party's part, with its labels if it holds them, otherwise with stand-ins of the same
+        classes."""
         labels: Labels = np.resize(np.array(classes if len(classes) else [0.0, 1.0]), len(rows))
         return own_part(config, self.own, rows, self.held_labels(rows) if held else labels)
 
     def _key(self, parameters: Parameters) -> SecretKey:
-        """The key of this run: made once, then read from the run folder, which only its owner can read."""
+        """The key of this run: made once, then read from the run folder, which only its owner can
+        read."""
         assert self.folder is not None
         path, scheme = self.folder / KEY_FILE, find(self.tours.scheme)
         if path.exists():
@@ -149,7 +182,14 @@ class SealedParticipant(LinearParticipant):
         """None: no party knows the scores of all samples together with their labels."""
         return {}
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+    def keep(
+        self,
+        folder: Path,
+        reliable: ReliableParty,
+        watch: Watch,
+        notes: Sequence[str],
+        unjudged: str,
+    ) -> Summary:
         """Write the block and a summary into the run folder; the key has served."""
         begun = watch.iteration + 1  # one may be under way
         if self.account is not None:

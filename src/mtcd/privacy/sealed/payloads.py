@@ -1,4 +1,5 @@
-"""The messages of sealed tours. Ciphertexts are blocks of bytes, which the cipher checks when it reads them.
+"""The messages of sealed tours. Ciphertexts are blocks of bytes, which the cipher checks when it
+reads them.
 
 The ledger counts a block of bytes as the numbers of eight bytes that would fill it.
 """
@@ -51,7 +52,8 @@ class SealedKeys(Payload):
 @payload(15, "s>c c>c")
 @dataclass(frozen=True, slots=True)
 class SealedToken(Payload):
-    """The token of tour t after ``place`` hops: Enc(g), and the weights of the mix from which the tour starts."""
+    """The token of tour t after ``place`` hops: Enc(g), and the weights of the mix from which the
+    tour starts."""
 
     index: ClassVar[int] = 0
     """There is one token."""
@@ -94,7 +96,8 @@ class SealedRequest(Payload):
 @payload(17, "s>c c>c")
 @dataclass(frozen=True, slots=True)
 class SealedAnswer(Payload):
-    """What the key holder decrypts: uniform numbers modulo t, from which the client takes its mask."""
+    """What the key holder decrypts: uniform numbers modulo t, from which the client takes its
+    mask."""
 
     client: ClientNumber
     t: Iteration
@@ -109,10 +112,12 @@ class SealedAnswer(Payload):
 @payload(18, "c>s")
 @dataclass(frozen=True, slots=True)
 class SealedEnd(Payload):
-    """The end of tour t, from the label holder to the server: the token without labels, and the sum <y, change>.
+    """The end of tour t, from the label holder to the server: the token without labels, and the sum
+    <y, change>.
 
-    ``label_sum`` is that sum, rounded, if it is ``told``: see ``label_sums.py``. ``constant`` is the part of f that
-    depends on the labels alone, rounded up: half of |y|^2 for ridge, 0 for logistic.
+    ``label_sum`` is that sum, rounded, if it is ``told``: see ``label_sums.py``. ``constant`` is
+    the part of f that depends on the labels alone, rounded up: half of |y|^2 for ridge, 0 for
+    logistic.
     """
 
     t: Iteration

@@ -31,7 +31,8 @@ MakeKey = Callable[[Parameters], SecretKey]
 
 @dataclass(frozen=True, eq=False)
 class SealedPlan:
-    """``home``: the label holder, where tours begin and end; ``start``: f(0) or more; ``columns``: d_k by client."""
+    """``home``: the label holder, where tours begin and end; ``start``: f(0) or more; ``columns``:
+    d_k by client."""
 
     network: Network
     roaming: Roaming
@@ -101,13 +102,19 @@ class SealedPlan:
 
     def parameters(self) -> Parameters:
         """The parameters of the cipher, for the token with the sums that it carries besides."""
-        # every update adds the noise of an encryption, and the label sum is that of a difference of two tokens
-        return choose_parameters(self.samples + beside(self.depth), (self.widest,), 2 * (self.clients + 2))
+        # every update adds the noise of an encryption, and the label sum is that of a difference of
+        # two tokens
+        return choose_parameters(
+            self.samples + beside(self.depth), (self.widest,), 2 * (self.clients + 2)
+        )
 
     def scales(self, parameters: Parameters) -> Scales:
         """The fixed point of the run."""
-        finer = 1.0 if self.loss.quadratic else 8.0  # where the loss may fall to nearly 0, columns must be exact
-        return Scales(parameters, self.samples, self.loss.curvature, self.start, self.clients, finer)
+        # where the loss may fall to nearly 0, columns must be exact
+        finer = 1.0 if self.loss.quadratic else 8.0
+        return Scales(
+            parameters, self.samples, self.loss.curvature, self.start, self.clients, finer
+        )
 
     needs_label_sums: ClassVar[bool] = True
     """Whether the server is told <y, change> of tours."""
@@ -119,7 +126,9 @@ class SealedPlan:
     def steering(self) -> Steering:
         """What the key holder computes with the scores."""
         resolution = self.resolution if self.server else 0.0
-        return Steering(self.loss, self.samples, self.depth, self.start, self.constant, resolution, self.clients)
+        return Steering(
+            self.loss, self.samples, self.depth, self.start, self.constant, resolution, self.clients
+        )
 
     def block(self, X: Block, penalty: Penalty) -> SealedBlock:
         """The block of a client."""
@@ -143,7 +152,8 @@ def beside(depth: int) -> int:
 
 
 def _next_steps(network: Network, target: int) -> dict[int, int]:
-    """Breadth first from the target: each client's neighbour on a shortest way there, of several the first."""
+    """Breadth first from the target: each client's neighbour on a shortest way there, of several
+    the first."""
     found, edge = {target: target}, [target]
     while edge:
         edge, before = [], edge

@@ -1,8 +1,10 @@
-"""The fixed point of sealed tours: real numbers as integers modulo t, such that no sum wraps around.
+"""The fixed point of sealed tours: real numbers as integers modulo t, such that no sum wraps
+around.
 
-f never rises, a loss of curvature c that is 0 or more has |l'|^2 <= 2c l, and within a tour |g|^2 + 2c r does not rise
-either. So |g| <= sqrt(2c f(0)) at all times, and a column x with |x| |g| < t/2 has an exact product with every token.
-The penalty's inner products are at most 8 f(0), since r <= f(0) at both ends of a tour.
+f never rises, a loss of curvature c that is 0 or more has |l'|^2 <= 2c l, and within a tour |g|^2 +
+2c r does not rise either. So |g| <= sqrt(2c f(0)) at all times, and a column x with |x| |g| < t/2
+has an exact product with every token. The penalty's inner products are at most 8 f(0), since r <=
+f(0) at both ends of a tour.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ ROUNDINGS = 8.0
 CORRECTION = 2.0**-4
 """The most that all corrections of rounding errors together have, as a share of the largest g."""
 FEWEST_LEVELS = 16
-"""The fewest integers between the median of a column and its values: coarser columns move f by 1e-3 and more."""
+"""The fewest integers between the median of a column and its values: coarser columns move f by 1e-3
+and more."""
 SPREAD = 0.9
-"""The quantile that counts as the distance of values from the median: few values lie further apart."""
+"""The quantile that counts as the distance of values from the median: few values lie further
+apart."""
 SMALLEST = 2.0**-40
 """The least share of f(0) that the scale of a token is chosen for."""
 
@@ -39,9 +43,11 @@ def power_below(x: float) -> float:
 
 @dataclass(frozen=True)
 class Scales:
-    """The scales of a run. ``start`` is f(0), or more; ``visits`` the updates in a tour; ``extras`` the sums beside g.
+    """The scales of a run. ``start`` is f(0), or more; ``visits`` the updates in a tour; ``extras``
+    the sums beside g.
 
-    ``parameters`` are for ``samples`` = N + ``extras`` numbers. The scale of the token is chosen for each tour, since
+    ``parameters`` are for ``samples`` = N + ``extras`` numbers. The scale of the token is chosen
+    for each tour, since
     |g| falls with f.
     """
 
@@ -51,7 +57,8 @@ class Scales:
     start: float
     visits: int
     finer: float = 1.0
-    """So many times finer than ``token_bound`` is the token rounded, and the columns so many times coarser."""
+    """So many times finer than ``token_bound`` is the token rounded, and the columns so many times
+    coarser."""
 
     @property
     def extras(self) -> int:
@@ -60,7 +67,9 @@ class Scales:
 
     def token(self, objective: float) -> float:
         """Integers per unit of g in a tour that starts with this f: a power of two."""
-        typical = math.sqrt(2 * self.curvature * max(objective, SMALLEST * self.start, 1e-280) / self.samples)
+        typical = math.sqrt(
+            2 * self.curvature * max(objective, SMALLEST * self.start, 1e-280) / self.samples
+        )
         return power_below(self.finer * self.parameters.token_bound / (2.0 * typical))
 
     @property
@@ -80,7 +89,8 @@ class Scales:
 
     @property
     def most_correction(self) -> float:
-        """The most integers by which a client corrects a score: ``token_to_correct`` leaves room for them."""
+        """The most integers by which a client corrects a score: ``token_to_correct`` leaves room
+        for them."""
         return CORRECTION / (1 + CORRECTION) * self._largest / self.visits
 
     def token_to_correct(self, objective: float) -> float:
@@ -92,24 +102,30 @@ class Scales:
         return self.visits / 6.0 / (self.curvature * token) ** 2
 
     def integers(self, X: Array, tokens: int = 1) -> tuple[Integers, Array]:
-        """Columns as integers, with rows of 0 for the sums beside g, and their scales: powers of two.
+        """Columns as integers, with rows of 0 for the sums beside g, and their scales: powers of
+        two.
 
         ``tokens``: of how many tokens the vector is the sum that they are multiplied with.
         """
         padded = np.vstack([X, np.zeros((self.extras, X.shape[1]))])
         scales = fix_matrix(padded, self.parameters).scales
         norms = np.sqrt((X**2).sum(axis=0))
-        room = self.parameters.half / (1.001 * tokens * self.longest) - 0.5 * math.sqrt(self.samples)
-        scales = np.minimum(scales, np.divide(room, norms, out=np.ones_like(norms), where=norms > 0))
+        room = self.parameters.half / (1.001 * tokens * self.longest) - 0.5 * math.sqrt(
+            self.samples
+        )
+        scales = np.minimum(
+            scales, np.divide(room, norms, out=np.ones_like(norms), where=norms > 0)
+        )
         scales = 2.0 ** np.floor(np.log2(scales))
         return np.rint(padded * scales).astype(np.int64), scales
 
     def check_resolution(self, X: Array, party: str) -> None:
-        """Refuse a column whose scale a few extreme values decide, so that its other values are rounded away.
+        """Refuse a column whose scale a few extreme values decide, so that its other values are
+        rounded away.
 
-        The room for integers is that of the column's length, of which one value may be nearly all. What counts is how
-        far its values lie apart otherwise: the 90th percentile of their distances from the median, without those that
-        are at the median.
+        The room for integers is that of the column's length, of which one value may be nearly all.
+        What counts is how far its values lie apart otherwise: the 90th percentile of their
+        distances from the median, without those that are at the median.
 
         Args:
             X: The columns of a party.
@@ -130,9 +146,12 @@ class Scales:
             levels = spread * float(scale)
             if levels < FEWEST_LEVELS and spread < longest:
                 raise DataError(
-                    f"Column {j + 1} of {party} would be rounded too coarsely by a sealed training: most of its "
-                    f"values differ by {levels:.1f} integers or less, fewer than {FEWEST_LEVELS}, since the largest "
-                    f"({np.abs(X[:, j]).max():.3g}) takes the room. Cap its extreme values, or take logarithms; if "
+                    f"Column {j + 1} of {party} would be rounded too coarsely by a sealed "
+                    f"training: most of its "
+                    f"values differ by {levels:.1f} integers or less, fewer than {FEWEST_LEVELS}, "
+                    f"since the largest "
+                    f"({np.abs(X[:, j]).max():.3g}) takes the room. Cap its extreme values, or "
+                    f"take logarithms; if "
                     "all of its values are large, subtract their mean (standardise: true)."
                 )
 
@@ -141,6 +160,7 @@ class Scales:
         return np.concatenate([np.rint(values * token), np.zeros(self.extras)]).astype(np.int64)
 
     def changes(self, opened: Integers, start: Integers, token: float) -> tuple[Array, Array]:
-        """The change of the scores in a tour and the penalty's sums, from the token at its end and at its start."""
+        """The change of the scores in a tour and the penalty's sums, from the token at its end and
+        at its start."""
         moved = (opened - start).astype(float)
         return moved[: self.samples] / (self.curvature * token), moved[self.samples :] / self.sums

@@ -1,4 +1,5 @@
-"""Sealed tours as a method: ``mtcd`` (the server keeps the key) or ``stcd`` (the label holder does) in sealed mode."""
+"""Sealed tours as a method: ``mtcd`` (the server keeps the key) or ``stcd`` (the label holder does)
+in sealed mode."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, choose_parameters
 from mtcd.privacy.sealed.cap import cap_note
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
-from mtcd.privacy.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
+from mtcd.privacy.sealed.payloads import (
+    NextTour,
+    SealedAnswer,
+    SealedEnd,
+    SealedKeys,
+    SealedRequest,
+    SealedToken,
+)
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
 from mtcd.privacy.settings import DP, Privacy
 from mtcd.protocol.codec.limits import Bounds
@@ -34,7 +42,8 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 FEWEST_ROWS = 10
 PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
-MOST_BYTES = 1_048_576  # of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+# of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+MOST_BYTES = 1_048_576
 MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
 HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
 DEPTH = 20
@@ -42,11 +51,12 @@ DEPTH = 20
 
 @dataclass(frozen=True)
 class SealedTours(Method):
-    """Tours of one encrypted token: see docs/privacy.md. ``server``: whether a server keeps the key.
+    """Tours of one encrypted token: see docs/privacy.md. ``server``: whether a server keeps the
+    key.
 
-    ``holder`` is the label holder, by number, where tours begin and end. ``scheme`` is the cipher: 'bfv', or 'clear'
-    for tests, which hides nothing. ``accept_revealed_columns`` and ``accept_revealed_labels`` are those of
-    ``mtcd.Privacy``.
+    ``holder`` is the label holder, by number, where tours begin and end. ``scheme`` is the cipher:
+    'bfv', or 'clear' for tests, which hides nothing. ``accept_revealed_columns`` and
+    ``accept_revealed_labels`` are those of ``mtcd.Privacy``.
     """
 
     server: bool = True
@@ -87,7 +97,10 @@ class SealedTours(Method):
         return self  # it has none
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        raise ConfigError("Sealed tours have no step size: each update is the minimum of a bound of f over the block.")
+        raise ConfigError(
+            "Sealed tours have no step size: each update is the minimum of a bound of f over the "
+            "block."
+        )
 
     def sealed(self, dp: DP | None = None) -> SealedTours:
         if dp is not None:
@@ -111,18 +124,25 @@ class SealedTours(Method):
     def check_network(self, network: Network) -> None:
         check_connected(network, "privacy.mode: sealed")
         if network.size < 2:
-            raise ConfigError("privacy.mode: sealed needs two clients or more: one alone has nobody to hide from.")
+            raise ConfigError(
+                "privacy.mode: sealed needs two clients or more: one alone has nobody to hide from."
+            )
         if network.changes:
-            raise ConfigError("privacy.mode: sealed is not for networks that change (network.changes).")
+            raise ConfigError(
+                "privacy.mode: sealed is not for networks that change (network.changes)."
+            )
 
     def check_problem(self, problem: Problem) -> None:
         if not isinstance(problem, LinearProblem):
             raise ConfigError("privacy.mode: sealed is for linear models only.")
         if isinstance(problem.loss, Weighted):
-            raise ConfigError("privacy.mode: sealed takes no weights of samples or classes: leave them out.")
+            raise ConfigError(
+                "privacy.mode: sealed takes no weights of samples or classes: leave them out."
+            )
         if not problem.loss.separable or problem.outputs != 1:
             raise ConfigError(
-                "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per sample: ridge, linear "
+                "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per "
+                "sample: ridge, linear "
                 "or logistic."
             )
         if problem.nonsmooth:
@@ -136,7 +156,8 @@ class SealedTours(Method):
         plan.scales(plan.parameters()).check_resolution(dense, party)
 
     def check_block(self, X: Any, party: str, free: int = 0) -> None:
-        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the intercept."""
+        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the
+        intercept."""
         check_columns(X, party, free)
 
     def check_sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
@@ -156,8 +177,10 @@ class SealedTours(Method):
         alone = [party for k, party in enumerate(parties) if k != self.holder and columns[k] == 1]
         if alone and not self.server and not self.accept_revealed_columns:
             raise ConfigError(
-                f"privacy.mode: sealed: {alone[0]} has one column, and a single tour without a server reveals "
-                "it to the label holder, up to a factor. Use method.kind: mtcd, whose server keeps the key; or, if "
+                f"privacy.mode: sealed: {alone[0]} has one column, and a single tour without a "
+                f"server reveals "
+                "it to the label holder, up to a factor. Use method.kind: mtcd, whose server keeps "
+                "the key; or, if "
                 "the label holder may know that column, set privacy.accept_revealed_columns: true."
             )
 
@@ -166,9 +189,12 @@ class SealedTours(Method):
         if 2 * columns < samples or self.accept_revealed_labels:
             return
         raise ConfigError(
-            f"privacy.mode: sealed: {party} has {columns} columns (with that of the intercept) for {samples} training "
-            "samples. With half as many columns as samples, or more, a party reads labels from its own gradients (the "
-            "label holder: the others' scores), whatever the encryption. Use fewer columns or more samples; or, if "
+            f"privacy.mode: sealed: {party} has {columns} columns (with that of the intercept) for "
+            f"{samples} training "
+            "samples. With half as many columns as samples, or more, a party reads labels from its "
+            "own gradients (the "
+            "label holder: the others' scores), whatever the encryption. Use fewer columns or more "
+            "samples; or, if "
             "that party may know them, set privacy.accept_revealed_labels: true."
         )
 
@@ -176,11 +202,13 @@ class SealedTours(Method):
         cap = "A training ends after at most half as many tours as"
         if self.server:
             return (
-                "Sealed: the server keeps the key; it learns the scores of samples that it cannot name. "
+                "Sealed: the server keeps the key; it learns the scores of samples that it cannot "
+                "name. "
                 f"{cap} all parties have columns together.",
             )
         return (
-            "Sealed without a server: the label holder keeps the key and learns the others' scores. "
+            "Sealed without a server: the label holder keeps the key and learns the others' "
+            "scores. "
             f"{cap} the smallest other party has columns.",
         )
 
@@ -196,13 +224,15 @@ class SealedTours(Method):
         return (cap_note(most, objectives, self.server),)
 
     def most_iterations(self, problem: Problem) -> int | None:
-        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as ``check_sizes``."""
+        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as
+        ``check_sizes``."""
         if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
             return None
         columns = columns_of(problem)
         if min(columns) == 0:
             raise ConfigError(
-                "privacy.mode: sealed needs the columns of all clients in this process, to choose the scale of the "
+                "privacy.mode: sealed needs the columns of all clients in this process, to choose "
+                "the scale of the "
                 "encryption: give data.read() instead of its sources."
             )
         self.check_sizes(columns, problem.samples, [f"client {k}" for k in range(len(columns))])
@@ -211,8 +241,9 @@ class SealedTours(Method):
     def most_tours(self, columns: Sequence[int]) -> int:
         """The cap on tours, of parties with so many columns each.
 
-        Without a server it is half of the smallest d_k of the others: the label holder would learn their column
-        space. With a server it is half of all columns, of which the server sees the changes of scores.
+        Without a server it is half of the smallest d_k of the others: the label holder would learn
+        their column space. With a server it is half of all columns, of which the server sees the
+        changes of scores.
         """
         if self.server:
             return max(1, sum(columns) // 2)
@@ -223,19 +254,33 @@ class SealedTours(Method):
         """The same in a federation, where this client holds the labels."""
         return replace(self, holder=holder)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        length, K = self._roaming(network, 0)[1], network.size  # no mutants: of the same length with any seed
+    def iteration_cost(
+        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
+    ) -> float:
+        length, K = (
+            self._roaming(network, 0)[1],
+            network.size,
+        )  # no mutants: of the same length with any seed
         hops = length * costs.between_clients(sizes.hop)
-        if self.server:  # requests and the token up; answers and the token, in half of the bytes, down
+        # requests and the token up; answers and the token, in half of the bytes, down
+        if self.server:
             requests = K + self.tells_label_sums
             answered = requests * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
-            return hops + answered + costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink)
+            return (
+                hops
+                + answered
+                + costs.with_server(sizes.uplink)
+                + costs.with_server(sizes.downlink)
+            )
         ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
         return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
-        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))  # no mutants: for the ring
+        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
+        client does."""
+        p = choose_parameters(
+            self.token_numbers(samples), (1,), 2 * (network.size + 2)
+        )  # no mutants: for the ring
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)
@@ -248,7 +293,9 @@ class SealedTours(Method):
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
         [walk] = roaming.walks
         if walk.length is None:
-            raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+            raise ConfigError(
+                "privacy.mode: sealed needs a walk that is a tour: set method.walk: tour."
+            )
         return replace(roaming, hops=walk.length), walk.length
 
     def sizes_of(self, problem: LinearProblem) -> SealedSizes:
@@ -263,7 +310,8 @@ class SealedTours(Method):
         agreed: SealedSizes | None = None,
         make_key: MakeKey | None = None,
     ) -> Parties:
-        """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or makes the key."""
+        """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or
+        makes the key."""
         self.check_network(network)
         self.check_problem(problem)
         assert isinstance(problem, LinearProblem)
@@ -288,7 +336,9 @@ class SealedTours(Method):
         report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
         return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
 
-    def plan(self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None) -> SealedPlan:
+    def plan(
+        self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None
+    ) -> SealedPlan:
         """What all parties know."""
         sizes = agreed or self.known or self.sizes_of(problem)
         roaming, length = self._roaming(network, seed)
@@ -351,8 +401,13 @@ def start_bound(problem: LinearProblem) -> float:
 
 
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
-    """theta at the end of the last tour, which the clients hold when they are told the weights of the mix."""
-    holder = server if isinstance(server, SealedServer) else next(c for c in clients if isinstance(c, LoneHolder))
+    """theta at the end of the last tour, which the clients hold when they are told the weights of
+    the mix."""
+    holder = (
+        server
+        if isinstance(server, SealedServer)
+        else next(c for c in clients if isinstance(c, LoneHolder))
+    )
     assert isinstance(holder, SealedServer | LoneHolder)
     holding = holder.holding
     return [
@@ -365,15 +420,18 @@ def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
 def check_columns(X: Any, party: str, free: int = 0) -> None:
     """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
 
-    A column singles out the rows in which it does not have its most frequent value; a constant one singles out none.
+    A column singles out the rows in which it does not have its most frequent value; a constant one
+    singles out none.
     """
     dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
     for j in range(dense.shape[1] - free):
         apart = _singled_out(dense[:, j])
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
-                f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in a sealed training "
-                f"its gradient would tell the labels of these rows. Leave out columns with fewer than {FEWEST_ROWS} "
+                f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "
+                f"a sealed training "
+                f"its gradient would tell the labels of these rows. Leave out columns with fewer "
+                f"than {FEWEST_ROWS} "
                 "such rows."
             )
 

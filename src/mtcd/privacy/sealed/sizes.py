@@ -1,4 +1,5 @@
-"""What parties of a sealed training tell each other of their parts before it: as little as the cipher needs."""
+"""What parties of a sealed training tell each other of their parts before it: as little as the
+cipher needs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """What the key holder of sealed tours computes: the scores Z, and the best mix of the last tours.
 
-With a loss l(z, y) = a(z) - y z, f along the mix needs of the labels only the sums <y, Z> and <y, d> of the scores and
-of the change d of a tour; of the parameters only the penalty's inner products. Everything is updated by increments:
-each new move is a combination of d and of earlier moves, with the same weights at the clients.
+With a loss l(z, y) = a(z) - y z, f along the mix needs of the labels only the sums <y, Z> and <y,
+d> of the scores and of the change d of a tour; of the parameters only the penalty's inner products.
+Everything is updated by increments: each new move is a combination of d and of earlier moves, with
+the same weights at the clients.
 
-A server knows these sums up to a rounding, and not of all tours (``label_sums.py``). A tour lowers f by itself, so that
-a mix is needed only where it is sure to be better: where it is not, the next tour starts at the end of the last.
+A server knows these sums up to a rounding, and not of all tours (``label_sums.py``). A tour lowers
+f by itself, so that a mix is needed only where it is sure to be better: where it is not, the next
+tour starts at the end of the last.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from mtcd.privacy.sealed.scales import power_below
 from mtcd.protocol.state import Stateful
 
 TRUSTED = 1e-4
-"""The share of f(0) that rounded sums over labels may seem to lower f by: larger weights cost as much as they gain."""
+"""The share of f(0) that rounded sums over labels may seem to lower f by: larger weights cost as
+much as they gain."""
 CAUTION = 2.0
-"""By so many times the error of its sums over labels must a mix be better than the end of the tour."""
+"""By so many times the error of its sums over labels must a mix be better than the end of the
+tour."""
 MARGIN = 3.0
 """So many times the error of <y, Z> is f above its estimate, at most."""
 FEIGNED = 1e-6
@@ -97,14 +101,18 @@ class Steering(Stateful):
 
     def objective(self) -> float:
         """f, once ``constant`` is known exactly."""
-        return self.fit.objective(self.scores, self.products[0, 0] / 2 - self.labels[0]) + self.constant
+        return (
+            self.fit.objective(self.scores, self.products[0, 0] / 2 - self.labels[0])
+            + self.constant
+        )
 
     def most_objective(self) -> float:
         """f, or more, where the sums over labels are rounded."""
         return self.objective() + MARGIN * float(np.sqrt(self.doubts[0, 0]))
 
     def correct(self, change: Array, sums: Array, label_sum: float | None) -> None:
-        """End a tour in which the clients took off their rounding errors (see ``block.py``): move to its end."""
+        """End a tour in which the clients took off their rounding errors (see ``block.py``): move
+        to its end."""
         P = self._measured(sums)
         if label_sum is None:
             label_sum = self._least_label_sum(change, P)
@@ -115,12 +123,15 @@ class Steering(Stateful):
         self.products, self.labels = T @ P @ T.T, self.labels + label_sum * self.weights
         self.doubts = T @ self._doubts() @ T.T
 
-    def end_tour(self, change: Array, sums: Array, label_sum: float | None, rounding: float) -> None:
-        """Choose the weights with which f is least, and move there. f never rises: all 0 stay where they are.
+    def end_tour(
+        self, change: Array, sums: Array, label_sum: float | None, rounding: float
+    ) -> None:
+        """Choose the weights with which f is least, and move there. f never rises: all 0 stay where
+        they are.
 
-        ``change``: of the scores in the tour; ``sums``: the penalty's inner products, as ``SealedBlock`` adds them up;
-        ``label_sum``: <y, change>, None if it is not told; ``rounding``: the variance of the rounding errors in the
-        change.
+        ``change``: of the scores in the tour; ``sums``: the penalty's inner products, as
+        ``SealedBlock`` adds them up; ``label_sum``: <y, change>, None if it is not told;
+        ``rounding``: the variance of the rounding errors in the change.
         """
         m = len(self.moves)
         P = self._measured(sums)
@@ -150,54 +161,71 @@ class Steering(Stateful):
         self.moves = [self.stretch * move, *self.moves][: self.depth]
 
     def _doubts(self) -> Array:
-        """The errors of the sums over labels: of <y, Z>, of the change, which is half of a step at most, of moves."""
+        """The errors of the sums over labels: of <y, Z>, of the change, which is half of a step at
+        most, of moves."""
         doubts = np.insert(np.insert(self.doubts, 1, 0.0, axis=0), 1, 0.0, axis=1)
         doubts[1, 1] = (self.resolution / 2) ** 2
         return doubts
 
     def _least_label_sum(self, change: Array, P: Array) -> float:
-        """At least <y, change>, but for rounding, where it is not told: f is at most what follows from it.
+        """At least <y, change>, but for rounding, where it is not told: f is at most what follows
+        from it.
 
-        Client k, at the derivative g_k, moves to where X_k^T (g_k + c D_k) + r'(theta_k) is 0. Sums over all clients
-        give <g, D> = -c/2 (|D|^2 + sum_k |D_k|^2) - <theta, change> - <change, change>, with the penalty's inner
-        products. The sum over k is not known here, but |D|^2 / K at least.
+        Client k, at the derivative g_k, moves to where X_k^T (g_k + c D_k) + r'(theta_k) is 0. Sums
+        over all clients give <g, D> = -c/2 (|D|^2 + sum_k |D_k|^2) - <theta, change> - <change,
+        change>, with the penalty's inner products. The sum over k is not known here, but |D|^2 / K
+        at least.
         """
         curvature, squared = self.fit.curvature, float(change @ change)
         lowered = curvature / 2 * squared * (1 + 1 / self.clients)
         return float(self.slope() @ change) + lowered + float(P[0, 1] + P[1, 1])
 
     def _measured(self, sums: Array) -> Array:
-        """The penalty's inner products of theta, change and moves: as measured, and of older moves as known before.
+        """The penalty's inner products of theta, change and moves: as measured, and of older moves
+        as known before.
 
-        Those of the latest move are measured, not computed from older ones, whose rounding errors it would enlarge.
+        Those of the latest move are measured, not computed from older ones, whose rounding errors
+        it would enlarge.
         """
         m = len(self.moves)
-        with_theta, with_latest, with_change = sums[: m + 1], sums[m + 1 : 2 * m + 1], sums[2 * m + 1 : 3 * m + 3]
+        with_theta, with_latest, with_change = (
+            sums[: m + 1],
+            sums[m + 1 : 2 * m + 1],
+            sums[2 * m + 1 : 3 * m + 3],
+        )
         known = self.products.copy()
         known[0, :] = known[:, 0] = with_theta
         if m:
             known[1, 1:] = known[1:, 1] = with_latest
-        return np.insert(np.insert(known, 1, np.delete(with_change, 1), axis=0), 1, with_change, axis=1)
+        return np.insert(
+            np.insert(known, 1, np.delete(with_change, 1), axis=0), 1, with_change, axis=1
+        )
 
     def _stretch(self, move: Array, penalty: float) -> float:
-        """The factor, a power of two, by which a move is kept: the size at which it changes f by about f(0)."""
+        """The factor, a power of two, by which a move is kept: the size at which it changes f by
+        about f(0)."""
         largest = max(self.fit.curvature * float(move @ move), penalty)
         return power_below(np.sqrt(self.start / largest)) if largest > 0 else 1.0
 
-    def _best(self, directions: list[Array], P: Array, y: Array, noise: Array, doubts: Array) -> Array:
+    def _best(
+        self, directions: list[Array], P: Array, y: Array, noise: Array, doubts: Array
+    ) -> Array:
         """The weights of the change and the moves.
 
-        The scores of a direction contain rounding errors, which the clients' parameters do not have. Large weights
-        would make use of them: a random direction lowers f by |g|^2 / (2 N c), here but not at the clients. So they
-        are made to cost as much curvature as limits that to a share ``FEIGNED`` of f. Errors of the sums over labels
-        are limited in the same way, to a share ``TRUSTED`` of f(0). Where f then falls no further than at the end of
-        the tour, or not surely further, the next one starts there.
+        The scores of a direction contain rounding errors, which the clients' parameters do not
+        have. Large weights would make use of them: a random direction lowers f by |g|^2 / (2 N c),
+        here but not at the clients. So they are made to cost as much curvature as limits that to a
+        share ``FEIGNED`` of f. Errors of the sums over labels are limited in the same way, to a
+        share ``TRUSTED`` of f(0). Where f then falls no further than at the end of the tour, or not
+        surely further, the next one starts there.
         """
         w, end = np.zeros(len(directions)), np.eye(len(directions))[0]
         at_start, at_end = self._value(w, directions, P, y), self._value(end, directions, P, y)
         derivative = 2 * self.fit.curvature * max(at_start + self.constant, 0.0)  # |g|^2 at most
         gram = _without_labels(P, y)
-        gram[1:, 1:] += self.fit.curvature / FEIGNED * noise + doubts / max(TRUSTED * self.start, 1e-280)
+        gram[1:, 1:] += self.fit.curvature / FEIGNED * noise + doubts / max(
+            TRUSTED * self.start, 1e-280
+        )
         w = best_weights(self.fit, self.scores, directions, gram)
         doubt = CAUTION * np.sqrt(max(0.0, (w - end) @ doubts @ (w - end)))
         if w.any() and self._value(w, directions, P, y) + doubt < at_end:
@@ -213,7 +241,8 @@ class Steering(Stateful):
 
 
 def _without_labels(P: Array, y: Array) -> Array:
-    """The inner products with the sums over labels taken off, such that half of <theta, theta> is r(theta) - <y, Z>.
+    """The inner products with the sums over labels taken off, such that half of <theta, theta> is
+    r(theta) - <y, Z>.
 
     Those of the directions are made positive semidefinite, which rounding may have undone.
     """

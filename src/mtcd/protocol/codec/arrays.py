@@ -1,4 +1,5 @@
-"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive as tensors."""
+"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive
+as tensors."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ class FusionField(Field):
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
         frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
-        return [received(frame.array(self.name, shape, bounds.dtype), bounds) for shape in bounds.theta_0]
+        return [
+            received(frame.array(self.name, shape, bounds.dtype), bounds)
+            for shape in bounds.theta_0
+        ]
 
     def most(self, bounds: Bounds) -> int:
         return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.theta_0)

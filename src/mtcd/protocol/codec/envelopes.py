@@ -1,4 +1,5 @@
-"""Messages between reliable parties: envelopes and acks, and the control payloads of the recovery policies."""
+"""Messages between reliable parties: envelopes and acks, and the control payloads of the recovery
+policies."""
 
 from __future__ import annotations
 
@@ -19,16 +20,17 @@ from mtcd.protocol.party import Message
 
 Terms = dict[int, int]
 """Fencing terms. With a server: by iteration, the current term of its tokens, as far as is known.
-Without one: by term of the token, the hop after which it was regenerated, so that later hops of older terms are
-stale."""
+Without one: by term of the token, the hop after which it was regenerated, so that later hops of
+older terms are stale."""
 
 
 @stored
 class Envelope(NamedTuple):
     """A message with its number: the next ``sequence`` from its sender to its receiver.
 
-    It belongs to an ``iteration`` and a ``term`` of its tokens, and carries all terms that its sender knows.
-    ``avoid``: the clients that its receiver must not pass the token to, as they are down.
+    It belongs to an ``iteration`` and a ``term`` of its tokens, and carries all terms that its
+    sender knows. ``avoid``: the clients that its receiver must not pass the token to, as they are
+    down.
     """
 
     sender: int
@@ -43,7 +45,8 @@ class Envelope(NamedTuple):
 
 @stored
 class Ack(NamedTuple):
-    """The receiver has the envelope in its journal, or rejects it for ever: the sender need not send it again."""
+    """The receiver has the envelope in its journal, or rejects it for ever: the sender need not
+    send it again."""
 
     sender: int
     to: int
@@ -63,15 +66,19 @@ class Received(Payload):
 @payload(34, "s>c c>c")
 @dataclass(frozen=True, slots=True)
 class End(Payload):
-    """The training has ended with this ``status``, at iteration ``t`` and after ``hop`` hops per token.
+    """The training has ended with this ``status``, at iteration ``t`` and after ``hop`` hops per
+    token.
 
-    ``past``: with optimal sync, the weights that some client does not know yet (see ``optimal_sync/parties.py``).
+    ``past``: with optimal sync, the weights that some client does not know yet (see
+    ``optimal_sync/parties.py``).
     """
 
     status: Annotated[str, Status()]
     t: Iteration
     hop: Count
-    past: Annotated[Mapping[int, NDArray[np.float64]], WeightsByIteration()] = field(default_factory=dict)
+    past: Annotated[Mapping[int, NDArray[np.float64]], WeightsByIteration()] = field(
+        default_factory=dict
+    )
 
     def check(self, bounds: Bounds) -> None:
         if any(t >= self.t for t in self.past):
@@ -97,7 +104,8 @@ class Undeliverable(Payload):
 @payload(40, "c>s")
 @dataclass(frozen=True, slots=True)
 class HolderLost(Payload):
-    """Client to server: I passed a token of iteration ``t`` to ``client``, which acknowledged it and is now down."""
+    """Client to server: I passed a token of iteration ``t`` to ``client``, which acknowledged it
+    and is now down."""
 
     t: Iteration
     client: ClientNumber
@@ -106,7 +114,8 @@ class HolderLost(Payload):
 @payload(39, "s>c")
 @dataclass(frozen=True, slots=True)
 class ResendTokens(Payload):
-    """Server to client: send again the tokens of iteration ``t`` that you uploaded, unless they roam again."""
+    """Server to client: send again the tokens of iteration ``t`` that you uploaded, unless they
+    roam again."""
 
     t: Iteration
 
@@ -114,11 +123,12 @@ class ResendTokens(Payload):
 @payload(36, "c>c")
 @dataclass(frozen=True, slots=True)
 class Prepare(Payload):
-    """Phase 1 of a ballot for the token: I passed it on after ``hop`` visits, and its receiver is down.
+    """Phase 1 of a ballot for the token: I passed it on after ``hop`` visits, and its receiver is
+    down.
 
-    ``ballot``: larger than that of any earlier request, and the term of the token if I regenerate it. A request that
-    is not ``binding`` is a probe (a pre-vote, as in Raft). A client that answers a binding one accepts no token
-    until the release.
+    ``ballot``: larger than that of any earlier request, and the term of the token if I regenerate
+    it. A request that is not ``binding`` is a probe (a pre-vote, as in Raft). A client that answers
+    a binding one accepts no token until the release.
     """
 
     hop: Count
@@ -131,8 +141,8 @@ class Prepare(Payload):
 class Promise(Payload):
     """The answer to ``ballot``: after its last visit here the token had made ``hop`` visits.
 
-    ``highest``: the highest binding ballot, or term, known here. ``down``: the neighbours that are down, as seen from
-    here. The answer is sent again when that changes.
+    ``highest``: the highest binding ballot, or term, known here. ``down``: the neighbours that are
+    down, as seen from here. The answer is sent again when that changes.
     """
 
     ballot: Count

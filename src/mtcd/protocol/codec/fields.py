@@ -1,4 +1,5 @@
-"""The fields of payloads: each field type writes a value as bytes, reads and checks it, and knows its largest size."""
+"""The fields of payloads: each field type writes a value as bytes, reads and checks it, and knows
+its largest size."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from typing import Any, Self
 import numpy as np
 
 from mtcd.protocol.codec.limits import MOST, Bounds
-from mtcd.protocol.codec.reading import REAL, WORD, Chunks, Reader, Word, padded, put_numbers, put_octets, put_wholes
+from mtcd.protocol.codec.reading import (
+    REAL,
+    WORD,
+    Chunks,
+    Reader,
+    Word,
+    padded,
+    put_numbers,
+    put_octets,
+    put_wholes,
+)
 
 Limit = int | str | Callable[[Bounds], int]
 """A number, the name of an attribute of ``Bounds``, or a function of them."""
@@ -27,7 +38,8 @@ def limit(given: Limit) -> Callable[[Bounds], int]:
 
 
 class Field(ABC):
-    """The type of one attribute of a payload. ``name`` is set when the payload class is declared."""
+    """The type of one attribute of a payload. ``name`` is set when the payload class is
+    declared."""
 
     name = ""
 
@@ -42,11 +54,13 @@ class Field(ABC):
         """Append the bytes of the value."""
 
     def read(self, frame: Reader) -> Any:
-        """Read a value and check it against the bounds. Not called for fields that are a single ``word``."""
+        """Read a value and check it against the bounds. Not called for fields that are a single
+        ``word``."""
         raise NotImplementedError
 
     def word(self, bounds: Bounds) -> Word | None:
-        """The word, if the field always is a single word in this run: adjacent words are read together."""
+        """The word, if the field always is a single word in this run: adjacent words are read
+        together."""
         return None
 
     def most(self, bounds: Bounds) -> int:
@@ -196,9 +210,12 @@ class Optional(Field):
 
 
 class Usually(Field):
-    """A field that mostly has one value: the bytes of that value are written and recognised as a whole."""
+    """A field that mostly has one value: the bytes of that value are written and recognised as a
+    whole."""
 
-    def __init__(self, field: Field, make: Callable[[], Any], is_usual: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, field: Field, make: Callable[[], Any], is_usual: Callable[[Any], bool]
+    ) -> None:
         self.field, self.make, self.is_usual = field, make, is_usual
         chunks: Chunks = []
         field.write(make(), chunks)

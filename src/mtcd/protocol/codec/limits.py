@@ -1,4 +1,5 @@
-"""The bounds of the messages of a run, which every party computes from the settings before any message arrives."""
+"""The bounds of the messages of a run, which every party computes from the settings before any
+message arrives."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ F8, F4 = np.dtype("<f8"), np.dtype("<f4")
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The bounds of a run. If ``sender`` or ``receiver`` is set, only messages from, or to, that party are valid.
+    """The bounds of a run. If ``sender`` or ``receiver`` is set, only messages from, or to, that
+    party are valid.
 
-    An engine that authenticates its links keeps one instance per link, made by ``dataclasses.replace``, so that no
-    party can send messages in another party's name.
+    An engine that authenticates its links keeps one instance per link, made by
+    ``dataclasses.replace``, so that no party can send messages in another party's name.
     """
 
     run: str
@@ -37,7 +39,8 @@ class Bounds:
     server: bool = True
     tokens: int = 0
     hops: int = MOST - 1
-    """The largest hop of a token in an iteration. Tokens that go up to a server roam on while it is unreachable."""
+    """The largest hop of a token in an iteration. Tokens that go up to a server roam on while it is
+    unreachable."""
     first_pass: int = 0
     """The hops of a lone token before training starts."""
     iterations: int = MOST
@@ -113,7 +116,12 @@ class Bounds:
     def most_floats(self) -> int:
         """The most numbers that any message can be charged for."""
         sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
-        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed + self.masks
+        return (
+            (2 if self.carries_change else 1) * math.prod(self.shape)
+            + self.extra
+            + sealed
+            + self.masks
+        )
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""
@@ -122,7 +130,8 @@ class Bounds:
 
 @dataclass(frozen=True)
 class SplitShapes:
-    """Of a split network: numbers per sample in each client's representation, and the shapes of theta_0."""
+    """Of a split network: numbers per sample in each client's representation, and the shapes of
+    theta_0."""
 
     widths: tuple[int, ...]
     theta_0: tuple[Shape, ...]

@@ -1,14 +1,16 @@
-"""Payload classes: what parties send to each other. Each class declares its schema, its routes and its size, once.
+"""Payload classes: what parties send to each other. Each class declares its schema, its routes and
+its size, once.
 
     @payload(5, "s>c")
     @dataclass(frozen=True, slots=True)
     class Share(Payload):
         t: Iteration
 
-The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py`` has the usual ones).
-The number identifies the class in frames and must never have been that of another class. The routes say which kind of
-party may send it to which: c is a client, s the server, m the monitor. A class without a complete schema is refused
-when its module is imported. ``stored`` declares other classes that journals may hold.
+The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py``
+has the usual ones). The number identifies the class in frames and must never have been that of
+another class. The routes say which kind of party may send it to which: c is a client, s the server,
+m the monitor. A class without a complete schema is refused when its module is imported. ``stored``
+declares other classes that journals may hold.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Nested(Field):
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
-        self._writers = tuple((name, part.write) for name, part in zip(own, self.parts, strict=True))
+        self._writers = tuple(
+            (name, part.write) for name, part in zip(own, self.parts, strict=True)
+        )
 
     def named(self, name: str) -> Nested:
         nested = Nested(self.kind, f"{name}.")
@@ -73,14 +77,19 @@ class Nested(Field):
         return self.kind(*values)
 
     def steps(self, bounds: Bounds) -> Sequence[Words | Field]:
-        """The fields as they are read in this run: adjacent fields that are single words are read together."""
+        """The fields as they are read in this run: adjacent fields that are single words are read
+        together."""
         steps: list[Words | Field] | None = bounds.steps.get(self)
         if steps is None:
             words = [(part, part.word(bounds)) for part in self.parts]
             steps = bounds.steps[self] = []
             for single, group in groupby(words, lambda pair: pair[1] is not None):
                 listed = list(group)
-                steps += [Words([word for _, word in listed if word is not None])] if single else [p for p, _ in listed]
+                steps += (
+                    [Words([word for _, word in listed if word is not None])]
+                    if single
+                    else [p for p, _ in listed]
+                )
         return steps
 
     def most(self, bounds: Bounds) -> int:
@@ -115,7 +124,9 @@ def payload(number: int, routes: str) -> Callable[[Class], Class]:
     def declare(kind: Class) -> Class:
         taken = _NUMBERS.get(number, kind)
         if taken is not kind:
-            raise TypeError(f"{kind.__name__} has the number {number}, which is that of {taken.__name__}")
+            raise TypeError(
+                f"{kind.__name__} has the number {number}, which is that of {taken.__name__}"
+            )
         SCHEMAS[kind] = Schema(number, kind, routes)
         _NUMBERS[number] = kind
         return stored(kind)

@@ -1,7 +1,7 @@
 """Binary encoding in words of eight bytes, with a check at every step of reading.
 
-Whole numbers and reals are one word each. An array is its kind, its dimensions, and its numbers, filled up with
-zeros to whole words, so that arrays can be used where they lie.
+Whole numbers and reals are one word each. An array is its kind, its dimensions, and its numbers,
+filled up with zeros to whole words, so that arrays can be used where they lie.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Reader:
 
     __slots__ = ("at", "bounds", "end", "sender", "view")
 
-    def __init__(self, view: memoryview, at: int, bounds: Bounds, sender: int, end: int | None = None) -> None:
+    def __init__(
+        self, view: memoryview, at: int, bounds: Bounds, sender: int, end: int | None = None
+    ) -> None:
         self.view, self.at, self.end = view, at, len(view) if end is None else end
         self.bounds, self.sender = bounds, sender
 
@@ -125,7 +127,8 @@ class Reader:
         return self._take(name, count, np.dtype(np.uint8)).copy()
 
     def numbers(self, name: str, count: int, dtype: np.dtype[Any] = F8) -> Numbers:
-        """This many finite numbers in a writable array: a view of the frame if possible, a copy otherwise."""
+        """This many finite numbers in a writable array: a view of the frame if possible, a copy
+        otherwise."""
         if not count:
             return np.empty(0, dtype)
         found = self._take(name, count, dtype)
@@ -146,7 +149,8 @@ class Reader:
 
 
 def is_finite(numbers: Numbers) -> bool:
-    """Whether all numbers are finite. The sum of their squares decides in most cases, in a fraction of the time."""
+    """Whether all numbers are finite. The sum of their squares decides in most cases, in a fraction
+    of the time."""
     if numbers.nbytes < LARGE:
         return bool(np.isfinite(numbers).all())
     flat = numbers.reshape(-1)
@@ -181,7 +185,9 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
         return
     if not is_finite(value):
         raise WireError(name, NOT_FINITE)
-    chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8))
+    chunks.append(
+        np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+    )
     if value.nbytes % 8:
         chunks.append(bytes(-value.nbytes % 8))
 

@@ -1,4 +1,5 @@
-"""Tensors as bytes, for journals. PyTorch is imported when there is a tensor to read, and not before."""
+"""Tensors as bytes, for journals. PyTorch is imported when there is a tensor to read, and not
+before."""
 
 from __future__ import annotations
 
@@ -10,11 +11,23 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
 
 
 def tensor_bytes(value: Any) -> tuple[str, list[int], NDArray[np.uint8]]:
-    """Its kind of numbers, its shape, and its bytes in the order of the places, however these lie in memory."""
+    """Its kind of numbers, its shape, and its bytes in the order of the places, however these lie
+    in memory."""
     import torch
 
     dtype = str(value.dtype).removeprefix("torch.")
@@ -30,7 +43,9 @@ def tensor_of(dtype: str, shape: Sequence[int], data: bytes | memoryview) -> Any
     import torch
 
     if dtype not in DTYPES:
-        raise MtcdError(f"The journal holds a tensor of {dtype}, which is unknown: it is of another version.")
+        raise MtcdError(
+            f"The journal holds a tensor of {dtype}, which is unknown: it is of another version."
+        )
     kind = getattr(torch, dtype)
     if not data:
         return torch.empty(tuple(shape), dtype=kind)

@@ -1,7 +1,8 @@
-"""Encoding of the state of a party: numbers, texts, arrays, lists, dicts and the payloads of the protocol.
+"""Encoding of the state of a party: numbers, texts, arrays, lists, dicts and the payloads of the
+protocol.
 
-No pickle: only the classes listed here come back, and each from its fields. What is there twice, an array or an
-envelope, is written once: so it comes back as one.
+No pickle: only the classes listed here come back, and each from its fields. What is there twice, an
+array or an envelope, is written once: so it comes back as one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ LARGE = 4096
 BYTE = np.dtype(np.uint8)
 SIZES = Struct("<QQ")  # of the text, and of all small arrays
 TAG = None
-"""The only key of a map that stands for something that MessagePack does not know; no dict that is kept has it."""
+"""The only key of a map that stands for something that MessagePack does not know; no dict that is
+kept has it."""
 Numbers = NDArray[Any]
 
 
@@ -44,7 +46,8 @@ class Parts(NamedTuple):
 
 
 class Writer:
-    """Turns values into bytes: MessagePack with the shape of the whole, then the bytes of the arrays.
+    """Turns values into bytes: MessagePack with the shape of the whole, then the bytes of the
+    arrays.
 
     This runs at every commit, so it does not waste calls.
     """
@@ -75,7 +78,11 @@ class Writer:
         known = PARTS_OF.get(kind) or _learn(kind)
         if known is not None:
             tag, parts_of = known
-            return {TAG: [tag, self._number(value), *value] if kind is Envelope else [tag, *parts_of(value)]}
+            return {
+                TAG: [tag, self._number(value), *value]
+                if kind is Envelope
+                else [tag, *parts_of(value)]
+            }
         if isinstance(value, np.generic):
             return {TAG: ["plain", value.item()]}
         if is_tensor(value):
@@ -111,7 +118,9 @@ def unpack(data: bytes) -> Any:
     text, small = SIZES.unpack_from(data)
     start = SIZES.size + text
     reading = _Reading(data, start, start + small)
-    return msgpack.unpackb(data[SIZES.size : start], object_hook=reading.value, strict_map_key=False)
+    return msgpack.unpackb(
+        data[SIZES.size : start], object_hook=reading.value, strict_map_key=False
+    )
 
 
 def is_large(size: int) -> bool:
@@ -130,12 +139,21 @@ def _fields(kind: type) -> Callable[[Any], Any]:
 
 
 _all_of_token = _fields(Token)
-_most_of_token = attrgetter("index", "t", "hop", "aggregate", "penalty", "sync_penalty", "sync_change", "previous")
+_most_of_token = attrgetter(
+    "index", "t", "hop", "aggregate", "penalty", "sync_penalty", "sync_change", "previous"
+)
 
 
 def _token(token: Token) -> Any:
-    """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is said of it."""
-    more = token.extra or token.past or token.tally.visited or token.tally.products.size or token.tally.slope
+    """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is
+    said of it."""
+    more = (
+        token.extra
+        or token.past
+        or token.tally.visited
+        or token.tally.products.size
+        or token.tally.slope
+    )
     more = more or token.windows is not None or token.instruction != NO_INSTRUCTION
     return _all_of_token(token) if more else _most_of_token(token)
 
@@ -147,7 +165,8 @@ PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),
 }
-"""By class: its name, and a function that returns its parts. Classes that are declared as stored are added on use."""
+"""By class: its name, and a function that returns its parts. Classes that are declared as stored
+are added on use."""
 
 
 def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
@@ -158,7 +177,8 @@ def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
 
 
 class _Reading:
-    """Rebuilds values in the order in which they were written, so that the offsets of arrays are known."""
+    """Rebuilds values in the order in which they were written, so that the offsets of arrays are
+    known."""
 
     def __init__(self, data: bytes, small: int, large: int) -> None:
         self.data, self.small, self.large = data, small, large

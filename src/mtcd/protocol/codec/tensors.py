@@ -1,4 +1,5 @@
-"""Tensors of torch as arrays of NumPy. Nothing here imports torch: a tensor is known by what it can do."""
+"""Tensors of torch as arrays of NumPy. Nothing here imports torch: a tensor is known by what it can
+do."""
 
 from __future__ import annotations
 
@@ -13,11 +14,17 @@ def is_tensor(values: Any) -> bool:
 
 
 def plain(values: Any) -> Any:
-    """The values of a tensor as an array, from whatever device, without gradients; anything else as it is."""
+    """The values of a tensor as an array, from whatever device, without gradients; anything else as
+    it is."""
     if not is_tensor(values):
         return values
     if values.is_meta or str(values.layout) != "torch.strided":
         what = "on the device 'meta', so it has no values" if values.is_meta else "sparse"
-        raise DataError(f"The tensor is {what}: give one with all its values (to_dense() makes one of a sparse one).")
+        raise DataError(
+            f"The tensor is {what}: give one with all its values (to_dense() makes one of a sparse "
+            f"one)."
+        )
     values = values.detach().cpu()
-    return (values.double() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
+    return (
+        values.double() if values.is_floating_point() and values.itemsize < 4 else values
+    ).numpy()

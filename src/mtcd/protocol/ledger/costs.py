@@ -35,8 +35,9 @@ UNIT = Sizes()
 class Costs:
     """A message between client and server costs 1, one between clients 1/ratio (the paper's R_C).
 
-    ``account`` says which account is priced: 'charged' as in the paper, or what was really 'sent'. With ``per``
-    'float', each number in a message is priced so, and not the message: the paper lets C^h and C^Z differ.
+    ``account`` says which account is priced: 'charged' as in the paper, or what was really 'sent'.
+    With ``per`` 'float', each number in a message is priced so, and not the message: the paper lets
+    C^h and C^Z differ.
 
     >>> ledger = Ledger([200, 3, 3], [2000, 30, 30])
     >>> Costs(ratio=100).total(ledger), Costs(ratio=100, per="float").total(ledger)
@@ -52,10 +53,13 @@ class Costs:
         for name, known in (("account", get_args(Account)), ("per", get_args(Per))):
             value = getattr(self, name)
             if value not in known:
-                raise ConfigError(f"costs.{name} is {known[0]!r} or {known[1]!r}, but is {value!r}.")
+                raise ConfigError(
+                    f"costs.{name} is {known[0]!r} or {known[1]!r}, but is {value!r}."
+                )
 
     def total(self, ledger: Ledger, account: Account | None = None) -> float:
-        """(uplinks + downlinks) + client-client messages / ratio; with ``per`` 'float', of the numbers in them."""
+        """(uplinks + downlinks) + client-client messages / ratio; with ``per`` 'float', of the
+        numbers in them."""
         return self.of(self.priced(ledger.messages, ledger.floats)(account or self.account))
 
     def of(self, totals: Mapping[str, float]) -> float:

@@ -1,8 +1,8 @@
 """The ledger: counts of messages by kind of link. Prices are in the cost model.
 
-Two accounts are kept. **Sent** is what really left a party. **Charged** is what the paper counts: it
-also charges a hop for a token that stays where it is (a lazy walk may), and for the hop before a sync,
-where the token goes up to the server instead of on to a neighbour.
+Two accounts are kept. **Sent** is what really left a party. **Charged** is what the paper counts:
+it also charges a hop for a token that stays where it is (a lazy walk may), and for the hop before a
+sync, where the token goes up to the server instead of on to a neighbour.
 """
 
 from __future__ import annotations
@@ -39,14 +39,18 @@ class Ledger:
     unsent_hops: int = 0
     unsent_floats: int = 0
     float_bytes: int = 8
-    """The bytes of one number: 8, or 4 in single precision (split networks, ``transport: float32``)."""
+    """The bytes of one number: 8, or 4 in single precision (split networks, ``transport:
+    float32``)."""
     wide_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
-    """Where ``float_bytes`` is not 8: numbers that take 8 bytes each all the same, by kind of link."""
+    """Where ``float_bytes`` is not 8: numbers that take 8 bytes each all the same, by kind of
+    link."""
     unchanged: int = 0
-    """Hops after visits that changed nothing: a party whose trees would not lower the loss passes the token on."""
+    """Hops after visits that changed nothing: a party whose trees would not lower the loss passes
+    the token on."""
 
     def record(self, link: int, floats: int, messages: int = 1, wide: int = 0) -> None:
-        """Record a message (or several) of ``floats`` numbers over this kind of link; ``wide`` of them take 8 bytes."""
+        """Record a message (or several) of ``floats`` numbers over this kind of link; ``wide`` of
+        them take 8 bytes."""
         self.message_counts[link] += messages
         self.float_counts[link] += floats * messages
         self.wide_counts[link] += wide * messages
@@ -61,9 +65,15 @@ class Ledger:
         """The sum of the ledgers of several parties."""
         whole = Ledger()
         for one in ledgers:
-            whole.message_counts = [a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)]
-            whole.float_counts = [a + b for a, b in zip(whole.float_counts, one.float_counts, strict=True)]
-            whole.wide_counts = [a + b for a, b in zip(whole.wide_counts, one.wide_counts, strict=True)]
+            whole.message_counts = [
+                a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)
+            ]
+            whole.float_counts = [
+                a + b for a, b in zip(whole.float_counts, one.float_counts, strict=True)
+            ]
+            whole.wide_counts = [
+                a + b for a, b in zip(whole.wide_counts, one.wide_counts, strict=True)
+            ]
             whole.hops += one.hops
             whole.unsent_hops += one.unsent_hops
             whole.unchanged += one.unchanged
@@ -87,7 +97,10 @@ class Ledger:
         """The same in bytes."""
         wide = dict(zip(LINKS, self.wide_counts, strict=True))
         floats = self.floats(account)
-        return {link: floats[link] * self.float_bytes + wide[link] * (WIDE_BYTES - self.float_bytes) for link in LINKS}
+        return {
+            link: floats[link] * self.float_bytes + wide[link] * (WIDE_BYTES - self.float_bytes)
+            for link in LINKS
+        }
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""

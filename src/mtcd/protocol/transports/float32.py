@@ -1,7 +1,8 @@
 """Single precision: half the bytes. Every hop between two parties rounds the aggregate to 24 bits.
 
-The parties compute in double precision, so a token drifts from the sum of the representations by about 6e-8 of its size
-a hop, in random directions. That limits the gap that a training can reach, see docs/config.md.
+The parties compute in double precision, so a token drifts from the sum of the representations by
+about 6e-8 of its size a hop, in random directions. That limits the gap that a training can reach,
+see docs/config.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from mtcd.protocol.transports.transport import Transport
 
 @TRANSPORTS.register("float32")
 class Float32(Transport):
-    """Rounds to the nearest float32. A number beyond its range becomes infinite, and the training has diverged."""
+    """Rounds to the nearest float32. A number beyond its range becomes infinite, and the training
+    has diverged."""
 
     dtype = F4
 

@@ -7,7 +7,10 @@ from mtcd.protocol.transports.transport import Transport
 
 DEFAULT = "float64"
 TRANSPORTS: Registry[type[Transport]] = Registry(
-    Transport, "mtcd.transports", "mtcd.protocol.transports", "method.transport: nothing is called {!r};"
+    Transport,
+    "mtcd.transports",
+    "mtcd.protocol.transports",
+    "method.transport: nothing is called {!r};",
 )
 
 

@@ -18,12 +18,13 @@ P = TypeVar("P", bound=Payload)
 
 
 class Transport(Stateful, ABC):
-    """A transform of the aggregates and representations that travel. Each party has an instance of its own.
+    """A transform of the aggregates and representations that travel. Each party has an instance of
+    its own.
 
-    A subclass declares its wire form (``dtype``), from which the ledger computes the bytes; ``encode`` for the sender
-    and ``decode`` for the receiver; the state that must survive a restart (``state_fields``); and ``reads_objective``.
-    ``encode`` must return an encoded array unchanged, because lost messages are sent again. Messages of a party to
-    itself are not transformed.
+    A subclass declares its wire form (``dtype``), from which the ledger computes the bytes;
+    ``encode`` for the sender and ``decode`` for the receiver; the state that must survive a restart
+    (``state_fields``); and ``reads_objective``. ``encode`` must return an encoded array unchanged,
+    because lost messages are sent again. Messages of a party to itself are not transformed.
     """
 
     dtype: np.dtype[Any] = F8
@@ -48,7 +49,8 @@ class Transport(Stateful, ABC):
 
 
 def _mapped(payload: P, transform: Any) -> P:
-    """The payload with its arrays transformed; a token is changed in place, because its sender no longer uses it."""
+    """The payload with its arrays transformed; a token is changed in place, because its sender no
+    longer uses it."""
     kind = type(payload)
     names = _ARRAYS.get(kind)
     if names is None:
@@ -69,7 +71,9 @@ _ARRAYS: dict[type, tuple[str, ...]] = {}
 
 def _arrays(kind: type) -> tuple[str, ...]:
     """The attributes of a payload class that hold aggregates or representations."""
-    fields = {name: f.field if isinstance(f, Optional) else f for name, f in declared_fields(kind).items()}
+    fields = {
+        name: f.field if isinstance(f, Optional) else f for name, f in declared_fields(kind).items()
+    }
     return tuple(name for name, field in fields.items() if isinstance(field, AggregateField))
 
 

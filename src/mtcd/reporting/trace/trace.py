@@ -1,4 +1,5 @@
-"""The trace of a training: its network, and which token went from whom to whom. A file of the run folder."""
+"""The trace of a training: its network, and which token went from whom to whom. A file of the run
+folder."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The network of a training and the messages that carried a token on it, most of them left out of a long one.
+    """The network of a training and the messages that carried a token on it, most of them left out
+    of a long one.
 
     Clients are numbered as in ``clients``, the server is -1.
     """
@@ -50,9 +52,11 @@ class Trace:
     total: int = 0
     """The number of all messages."""
     windows: Ints | None = None
-    """Ranges [start, end) of rows that followed each other directly; None where no message was left out."""
+    """Ranges [start, end) of rows that followed each other directly; None where no message was left
+    out."""
     before: Ints | None = None
-    """The visits of each client that had ended when each window began, a row each; None where they are not known."""
+    """The visits of each client that had ended when each window began, a row each; None where they
+    are not known."""
     visits: Ints | None = None
     """The visits of each client; None where they are not known."""
     last_visits: Ints | None = None
@@ -70,21 +74,34 @@ class Trace:
                 own[list(members)] = c
         return cls(network.clients, kind_of(network), _links(network), network.edges, server, own)
 
-    def with_messages(self, tracer: Tracer, rows: Sequence[Measurement], latest: bool = False) -> Self:
+    def with_messages(
+        self, tracer: Tracer, rows: Sequence[Measurement], latest: bool = False
+    ) -> Self:
         """The trace with what the tracer has seen, up to the last of these measurements.
 
-        ``latest``: the messages since the last call are the last window. Another thread may go on training.
+        ``latest``: the messages since the last call are the last window. Another thread may go on
+        training.
         """
         if tracer.rounds:
             return self._exchanged(tracer.rounds)
-        windows, spacing, total = [list(window) for window in tracer.windows], tracer.spacing, tracer.total
+        windows, spacing, total = (
+            [list(window) for window in tracer.windows],
+            tracer.spacing,
+            tracer.total,
+        )
         before = [list(visits) for visits in tracer.before]
         if latest and spacing > WINDOW:
             windows.append(
-                [sent for number, sent in tracer.latest() if number >= (len(windows) - 1) * spacing + WINDOW]
+                [
+                    sent
+                    for number, sent in tracer.latest()
+                    if number >= (len(windows) - 1) * spacing + WINDOW
+                ]
             )
             before = [*before, tracer.latest_before] if before and tracer.latest_before else []
-        messages = np.array([sent for window in windows for sent in window], np.int64).reshape(-1, 4)
+        messages = np.array([sent for window in windows for sent in window], np.int64).reshape(
+            -1, 4
+        )
         messages[:, 3] = messages[:, 3].clip(min=0)  # a first pass counts up to 0
         visits, last = _visits(tracer, rows)
         return replace(
@@ -92,19 +109,24 @@ class Trace:
             tokens=tracer.tokens or (len(self.clients) if total else 0),
             messages=messages,
             total=len(messages) if spacing == WINDOW else total,
-            windows=None if spacing == WINDOW else _ranges([len(window) for window in windows if window]),
+            windows=None
+            if spacing == WINDOW
+            else _ranges([len(window) for window in windows if window]),
             before=_before(windows, before) if spacing > WINDOW else None,
             visits=visits,
             last_visits=last,
         )
 
     def _exchanged(self, rounds: int) -> Self:
-        """The trace after rounds in which all neighbours exchanged messages: a few rounds of many."""
+        """The trace after rounds in which all neighbours exchanged messages: a few rounds of
+        many."""
         both = np.concatenate([self.edges, self.edges[:, ::-1]])[:MOST_KEPT]
         whole = 2 * self.edges_total
         shown = min(rounds, MOST_KEPT // max(1, len(both)))
         at = np.linspace(1, rounds, shown).round().astype(np.int64)
-        messages = np.column_stack([np.tile(both[:, 0], shown), np.tile(both, (shown, 1)), np.repeat(at, len(both))])
+        messages = np.column_stack(
+            [np.tile(both[:, 0], shown), np.tile(both, (shown, 1)), np.repeat(at, len(both))]
+        )
         complete = len(both) == whole and shown == rounds
         everyone = np.full(len(self.clients), rounds, np.int64)
         return replace(
@@ -118,7 +140,8 @@ class Trace:
         )
 
     def with_blocks(self, parameters: Sequence[Any]) -> Self:
-        """The trace with the norms of these parameters, client by client; what follows the clients' is left out."""
+        """The trace with the norms of these parameters, client by client; what follows the clients'
+        is left out."""
         return self.with_norms([block_norm(theta) for theta in parameters[: len(self.clients)]])
 
     def with_norms(self, norms: Sequence[float]) -> Self:
@@ -139,14 +162,18 @@ class Trace:
         if found.pop("format", 0) != FORMAT:
             raise ValueError(f"{path.name} is of another version")
         plain = {"kind": str, "edges_total": int, "server": bool, "tokens": int, "total": int}
-        given = {name: plain[name](value.item()) if name in plain else value for name, value in found.items()}
+        given = {
+            name: plain[name](value.item()) if name in plain else value
+            for name, value in found.items()
+        }
         trace = cls(**{**given, "clients": tuple(found["clients"].tolist())})
         _check(trace, path.name)
         return trace
 
 
 def block_norm(theta: Any) -> float:
-    """The Euclidean norm of a block: an array, or tensors by name without buffers. Trees have none."""
+    """The Euclidean norm of a block: an array, or tensors by name without buffers. Trees have
+    none."""
     if hasattr(theta, "trees"):
         return math.nan
     if isinstance(theta, Mapping):
@@ -200,14 +227,18 @@ def _check(trace: Trace, name: str) -> None:
         trace.edges.ndim == messages.ndim == 2
         and trace.edges.shape[1] == 2
         and messages.shape[1] == 4
-        and all(one is None or one.shape == (K,) for one in (trace.clusters, trace.visits, trace.last_visits))
+        and all(
+            one is None or one.shape == (K,)
+            for one in (trace.clusters, trace.visits, trace.last_visits)
+        )
         and _fits_windows(trace, K)
         and (trace.norms is None or trace.norms.shape == (K,))
         and _within(trace.edges, 0, K)
         and _within(messages[:, 1:3], SERVER, K)
         and _within(messages[:, 0], 0, max(1, trace.tokens))
         and (
-            trace.windows is None or (trace.windows.shape[1:] == (2,) and _within(trace.windows, 0, len(messages) + 1))
+            trace.windows is None
+            or (trace.windows.shape[1:] == (2,) and _within(trace.windows, 0, len(messages) + 1))
         )
     )
     if not fitting:
@@ -222,4 +253,6 @@ def _fits_windows(trace: Trace, K: int) -> bool:
 
 
 def _within(numbers: Ints, low: int, high: int) -> bool:
-    return numbers.dtype.kind == "i" and (not numbers.size or bool(low <= numbers.min() and numbers.max() < high))
+    return numbers.dtype.kind == "i" and (
+        not numbers.size or bool(low <= numbers.min() and numbers.max() < high)
+    )

@@ -1,8 +1,10 @@
-"""The tracer: records which token went from whom to whom, of a training whose parties are in one process.
+"""The tracer: records which token went from whom to whom, of a training whose parties are in one
+process.
 
-An engine tells it every message as it is sent; parties and methods do not know of it. A hop takes about ten
-microseconds, so most messages are only counted. Messages are kept in windows of consecutive ones, evenly spread over
-the training: whenever there are too many windows, every second one is dropped, and the next ones come half as often.
+An engine tells it every message as it is sent; parties and methods do not know of it. A hop takes
+about ten microseconds, so most messages are only counted. Messages are kept in windows of
+consecutive ones, evenly spread over the training: whenever there are too many windows, every second
+one is dropped, and the next ones come half as often.
 """
 
 from __future__ import annotations
@@ -27,12 +29,22 @@ Sent = tuple[int, int, int, int]
 class Tracer:
     """What was sent so far between ``clients`` clients and perhaps a server.
 
-    Traced are messages that carry a token, or the signal that its roam has ended; of methods without tokens, all
-    messages that carry numbers, as if each client had a token of its own.
+    Traced are messages that carry a token, or the signal that its roam has ended; of methods
+    without tokens, all messages that carry numbers, as if each client had a token of its own.
     ``hops_per_sync``: iterations, as histories count them, from one sync to the next.
     """
 
-    state_fields = ("total", "tokens", "rounds", "visits", "last_hops", "polls", "last_polls", "windows", "spacing")
+    state_fields = (
+        "total",
+        "tokens",
+        "rounds",
+        "visits",
+        "last_hops",
+        "polls",
+        "last_polls",
+        "windows",
+        "spacing",
+    )
 
     def __init__(self, clients: int, hops_per_sync: int, ledger: Ledger) -> None:
         self.clients, self.hops_per_sync, self.ledger = clients, hops_per_sync, ledger
@@ -53,11 +65,13 @@ class Tracer:
         """Window i begins at message ``i * spacing``."""
         self.spacing = WINDOW
         self.before: list[list[int]] = []
-        """The visits of each client that had ended when each window began; empty where there are too many clients."""
+        """The visits of each client that had ended when each window began; empty where there are
+        too many clients."""
         self.latest_before: list[int] | None = None
         """The same for the messages that ``latest`` returned."""
         self._latest: list[tuple[int, Sent]] | None = None  # see latest()
-        # the number of the message that begins the present window, or the next one; and of the first that is kept
+        # the number of the message that begins the present window, or the next one; and of the
+        # first that is kept
         self._watched_before: list[int] | None = None
         self._next = self._open = 0
         self._iteration = 0
@@ -81,8 +95,14 @@ class Tracer:
             return
 
         payload: Any = message.payload
-        if self._latest is None and message.hop_floats and self._window and type(payload) is self._known:
-            # The usual case, in one call: a token of a class that was seen before, in a window that is not yet full.
+        if (
+            self._latest is None
+            and message.hop_floats
+            and self._window
+            and type(payload) is self._known
+        ):
+            # The usual case, in one call: a token of a class that was seen before, in a window that
+            # is not yet full.
             self._iteration = payload.t * self.hops_per_sync + payload.hop
             if payload.index >= self.tokens:
                 self.tokens = payload.index + 1
@@ -94,14 +114,19 @@ class Tracer:
         self._keep(message, number)
 
     def replay(self, logs: Iterable[list[Traced]]) -> None:
-        """See the messages that other processes have logged, in the order of iterations, hops and tokens.
+        """See the messages that other processes have logged, in the order of iterations, hops and
+        tokens.
 
         The ledger is the one before these messages; its hops are advanced.
         """
         placed = [pair for log in logs for pair in zip(_places(log), log, strict=True)]
         for _, one in sorted(placed, key=lambda pair: pair[0]):
             self.ledger.hops += bool(one.hop_floats)
-            self.see(Message(one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats))
+            self.see(
+                Message(
+                    one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats
+                )
+            )
 
     def latest(self) -> list[tuple[int, Sent]]:
         """The messages since this was called before, with their numbers, up to a window of them.
@@ -115,7 +140,8 @@ class Tracer:
     def _traced(self, message: Message) -> bool:
         """Whether a message counts that ends no visit."""
         tokens = _carries_token(type(message.payload))  # type: ignore[arg-type]
-        if tokens and not self.tokens:  # what was sent before is a warm start: the sum of the first token
+        # what was sent before is a warm start: the sum of the first token
+        if tokens and not self.tokens:
             self.tokens, self.total, self.windows, self.before = 1, 0, [], []
             self._next = self._open = 0
             self._window = []

@@ -1,4 +1,5 @@
-"""DCPA with all clients' duals as the rows of one matrix. Tests compare the parties of ``methods/dcpa`` with it."""
+"""DCPA with all clients' duals as the rows of one matrix. Tests compare the parties of
+``methods/dcpa`` with it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from mtcd.testing.references.mtcd import Theta, zeros
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
     """w^0, ..., w^T."""
     K, mu_w, mu_y = network.size, method.resolved_stepsize(), method.resolved_dual_stepsize()
-    mu_x = method.consensus_stepsize or 1 / (4 * mu_y * max(1, *dict(network.graph.degree).values()))
+    mu_x = method.consensus_stepsize or 1 / (
+        4 * mu_y * max(1, *dict(network.graph.degree).values())
+    )
     iterates = [zeros(problem)]
     y = np.zeros((K, problem.samples))
     x = np.zeros((K, problem.samples))
@@ -25,8 +28,13 @@ def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list
         iterates.append(new)
         ahead = [2 * new[k] - old[k] for k in range(K)]
         if method.variant == "B":
-            convex = [penalty.l2 > 0 and not penalty.free for penalty in problem.penalties]  # strongly
-            psi = y + mu_y * _products(problem, [new[k] if convex[k] else ahead[k] for k in range(K)]) + x
+            # strongly
+            convex = [penalty.l2 > 0 and not penalty.free for penalty in problem.penalties]
+            psi = (
+                y
+                + mu_y * _products(problem, [new[k] if convex[k] else ahead[k] for k in range(K)])
+                + x
+            )
             mixed = (np.eye(K) - _metropolis(network.graph)) @ psi / 2
             x = x - mixed
             y = psi - mixed

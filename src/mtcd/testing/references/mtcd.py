@@ -1,9 +1,10 @@
 """The paper's two algorithms, line by line, and SVFL: no messages, no ledger, no optimisation.
 
-Read it beside the paper. Tests compare the parties of ``methods/mtcd``, ``methods/optimal_sync`` and
-``methods/svfl`` with it: the iterates must be the same. (The plain versions of DCPA and of accelerated tours are in
-``dcpa.py`` and ``tours.py``.) Every token has its own full copy of theta here, Z is recomputed from all representations
-at every iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
+Read it beside the paper. Tests compare the parties of ``methods/mtcd``, ``methods/optimal_sync``
+and ``methods/svfl`` with it: the iterates must be the same. (The plain versions of DCPA and of
+accelerated tours are in ``dcpa.py`` and ``tours.py``.) Every token has its own full copy of theta
+here, Z is recomputed from all representations at every iteration, and Q local updates are Q
+gradient steps. Line numbers are those of the paper.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def zeros(problem: LinearProblem) -> Theta:
 
 def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: int) -> Theta:
     """Algorithm 1: theta after S hops."""
-    roaming = through_changes(plan_roaming(network, 1, None, method.walk, method.start, seed, None), network, None)
+    roaming = through_changes(
+        plan_roaming(network, 1, None, method.walk, method.start, seed, None), network, None
+    )
     theta, f = zeros(problem), Objective(problem, None)
     trail = [NOWHERE]
 
@@ -99,20 +102,28 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
         return next_present(roaming, s + 1, k, trail[-2])
 
     first, eta, Q = roaming.first(0, 0), method.resolved_stepsize(), method.local_updates
-    return token_roaming(theta, f.token(theta), first, f, S, Q, eta, next_client, transported(method))[0]
+    return token_roaming(
+        theta, f.token(theta), first, f, S, Q, eta, next_client, transported(method)
+    )[0]
 
 
 def transported(method: MTCD) -> Travelled:
     """The transport of the method, for line 10."""
     transport = make_transport(method.transport)
-    return np.copy if transport is None else lambda Z: np.asarray(transport.decode(transport.encode(Z)))
+    return (
+        np.copy
+        if transport is None
+        else lambda Z: np.asarray(transport.decode(transport.encode(Z)))
+    )
 
 
 def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
     """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
     while roaming.is_away(k, hop):
-        k = roaming.next(0, 0, hop, k, NOWHERE)  # no mutants: where clients are absent, the hop alone counts
+        k = roaming.next(
+            0, 0, hop, k, NOWHERE
+        )  # no mutants: where clients are absent, the hop alone counts
     return k
 
 
@@ -141,22 +152,34 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
         for gamma in range(tokens):  # line 7
             trail = [NOWHERE]
 
-            def next_client(s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail) -> int:
+            def next_client(
+                s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail
+            ) -> int:
                 trail.append(k)
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
             roams = first != NOWHERE  # NOWHERE: all clients of the cluster are absent
-            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
+            # line 9
+            ends.append(
+                token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta
+            )
             visited.append(set(trail))  # with NOWHERE, which is no client
         if method.combine_rule == "optimal":
             w = weights_of_optimal_sync(problem, theta, ends, visited)
             changes = [[end[k] - theta_k for end in ends] for k, theta_k in enumerate(theta)]
-            iterates.append([theta_k + weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)])
+            iterates.append(
+                [theta_k + weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)]
+            )
             continue
         iterates.append(
             [
-                combine(method.combine_rule, theta[k], [end[k] for end in ends], [k in seen for seen in visited])
+                combine(
+                    method.combine_rule,
+                    theta[k],
+                    [end[k] for end in ends],
+                    [k in seen for seen in visited],
+                )
                 for k in range(network.size)
             ]
         )  # lines 10, 11
@@ -176,13 +199,16 @@ def weights_of_optimal_sync(
         - sum(map(Penalty.kink, rs, theta))
         for change, end in zip(changes, ends, strict=True)
     ]
-    along = Along.of(problem.fit, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend))
+    along = Along.of(
+        problem.fit, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend)
+    )
     most_met = max(sum(k in seen for seen in visited) for k in range(len(theta)))
     return optimal_weights(along, 1.0 / most_met if problem.nonsmooth else None)
 
 
 def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> Array:
-    """sum_gamma w_k,gamma theta_k(gamma), with the weights of the rule; ``came``: the tokens that visited client k."""
+    """sum_gamma w_k,gamma theta_k(gamma), with the weights of the rule; ``came``: the tokens that
+    visited client k."""
     if not any(came):
         return start  # all copies are theta^t
     # average: 1/Gamma each; otherwise equal among the visitors, which is one-hot for a single one
@@ -191,14 +217,27 @@ def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> A
 
 
 def svfl(
-    problem: LinearProblem, method: SVFL, seed: int, rounds: int, away: Sequence[Absence] = ((0, frozenset()),)
+    problem: LinearProblem,
+    method: SVFL,
+    seed: int,
+    rounds: int,
+    away: Sequence[Absence] = ((0, frozenset()),),
 ) -> list[Theta]:
-    """FedBCD: every present client takes Q steps on the same Z, with the other clients' parameters stale."""
-    batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.resolved_stepsize()
+    """FedBCD: every present client takes Q steps on the same Z, with the other clients' parameters
+    stale."""
+    batches, Q, eta = (
+        Batches(problem.samples, method.batch, seed),
+        method.local_updates,
+        method.resolved_stepsize(),
+    )
     iterates = [zeros(problem)]
     for t in range(rounds):
         theta, f = iterates[-1], Objective(problem, batches.rows(t))
-        Z, absent, new = f.token(theta), [clients for begins, clients in away if begins <= t][-1], list(theta)
+        Z, absent, new = (
+            f.token(theta),
+            [clients for begins, clients in away if begins <= t][-1],
+            list(theta),
+        )
         for k in set(range(len(theta))) - absent:
             new[k] = token_roaming(theta, Z, k, f, 1, Q, eta, lambda s, k: k)[0][k]
         iterates.append(new)

@@ -1,9 +1,10 @@
-"""The paper's two algorithms for split networks, line by line, and SVFL: no messages, no ledger, no optimisation.
+"""The paper's two algorithms for split networks, line by line, and SVFL: no messages, no ledger, no
+optimisation.
 
-Read it beside the paper. Tests compare the parties of ``models/splitnet/parties.py`` with it: the weights must be the
-same. Modules serve as functions, h_k(theta_k; x); weights are plain tensors by name, and nothing is changed in place.
-A token holds all K representations, and H is recomputed from them on every use. For modules without dropout and batch
-norm. Line numbers are those of the paper.
+Read it beside the paper. Tests compare the parties of ``models/splitnet/parties.py`` with it: the
+weights must be the same. Modules serve as functions, h_k(theta_k; x); weights are plain tensors by
+name, and nothing is changed in place. A token holds all K representations, and H is recomputed from
+them on every use. For modules without dropout and batch norm. Line numbers are those of the paper.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Block:
     @staticmethod
     def of(module: nn.Module) -> Block:
         """The parameters of a module, with zero velocity."""
-        weights = {name: p.detach().clone() for name, p in module.named_parameters() if p.requires_grad}
+        weights = {
+            name: p.detach().clone() for name, p in module.named_parameters() if p.requires_grad
+        }
         return Block(weights, {name: torch.zeros_like(p) for name, p in weights.items()})
 
     def step(self, gradient: Weights, eta: float, momentum: float) -> Block:
@@ -82,7 +85,11 @@ class Objective:
     """f on a mini-batch."""
 
     def __init__(self, task: Task, batches: Batches, t: int) -> None:
-        rows = torch.arange(len(task.labels)) if batches.size is None else torch.as_tensor(batches.rows(t))
+        rows = (
+            torch.arange(len(task.labels))
+            if batches.size is None
+            else torch.as_tensor(batches.rows(t))
+        )
         self.task = task
         self.features = [x[rows] for x in task.features]
         self.labels = task.labels[rows]
@@ -101,13 +108,20 @@ class Objective:
         outputs = functional_call(self.task.fusion, theta_0, (self.task.aggregate(parts),))
         return self.task.loss(outputs, self.labels)
 
-    def gradients(self, k: int | None, parts: Parts, theta_k: Weights, theta_0: Weights) -> tuple[Weights, Weights]:
-        """The gradient of f in theta_k, the others fixed in ``parts``, and in theta_0; without k, in theta_0 only."""
+    def gradients(
+        self, k: int | None, parts: Parts, theta_k: Weights, theta_0: Weights
+    ) -> tuple[Weights, Weights]:
+        """The gradient of f in theta_k, the others fixed in ``parts``, and in theta_0; without k,
+        in theta_0 only."""
         theta_k, theta_0 = _leaves(theta_k), _leaves(theta_0)
         if k is not None:
             parts = [*parts[:k], self.h(k, theta_k), *parts[k + 1 :]]
         wanted = [*theta_k.values(), *theta_0.values()]
-        found = iter(torch.autograd.grad(self.value(parts, theta_0), wanted, materialize_grads=True) if wanted else ())
+        found = iter(
+            torch.autograd.grad(self.value(parts, theta_0), wanted, materialize_grads=True)
+            if wanted
+            else ()
+        )
         return {name: next(found) for name in theta_k}, {name: next(found) for name in theta_0}
 
 
@@ -117,7 +131,8 @@ def _leaves(weights: Weights) -> Weights:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings: Q local updates of ``stepsize(t)``, with ``momentum``, and the number of ``fusion_updates``."""
+    """The settings: Q local updates of ``stepsize(t)``, with ``momentum``, and the number of
+    ``fusion_updates``."""
 
     local_updates: int
     stepsize: Callable[[int], float]
@@ -127,7 +142,15 @@ class Settings:
 
 
 def token_roaming(
-    theta: Theta, parts: Parts, theta_0: Block, k: int, f: Objective, S: int, how: Settings, t: int, then: NextClient
+    theta: Theta,
+    parts: Parts,
+    theta_0: Block,
+    k: int,
+    f: Objective,
+    S: int,
+    how: Settings,
+    t: int,
+    then: NextClient,
 ) -> Theta:
     """Algorithm 1, TokenRoaming: S visits with Q local updates each."""
     theta, parts = list(theta), list(parts)  # line 5
@@ -143,7 +166,9 @@ def token_roaming(
 def improved_fusion(theta_0: Block, parts: Parts, f: Objective, how: Settings, t: int) -> Block:
     """The server's part while tokens roam: steps of theta_0 on Z^t."""
     for _ in range(how.fusion_updates):
-        theta_0 = theta_0.step(f.gradients(None, parts, {}, theta_0.weights)[1], how.stepsize(t), how.momentum)
+        theta_0 = theta_0.step(
+            f.gradients(None, parts, {}, theta_0.weights)[1], how.stepsize(t), how.momentum
+        )
     return theta_0
 
 
@@ -161,48 +186,67 @@ def mtcd(
         for gamma in range(tokens):  # line 7
             trail = [NOWHERE]
 
-            def then(s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail) -> int:
+            def then(
+                s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail
+            ) -> int:
                 trail.append(k)
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
-            ends.append(token_roaming(theta, Z, theta_0, roaming.first(gamma, t), f, S, how, t, then))  # lines 8, 9
+            # lines 8, 9
+            ends.append(
+                token_roaming(theta, Z, theta_0, roaming.first(gamma, t), f, S, how, t, then)
+            )
             visited.append(set(trail))
         new_0 = improved_fusion(theta_0, Z, f, how, t)
         came = [[k in seen for seen in visited] for k in range(len(theta))]
-        new = [combine(rule, [end[k] for end in ends], came[k]) for k in range(len(theta))]  # line 11
+        # line 11
+        new = [combine(rule, [end[k] for end in ends], came[k]) for k in range(len(theta))]
         iterates.append((new, new_0))
     return iterates
 
 
 def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
-    """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the visitors; other copies are theta^t."""
+    """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the visitors; other copies are
+    theta^t."""
     fair = rule == "average" or not any(came)
     weights = [1 / len(copies) if fair else seen / sum(came) for seen in came]
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         pairs = list(zip(weights, parts, strict=True))
         names = parts[0]  # no mutants: all have the same names
-        return {name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in names}
+        return {
+            name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in names
+        }
 
     return Block(mix([copy.weights for copy in copies]), mix([copy.velocity for copy in copies]))
 
 
 def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, Block]]:
-    """FedBCD: every client takes Q steps on the same Z, with the other clients' parameters stale."""
+    """FedBCD: every client takes Q steps on the same Z, with the other clients' parameters
+    stale."""
     iterates = [task.start()]
     for t in range(rounds):
         theta, theta_0 = iterates[-1]
         f = Objective(task, how.batches, t)
         Z = f.parts(theta)
-        new = [token_roaming(theta, Z, theta_0, k, f, 1, how, t, lambda s, k: k)[k] for k in range(len(theta))]
+        new = [
+            token_roaming(theta, Z, theta_0, k, f, 1, how, t, lambda s, k: k)[k]
+            for k in range(len(theta))
+        ]
         iterates.append((new, improved_fusion(theta_0, Z, f, how, t)))
     return iterates
 
 
 def stcd(
-    task: Task, roaming: Walking, how: Settings, fusing: frozenset[int], S: int, first_pass: bool = True
+    task: Task,
+    roaming: Walking,
+    how: Settings,
+    fusing: frozenset[int],
+    S: int,
+    first_pass: bool = True,
 ) -> tuple[Theta, Block]:
-    """Algorithm 1 without a server: theta_0 is updated at some clients, each with its own velocity of theta_0.
+    """Algorithm 1 without a server: theta_0 is updated at some clients, each with its own velocity
+    of theta_0.
 
     Without a ``first_pass`` the token sets out with nothing in it.
     """

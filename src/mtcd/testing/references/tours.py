@@ -25,11 +25,15 @@ from mtcd.testing.references.mtcd import Objective, Theta, next_present, weighte
 
 State = tuple[Array, Theta]  # the token and the model
 Round = Callable[[int, "Scheme", State], tuple[Theta, State]]
-"""From the start of a tour, or of the tours between two syncs: the model that is reported, and the end."""
+"""From the start of a tour, or of the tours between two syncs: the model that is reported, and the
+end."""
 
 
-def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
-    """STCD on a tour with acceleration, all clients at once: theta at the start and at the end of every tour."""
+def accelerated_stcd(
+    problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int
+) -> list[Theta]:
+    """STCD on a tour with acceleration, all clients at once: theta at the start and at the end of
+    every tour."""
     roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
     f = Objective(problem, None)
     at, home = 0, roaming.first(0, 0)  # hops made; the client that has the token then
@@ -49,7 +53,9 @@ def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, see
     return accelerated(problem, tour, method, tours, lambda t: roaming.begins_view(at))
 
 
-def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
+def accelerated_mtcd(
+    problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int
+) -> list[Theta]:
     """MTCD with a token per cluster, touring from its home, and acceleration at the syncs."""
     clusters = method.token_clusters(network, seed) or ()
     roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
@@ -75,8 +81,11 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
     return accelerated(problem, iteration, method, T, roaming.begins_view)
 
 
-def visits(f: Objective, scheme: Scheme, start: State, clients: Sequence[int], later: Sequence[int]) -> State:
-    """A local update at every visit; where the scheme makes two a tour, at the first and the last visit of each."""
+def visits(
+    f: Objective, scheme: Scheme, start: State, clients: Sequence[int], later: Sequence[int]
+) -> State:
+    """A local update at every visit; where the scheme makes two a tour, at the first and the last
+    visit of each."""
     state = start
     for place, k in enumerate(clients):
         first, last = k not in clients[:place], k not in [*clients[place + 1 :], *later]
@@ -96,9 +105,14 @@ def update(f: Objective, scheme: Scheme, state: State, k: int, times: int) -> St
 
 
 def accelerated(
-    problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_view: Callable[[int], bool]
+    problem: LinearProblem,
+    one_round: Round,
+    method: MTCD,
+    rounds: int,
+    begins_view: Callable[[int], bool],
 ) -> list[Theta]:
-    """theta at the start and after every round that is not on trial; the acceleration chooses each start.
+    """theta at the start and after every round that is not on trial; the acceleration chooses each
+    start.
 
     When a membership view begins, the acceleration restarts.
     """
@@ -162,7 +176,9 @@ class PlainAnderson(Scheme):
         anchor, self.anchor = self.anchor, None
         if anchor is not None and not value < anchor[1]:  # undo
             self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
-            self.done = [anchor[0]]  # no mutants: the next extrapolation waits until others are the last
+            self.done = [
+                anchor[0]
+            ]  # no mutants: the next extrapolation waits until others are the last
             return anchor[0]
         self.patience = self.M if anchor is not None else self.patience
         self.done.append(end)
@@ -193,8 +209,8 @@ class PlainMomentum(Scheme):
 
 
 class PlainConjugate(Scheme):
-    """The best combination of the end of the round and the last M starts; ``adaptive``: steps are chosen after the
-    first round."""
+    """The best combination of the end of the round and the last M starts; ``adaptive``: steps are
+    chosen after the first round."""
 
     twice = True
 
@@ -210,7 +226,9 @@ class PlainConjugate(Scheme):
         ways = [[a - b for a, b in zip(theta, s, strict=True)] for _, theta in earlier]
         with_change = np.array([self.product(change, way) for way in [*ways, s]])
         tokens = [*(token for token, _ in earlier), end[0]]
-        along = along_tour(self.problem.fit, Z, tokens, G, with_change, self.product(change, change))
+        along = along_tour(
+            self.problem.fit, Z, tokens, G, with_change, self.product(change, change)
+        )
         if self.surveying:
             sums = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
             self.survey(Survey(*sums.tolist()), along)

@@ -1,4 +1,5 @@
-"""Tree-CG on whole models, without a tree. Tests compare the parties of ``methods/tree_cg`` with it."""
+"""Tree-CG on whole models, without a tree. Tests compare the parties of ``methods/tree_cg`` with
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def tree_cg(problem: LinearProblem, T: int) -> list[Theta]:
         Z = problem.aggregate(theta)
         gradient = _gradient(problem, theta)
         vectors = (theta, gradient, direction)
-        gram = [[sum(map(Penalty.product, problem.penalties, u, v)) for u in vectors] for v in vectors]
+        gram = [
+            [sum(map(Penalty.product, problem.penalties, u, v)) for u in vectors] for v in vectors
+        ]
         products = [problem.aggregate(gradient), problem.aggregate(direction)]
         a, b = best_weights(problem.fit, Z, products, np.array(gram))
         direction = weighted([a, b], [gradient, direction])

@@ -35,8 +35,15 @@ class Story:
     def transcript(self) -> str:
         """Run the script; returns the transcript."""
         data = synthetic("ridge", samples=6, features=self.clients, clients=self.clients, seed=1)
-        problem, network = Glm("ridge", alpha=0.1).problem(data), make_network(self.network, data.clients)
-        world = World(lambda: self.method.parties(problem, network, 3), 0, make_with(make_reliable_party, network))
+        problem, network = (
+            Glm("ridge", alpha=0.1).problem(data),
+            make_network(self.network, data.clients),
+        )
+        world = World(
+            lambda: self.method.parties(problem, network, 3),
+            0,
+            make_with(make_reliable_party, network),
+        )
         setting = f"{self.method.describe()} on a {self.network} network of {self.clients} clients, one feature each."
         transcript = Transcript(world, problem, self.title, setting)
         self.script(transcript)
@@ -50,7 +57,10 @@ def lost_and_duplicated(story: Transcript) -> None:
     story.say("An envelope is lost. Its sender has no ack, so it sends the envelope again.")
     story.lose()
     story.deliver(2)
-    story.say("A link duplicates an envelope. The receiver knows its sequence number, and ignores the second.")
+    story.say(
+        "A link duplicates an envelope. The receiver knows its sequence number, and ignores the "
+        "second."
+    )
     story.duplicate()
     story.deliver(6)
 
@@ -58,24 +68,34 @@ def lost_and_duplicated(story: Transcript) -> None:
 def crash_before_commit(story: Transcript) -> None:
     """A client crashes during a visit."""
     story.deliver(3)
-    story.say("The next client makes its local updates, and crashes before they are in its journal.")
+    story.say(
+        "The next client makes its local updates, and crashes before they are in its journal."
+    )
     k = story.next_receiver()
     story.crash_at_commit(k, after=False)
     story.deliver()
     story.restart(k)
-    story.say("There was no ack, so the token comes again, and the visit is made as if for the first time.")
+    story.say(
+        "There was no ack, so the token comes again, and the visit is made as if for the first "
+        "time."
+    )
     story.deliver(5)
 
 
 def crash_after_commit(story: Transcript) -> None:
     """A client crashes between its commit and its ack."""
     story.deliver(3)
-    story.say("The next client commits its visit and its outbox, and crashes before it sends the ack.")
+    story.say(
+        "The next client commits its visit and its outbox, and crashes before it sends the ack."
+    )
     k = story.next_receiver()
     story.crash_at_commit(k, after=True)
     story.deliver()
     story.restart(k)
-    story.say("The token comes again, but the journal has the visit, and the envelope for the next client.")
+    story.say(
+        "The token comes again, but the journal has the visit, and the envelope for the next "
+        "client."
+    )
     story.deliver(6)
 
 
@@ -103,7 +123,10 @@ def link_cut(story: Transcript) -> None:
     story.cut(1, 2)
     story.deliver()
     story.notice(2, True, [1])
-    story.say("c2 is up, and the server reaches it. But c1 cannot pass the token on, so the iteration restarts.")
+    story.say(
+        "c2 is up, and the server reaches it. But c1 cannot pass the token on, so the iteration "
+        "restarts."
+    )
     story.until(lambda: _iteration(story) >= 1)
     story.mend(1, 2)
     story.notice(2, False, [1])
@@ -117,7 +140,10 @@ def server_crashes(story: Transcript) -> None:
     story.crash(SERVER)
     story.notice(SERVER, True, [0, 1, 2, 3])
     story.deliver(4)
-    story.say("The server does not know what happened meanwhile: it asks for its token again, in the next term.")
+    story.say(
+        "The server does not know what happened meanwhile: it asks for its token again, in the "
+        "next term."
+    )
     story.drop_in_flight()
     story.restart(SERVER)
     story.notice(SERVER, False, [0, 1, 2, 3])
@@ -136,7 +162,10 @@ def server_had_synced(story: Transcript) -> None:
     story.notice(SERVER, False, [0, 1, 2, 3])
     story.drop_in_flight()
     story.deliver(2, sender=SERVER)
-    story.say("The tokens of iteration 1 have reached c0 and c2, which have undone their speculative visits.")
+    story.say(
+        "The tokens of iteration 1 have reached c0 and c2, which have undone their speculative "
+        "visits."
+    )
     story.say("The tokens of iteration 0 roam in vain: what they bring about is undone as well.")
     story.deliver(5)
 
@@ -149,10 +178,16 @@ def token_regenerated(story: Transcript) -> None:
     story.crash(2)
     story.drop_in_flight()
     story.notice(2, True, [0, 1])
-    story.say("c1 has the token as it passed it on. It asks the others, first with a probe, then with a ballot.")
+    story.say(
+        "c1 has the token as it passed it on. It asks the others, first with a probe, then with a "
+        "ballot."
+    )
     story.until(lambda: _term(story) > 0)
     story.deliver(4)
-    story.say("c2 is back, with a visit of a term that is over. It learns of the new term, and undoes the visit.")
+    story.say(
+        "c2 is back, with a visit of a term that is over. It learns of the new term, and undoes "
+        "the visit."
+    )
     story.restart(2)
     story.notice(2, False, [0, 1])
     story.deliver(6)
@@ -161,7 +196,10 @@ def token_regenerated(story: Transcript) -> None:
 def two_initiators(story: Transcript) -> None:
     """STCD: two clients search for the token, and one of them decides."""
     story.deliver(2)
-    story.say("c1 has passed the token to c2, which hangs before it arrives. c1 takes c2 for down, and is right;")
+    story.say(
+        "c1 has passed the token to c2, which hangs before it arrives. c1 takes c2 for down, and "
+        "is right;"
+    )
     story.say("c0 takes c1 for down, and is wrong. Both search for the token that they passed on.")
     story.drop_in_flight()
     story.hang(2)
@@ -180,7 +218,9 @@ def round_without_client(story: Transcript) -> None:
     story.notice(1, True, [SERVER])
     story.say("The server does not wait for c1: its last upload stays in the sum.")
     story.until(lambda: _round(story) >= 2)
-    story.say("The request that waits for c1 was kept up to date, so c1 takes part as soon as it is up.")
+    story.say(
+        "The request that waits for c1 was kept up to date, so c1 takes part as soon as it is up."
+    )
     story.restart(1)
     story.notice(1, False, [SERVER])
     story.until(lambda: _round(story) >= 3)
@@ -213,15 +253,29 @@ ROAMING = STCD(stepsize=0.1, walk="tour")
 RESTARTING = MTCD(tokens=1, hops=4, stepsize=0.1, walk="tour")
 CLUSTERS = MTCD(clusters=[[0, 1], [2, 3]], hops=2, stepsize=0.1)
 STORIES: dict[str, Story] = {
-    "lost-and-duplicated": Story("Envelopes are lost and duplicated", ROAMING, "cycle", lost_and_duplicated),
-    "crash-before-commit": Story("A client crashes before its commit", ROAMING, "cycle", crash_before_commit),
-    "crash-after-commit": Story("A client crashes after its commit", ROAMING, "cycle", crash_after_commit),
-    "client-crashes": Story("A client crashes with a token", RESTARTING, "cycle", client_crashes_with_token),
+    "lost-and-duplicated": Story(
+        "Envelopes are lost and duplicated", ROAMING, "cycle", lost_and_duplicated
+    ),
+    "crash-before-commit": Story(
+        "A client crashes before its commit", ROAMING, "cycle", crash_before_commit
+    ),
+    "crash-after-commit": Story(
+        "A client crashes after its commit", ROAMING, "cycle", crash_after_commit
+    ),
+    "client-crashes": Story(
+        "A client crashes with a token", RESTARTING, "cycle", client_crashes_with_token
+    ),
     "link-cut": Story("A link between two clients is cut", RESTARTING, "cycle", link_cut),
     "server-crashes": Story("The server crashes before a sync", CLUSTERS, "cycle", server_crashes),
-    "server-had-synced": Story("The server hangs after a sync", CLUSTERS, "cycle", server_had_synced),
-    "token-regenerated": Story("The only token is lost with its client", ROAMING, "complete", token_regenerated, 3),
+    "server-had-synced": Story(
+        "The server hangs after a sync", CLUSTERS, "cycle", server_had_synced
+    ),
+    "token-regenerated": Story(
+        "The only token is lost with its client", ROAMING, "complete", token_regenerated, 3
+    ),
     "two-initiators": Story("Two clients search for the token", ROAMING, "cycle", two_initiators),
-    "round-without-client": Story("A round without a client", SVFL(stepsize=0.05), "cycle", round_without_client, 3),
+    "round-without-client": Story(
+        "A round without a client", SVFL(stepsize=0.05), "cycle", round_without_client, 3
+    ),
 }
 """By name."""

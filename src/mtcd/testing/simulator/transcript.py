@@ -1,7 +1,7 @@
 """A transcript: what happens in a simulated federation, line by line, for readers.
 
-Envelopes arrive in the order in which they were sent, unless the story says otherwise; acks arrive at once, and are
-not shown. What each party holds at the end is read from its journal.
+Envelopes arrive in the order in which they were sent, unless the story says otherwise; acks arrive
+at once, and are not shown. What each party holds at the end is read from its journal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Progress
 from mtcd.protocol.token import Token
-from mtcd.testing.simulator.invariants import at_last_sync, check_lone_token, check_server, the_token
+from mtcd.testing.simulator.invariants import (
+    at_last_sync,
+    check_lone_token,
+    check_server,
+    the_token,
+)
 from mtcd.testing.simulator.world import Crash, Outcome, World, receiver
 
 MOST_STEPS = 2000
@@ -39,7 +44,8 @@ Condition = Callable[[], bool]
 
 
 class Transcript:
-    """Runs a world and writes down what happens. Parties are called by their numbers, SERVER for the server."""
+    """Runs a world and writes down what happens. Parties are called by their numbers, SERVER for
+    the server."""
 
     def __init__(self, world: World, problem: Any, title: str, setting: str) -> None:
         self.world, self.problem = world, problem
@@ -78,7 +84,11 @@ class Transcript:
                 self.world.crash(envelope.to)
                 self.event(f"{what}: {self.name(envelope.to)} crashes")
             else:
-                self.event(what + OUTCOMES.get(outcome, f": {outcome.value}") + self._sent(envelope.to, before))
+                self.event(
+                    what
+                    + OUTCOMES.get(outcome, f": {outcome.value}")
+                    + self._sent(envelope.to, before)
+                )
                 self._write_reports()
 
     def until(self, condition: Condition) -> None:
@@ -174,7 +184,10 @@ class Transcript:
             if "t" in server:
                 held = at_last_sync(world)
                 check_server(world, problem)
-                self.lines.append(f"  server  iteration {server['t']}, terms {world.journals[SERVER].last()['terms']}")
+                self.lines.append(
+                    f"  server  iteration {server['t']}, terms "
+                    f"{world.journals[SERVER].last()['terms']}"
+                )
             else:
                 held = world.parameters()
                 self.lines.append(f"  server  round {server['round']}")
@@ -183,10 +196,13 @@ class Transcript:
             self.lines.append(f"  {self.name(k)}      {state:5} theta = {float(held[k][0]):7.4f}")
         difference = abs(problem.aggregate(held) - aggregate).max()
         fits = "yes" if difference < 1e-9 else f"no, {difference:.1e} apart"
-        self.lines.append(f"  The sum of h_k(theta_k) over all clients is the aggregate of {owner}: {fits}.")
+        self.lines.append(
+            f"  The sum of h_k(theta_k) over all clients is the aggregate of {owner}: {fits}."
+        )
         twice = sum(count > 1 for count in world.processed.values())
         self.lines.append(
-            f"  Envelopes processed twice: {twice}. Objective: {problem.read_off(aggregate, penalty):.4f}."
+            f"  Envelopes processed twice: {twice}. Objective: "
+            f"{problem.read_off(aggregate, penalty):.4f}."
         )
 
     def _terms(self) -> dict[int, int]:
@@ -217,7 +233,12 @@ class Transcript:
                     world.in_flight.remove(data)
                     return thing
             hung = world.hung
-            again = [one for k, party in world.parties.items() if k not in hung for one in party.unacknowledged()]
+            again = [
+                one
+                for k, party in world.parties.items()
+                if k not in hung
+                for one in party.unacknowledged()
+            ]
             world.in_flight += [pack(envelope) for envelope in again]
         raise AssertionError("nothing is on its way")
 
@@ -239,7 +260,11 @@ class Transcript:
     def _sent(self, k: int, before: set[tuple[int, int]]) -> str:
         """The envelopes that a party has put into its outbox since ``before``."""
         party = self.world.parties.get(k)
-        new = [] if party is None else [one for place, one in party.outbox.items() if place not in before]
+        new = (
+            []
+            if party is None
+            else [one for place, one in party.outbox.items() if place not in before]
+        )
         receivers: dict[str, list[str]] = {}
         for envelope in new:
             receivers.setdefault(describe(envelope), []).append(self.name(envelope.to))

@@ -56,7 +56,10 @@ class CrashingJournal(MemoryJournal):
     def copy(self) -> MemoryJournal:
         """The same content, in a journal that may be written to."""
         made = MemoryJournal()
-        made.content, made.beside = self.content, {name: array.copy() for name, array in self.beside.items()}
+        made.content, made.beside = (
+            self.content,
+            {name: array.copy() for name, array in self.beside.items()},
+        )
         return made
 
 
@@ -81,7 +84,8 @@ Make = Callable[[int, Parties, Journal], ReliableParty]
 class World:
     """All parties. In each step, faults may happen, and one envelope or ack arrives.
 
-    ``make_parties`` makes the parties of the training, ``make`` one reliable party of them, resumed from its journal.
+    ``make_parties`` makes the parties of the training, ``make`` one reliable party of them, resumed
+    from its journal.
     """
 
     make_parties: Callable[[], Parties]
@@ -168,7 +172,9 @@ class World:
 
     def send_all(self) -> None:
         """Every party that is up sends all that waits for an ack."""
-        self.in_flight = [pack(one) for party in self.parties.values() for one in party.unacknowledged()]
+        self.in_flight = [
+            pack(one) for party in self.parties.values() for one in party.unacknowledged()
+        ]
         self.random.shuffle(self.in_flight)
 
     def _send_again(self) -> None:
@@ -177,7 +183,9 @@ class World:
             return
         waiting = self.parties[self.random.choice(sorted(self.parties))].unacknowledged()
         if waiting and self.random.random() < self.eager:
-            self.in_flight.append(pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting)))
+            self.in_flight.append(
+                pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting))
+            )
 
     def arrive(self, thing: Envelope | Ack, data: bytes) -> Outcome:
         """An envelope or ack reaches its receiver, if that is up."""
@@ -240,12 +248,15 @@ class World:
             before = set(party.outbox)
             try:
                 (party.peer_lost if down else party.peer_found)(k)
-                self.in_flight += [pack(one) for place, one in party.outbox.items() if place not in before]
+                self.in_flight += [
+                    pack(one) for place, one in party.outbox.items() if place not in before
+                ]
             except Crash:
                 self.crash(observer, self.time + 5)
 
     def report_truth(self, network: Network) -> None:
-        """The links of clients notice which neighbours are down, hang or are cut off; some sooner, some later."""
+        """The links of clients notice which neighbours are down, hang or are cut off; some sooner,
+        some later."""
         for observer in list(self.parties):
             for k in network.neighbours[observer]:
                 down = k in self.away or k in self.hung or frozenset({observer, k}) in self.cuts

@@ -24,10 +24,11 @@ Stopping = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A training before its first iteration. ``settings``: names and values, for logs of experiments.
+    """A training before its first iteration. ``settings``: names and values, for logs of
+    experiments.
 
-    ``history``: the measurements of the training that is resumed; empty otherwise. ``stop(reason)`` ends the training
-    before it goes on.
+    ``history``: the measurements of the training that is resumed; empty otherwise. ``stop(reason)``
+    ends the training before it goes on.
     """
 
     method: str
@@ -51,11 +52,13 @@ class Moment:
     get_parameters: Callable[[], list[Any]]
     trained: Callable[[Sequence[Any]], TrainedModel | TrainedSplit | None]
     stop: Stopping
-    """``moment.stop(reason)`` ends the training with the status 'stopped'; the message has the reason."""
+    """``moment.stop(reason)`` ends the training with the status 'stopped'; the message has the
+    reason."""
 
     @cached_property
     def measurement(self) -> Measurement:
-        """The measurement: a row of the history. At a sync it is made when it is asked for, beside the history."""
+        """The measurement: a row of the history. At a sync it is made when it is asked for, beside
+        the history."""
         return self.measure()
 
     @cached_property
@@ -70,7 +73,8 @@ class Moment:
 
 
 class Callback:
-    """Is called during a training: override what you need. A built-in one is a dataclass of its settings.
+    """Is called during a training: override what you need. A built-in one is a dataclass of its
+    settings.
 
     >>> import mtcd
     >>> class UntilSmall(mtcd.Callback):
@@ -80,8 +84,8 @@ class Callback:
     """
 
     ends_training: ClassVar[bool] = False
-    """Whether it may end the training by what is measured, which ``privacy.dp`` does not allow: a measurement has no
-    noise. So set it in a class that calls ``moment.stop``."""
+    """Whether it may end the training by what is measured, which ``privacy.dp`` does not allow: a
+    measurement has no noise. So set it in a class that calls ``moment.stop``."""
 
     def on_start(self, info: RunInfo) -> None:
         """Called once, before the first iteration."""
@@ -99,11 +103,13 @@ class Callback:
         """Called at the end of every training, also of one that fails: release files here."""
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:
-        """The parameters that become the model of the run, and a note on them; None: those of the end."""
+        """The parameters that become the model of the run, and a note on them; None: those of the
+        end."""
         return None
 
     def state(self) -> Snapshot:
-        """What a checkpoint keeps, beside the history: plain values, and arrays or tensors by name."""
+        """What a checkpoint keeps, beside the history: plain values, and arrays or tensors by
+        name."""
         return NOTHING
 
     def restore(self, state: Snapshot) -> None:

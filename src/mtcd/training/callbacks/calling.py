@@ -28,7 +28,9 @@ class Calling:
             raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
         for one in callbacks:
             if not isinstance(one, Callback):
-                raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")
+                raise ConfigError(
+                    f"callbacks takes a list of Callback objects, but one is {one!r}."
+                )
         self.callbacks, self.trained = callbacks, trained
         self._kept = [one for one in callbacks if type(one).state is not Callback.state]
         self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
@@ -38,13 +40,15 @@ class Calling:
     def check_private(self) -> None:
         """Refuse callbacks that end a training with differential privacy, or choose its model.
 
-        They decide by measurements, which have no noise: what they decide would tell more than the budget counts.
+        They decide by measurements, which have no noise: what they decide would tell more than the
+        budget counts.
         """
         for one in self.callbacks:
             if one.ends_training or type(one).chosen is not Callback.chosen:
                 does = "ends the training" if one.ends_training else "chooses the model"
                 raise ConfigError(
-                    f"callbacks: {type(one).__name__} {does} by measurements, which have no noise: with privacy.dp "
+                    f"callbacks: {type(one).__name__} {does} by measurements, which have no noise: "
+                    f"with privacy.dp "
                     "what it decides would not be covered by the budget. Leave it out."
                 )
 
@@ -58,15 +62,29 @@ class Calling:
         trace: Callable[[], Trace],
     ) -> None:
         """Before the first iteration."""
-        self._each("on_start", lambda stop: RunInfo(method, clients, settings, tuple(history), stop, ledger, trace))
+        self._each(
+            "on_start",
+            lambda stop: RunInfo(method, clients, settings, tuple(history), stop, ledger, trace),
+        )
 
-    def measured(self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]) -> None:
+    def measured(
+        self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
+    ) -> None:
         """After a measurement."""
-        self._each("on_measure", lambda stop: Moment(lambda: row, fraction, parameters, self.trained, stop))
+        self._each(
+            "on_measure", lambda stop: Moment(lambda: row, fraction, parameters, self.trained, stop)
+        )
 
-    def synced(self, measure: Callable[[], Measurement], fraction: float, parameters: Callable[[], list[Any]]) -> None:
+    def synced(
+        self,
+        measure: Callable[[], Measurement],
+        fraction: float,
+        parameters: Callable[[], list[Any]],
+    ) -> None:
         """After a sync."""
-        self._each("on_sync", lambda stop: Moment(measure, fraction, parameters, self.trained, stop))
+        self._each(
+            "on_sync", lambda stop: Moment(measure, fraction, parameters, self.trained, stop)
+        )
 
     def end(self, run: Run) -> None:
         """After the training."""
@@ -89,19 +107,29 @@ class Calling:
     def state(self) -> Snapshot:
         """What a checkpoint keeps of all callbacks that have something to keep."""
         states = [_called(one, "state") for one in self._kept]
-        named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
+        named = (
+            (i, name, value)
+            for i, state in enumerate(states)
+            for name, value in state.tensors.items()
+        )
         tensors = {f"callback/{i}/{name}": value for i, name, value in named}
         return Snapshot(
-            {"callbacks": [dict(state.facts) for state in states], "callback_kinds": self._kinds()}, tensors
+            {"callbacks": [dict(state.facts) for state in states], "callback_kinds": self._kinds()},
+            tensors,
         )
 
     def restore(self, state: Snapshot) -> None:
-        """Restore the callbacks from a checkpoint that was written with ones of the same kinds; others start anew."""
+        """Restore the callbacks from a checkpoint that was written with ones of the same kinds;
+        others start anew."""
         if state.facts.get("callback_kinds") != self._kinds():
             return
         for i, (one, facts) in enumerate(zip(self._kept, state.facts["callbacks"], strict=True)):
             prefix = f"callback/{i}/"
-            own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
+            own = {
+                name.removeprefix(prefix): value
+                for name, value in state.tensors.items()
+                if name.startswith(prefix)
+            }
             _called(one, "restore", Snapshot(facts, own))
 
     def _kinds(self) -> list[str]:

@@ -15,5 +15,7 @@ def make_callbacks(sections: Sequence[CallbackSection] | None) -> tuple[Callback
 
 
 def _callback(place: int, section: CallbackSection) -> Callback:
-    made: Callback = instance(f"callbacks.{place}", section.kind, CALLBACKS[section.kind], section.model_extra or {})
+    made: Callback = instance(
+        f"callbacks.{place}", section.kind, CALLBACKS[section.kind], section.model_extra or {}
+    )
     return made

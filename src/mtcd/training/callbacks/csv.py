@@ -20,7 +20,8 @@ HEADER = b"iteration,"
 @CALLBACKS.register("csv")
 @dataclass
 class CsvWriter(Callback):
-    """Writes one row per measurement to ``file``, with the columns of history.csv, as they are measured."""
+    """Writes one row per measurement to ``file``, with the columns of history.csv, as they are
+    measured."""
 
     file: str | Path = "history.csv"
 
@@ -39,9 +40,13 @@ class CsvWriter(Callback):
                 with path.open("rb") as file:
                     start = file.read(len(HEADER))
                 if start not in (b"", HEADER):
-                    raise ConfigError(f"{path} is another file, not a history: choose another name.")
+                    raise ConfigError(
+                        f"{path} is another file, not a history: choose another name."
+                    )
         except OSError as error:
-            raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another file.") from None
+            raise ConfigError(
+                f"{path} cannot be used ({error.strerror}): choose another file."
+            ) from None
 
     def on_measure(self, moment: Moment) -> None:
         row = moment.measurement.row()
@@ -56,7 +61,9 @@ class CsvWriter(Callback):
             with Path(self.file).open("a", newline="") as file:
                 csv.DictWriter(file, self._columns).writerow(row)
         except OSError as error:
-            raise MtcdError(f"{self.file} could not be written: {error.strerror or error}.") from None
+            raise MtcdError(
+                f"{self.file} could not be written: {error.strerror or error}."
+            ) from None
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns

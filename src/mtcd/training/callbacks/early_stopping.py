@@ -13,9 +13,9 @@ from mtcd.training.history import Measurement
 @CALLBACKS.register("early-stopping")
 @dataclass
 class EarlyStopping(Callback):
-    """Stops after ``patience`` measurements without an improvement of the column ``on`` by the share
-    ``min_improvement`` of the best value. Measurements without that column do not count, nor do those before the
-    model changes (``has_begun``).
+    """Stops after ``patience`` measurements without an improvement of the column ``on`` by the
+    share ``min_improvement`` of the best value. Measurements without that column do not count, nor
+    do those before the model changes (``has_begun``).
     """
 
     ends_training = True

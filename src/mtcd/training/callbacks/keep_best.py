@@ -48,8 +48,13 @@ class KeepBest(Callback):
         return self._parameters, note
 
     def state(self) -> Snapshot:
-        facts = {"value": self._best.value, "iteration": self._iteration, "clients": len(self._parameters)}
-        if any(hasattr(theta, "trees") for theta in self._parameters):  # ensembles, which are no arrays
+        facts = {
+            "value": self._best.value,
+            "iteration": self._iteration,
+            "clients": len(self._parameters),
+        }
+        # ensembles, which are no arrays
+        if any(hasattr(theta, "trees") for theta in self._parameters):
             taken = take(self._parameters)
             return Snapshot({**facts, **taken.facts}, taken.tensors)
         tensors: dict[str, Any] = {}
@@ -62,12 +67,18 @@ class KeepBest(Callback):
         self._restored = True
         self._best.value, self._iteration = state.facts["value"], state.facts["iteration"]
         if "content" in state.facts:
-            self._parameters = restored(Snapshot({"content": state.facts["content"]}, state.tensors))
+            self._parameters = restored(
+                Snapshot({"content": state.facts["content"]}, state.tensors)
+            )
             return
         self._parameters = [_part(k, state.tensors) for k in range(state.facts["clients"])]
 
 
 def _part(k: int, tensors: Mapping[str, Any]) -> Any:
     """The parameters of one client: an array, or tensors by name."""
-    own = {name.partition("/")[2]: value for name, value in tensors.items() if name.partition("/")[0] == str(k)}
+    own = {
+        name.partition("/")[2]: value
+        for name, value in tensors.items()
+        if name.partition("/")[0] == str(k)
+    }
     return own[""] if set(own) == {""} else own

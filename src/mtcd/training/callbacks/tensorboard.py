@@ -14,14 +14,17 @@ from mtcd.training.columns import numbers
 @CALLBACKS.register("tensorboard")
 @dataclass
 class TensorBoardWriter(Callback):
-    """Writes every measured number to the folder ``folder``, by iteration: look at it with ``tensorboard --logdir``."""
+    """Writes every measured number to the folder ``folder``, by iteration: look at it with
+    ``tensorboard --logdir``."""
 
     folder: str | Path = "runs/tensorboard"
 
     def on_start(self, info: RunInfo) -> None:
         self._events = find("tensorboard.compat.proto.event_pb2")
         self._summaries = find("tensorboard.compat.proto.summary_pb2")
-        self._writer = find("tensorboard.summary.writer.event_file_writer").EventFileWriter(str(self.folder))
+        self._writer = find("tensorboard.summary.writer.event_file_writer").EventFileWriter(
+            str(self.folder)
+        )
 
     def on_measure(self, moment: Moment) -> None:
         summary = self._summaries.Summary()

@@ -23,11 +23,16 @@ class Binned(Fitted):
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = numbers(column)
-        places = np.searchsorted(self.edges, values.fill_null(0.0).to_numpy(), side="right").astype(float)
+        places = np.searchsorted(self.edges, values.fill_null(0.0).to_numpy(), side="right").astype(
+            float
+        )
         found = pl.Series(column.name, places).set(values.is_null(), None)
         if not self.one_hot:
             return [found]
-        return [(found == i).cast(pl.Float64).alias(name) for i, name in enumerate(self._names(column.name))]
+        return [
+            (found == i).cast(pl.Float64).alias(name)
+            for i, name in enumerate(self._names(column.name))
+        ]
 
     def _names(self, name: str) -> list[str]:
         if not self.edges:
@@ -44,7 +49,8 @@ class Binned(Fitted):
 class Bin(Transformer):
     """``bins`` intervals between quantiles of the training rows, fewer where these coincide.
 
-    One column of 0 and 1 for each (``encode: one-hot``), or the number of the bin (``encode: ordinal``).
+    One column of 0 and 1 for each (``encode: one-hot``), or the number of the bin (``encode:
+    ordinal``).
     """
 
     fitted = Binned
@@ -57,5 +63,9 @@ class Bin(Transformer):
 
     def fit(self, column: pl.Series) -> Binned:
         values = numbers(column).drop_nulls().to_numpy()
-        edges = np.unique(np.quantile(values, np.linspace(0, 1, self.bins + 1))) if len(values) else np.zeros(0)
+        edges = (
+            np.unique(np.quantile(values, np.linspace(0, 1, self.bins + 1)))
+            if len(values)
+            else np.zeros(0)
+        )
         return Binned(tuple(edges[1:-1].tolist()), self.encode == "one-hot")

@@ -13,7 +13,8 @@ from mtcd.data.prepare.values import booleans
 @TRANSFORMERS.register("boolean")
 @dataclass(frozen=True)
 class Boolean(Stateless):
-    """1 for yes, y, true, t, on and 1; 0 for no, n, false, f, off and 0; anything else is missing."""
+    """1 for yes, y, true, t, on and 1; 0 for no, n, false, f, off and 0; anything else is
+    missing."""
 
     reads, unread = "yes and no", "neither yes nor no"
 

@@ -23,7 +23,8 @@ class Named(Ordered):
 @TRANSFORMERS.register("categories")
 @dataclass(frozen=True)
 class Categories(Transformer):
-    """0, 1, 2, ... for the categories, which trees split into any two sets, in the ``order`` given or sorted.
+    """0, 1, 2, ... for the categories, which trees split into any two sets, in the ``order`` given
+    or sorted.
 
     Any other category counts as missing.
     """

@@ -26,7 +26,8 @@ class Clipped(Fitted):
 @TRANSFORMERS.register("clip")
 @dataclass(frozen=True)
 class Clip(Transformer):
-    """Values below the quantile ``lower`` or above the quantile ``upper`` of the training rows become these."""
+    """Values below the quantile ``lower`` or above the quantile ``upper`` of the training rows
+    become these."""
 
     fitted = Clipped
     lower: float = 0.01
@@ -35,7 +36,8 @@ class Clip(Transformer):
     def __post_init__(self) -> None:
         if not 0 <= self.lower < self.upper <= 1:
             raise ConfigError(
-                f"prepare: clip: lower and upper are quantiles, 0 <= lower < upper <= 1, not {self.lower} and "
+                f"prepare: clip: lower and upper are quantiles, 0 <= lower < upper <= 1, not "
+                f"{self.lower} and "
                 f"{self.upper}."
             )
 

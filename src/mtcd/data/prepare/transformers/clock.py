@@ -14,7 +14,8 @@ from mtcd.data.prepare.values import is_text, numbers, texts
 @TRANSFORMERS.register("clock")
 @dataclass(frozen=True)
 class Clock(Stateless):
-    """The seconds of times of day and of durations: 14:30, 2:30 PM, 01:02:03, 2h 5m; anything else is missing."""
+    """The seconds of times of day and of durations: 14:30, 2:30 PM, 01:02:03, 2h 5m; anything else
+    is missing."""
 
     reads, unread = "times of day", "no times of day"
 
@@ -24,7 +25,7 @@ class Clock(Stateless):
         values = texts(column)
         distinct = values.drop_nulls().unique()
         return [
-            values.replace_strict(distinct, clock_seconds(distinct), default=None, return_dtype=pl.Float64).alias(
-                column.name
-            )
+            values.replace_strict(
+                distinct, clock_seconds(distinct), default=None, return_dtype=pl.Float64
+            ).alias(column.name)
         ]

@@ -20,7 +20,8 @@ MICROSECONDS_A_DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class Dated(Fitted):
-    """The parts to give, the origin of the days, the time zone of the parts, and the format of texts."""
+    """The parts to give, the origin of the days, the time zone of the parts, and the format of
+    texts."""
 
     parts: tuple[Part, ...]
     origin: str
@@ -35,7 +36,10 @@ class Dated(Fitted):
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         local = times(column, self.zone, self.format, self.order)
-        return [self._part(local, part).cast(pl.Float64).alias(f"{column.name}.{part}") for part in self.parts]
+        return [
+            self._part(local, part).cast(pl.Float64).alias(f"{column.name}.{part}")
+            for part in self.parts
+        ]
 
     def _part(self, local: pl.Series, part: Part) -> pl.Series:
         if part == "days":
@@ -50,11 +54,12 @@ class Dated(Fitted):
 class Dates(Transformer):
     """The ``parts`` of dates as numbers (weekday: 1 is Monday), and the days since an ``origin``.
 
-    Without ``parts``: all, the hour only where times of day differ. Without ``origin``: the earliest training date.
-    Times with a time zone are converted to ``zone``, by default that of the column, or UTC. Texts are read in the ISO
-    format (2024-03-01, 2024-03-01T08:30+01:00), by a ``format`` such as '%d.%m.%Y', or, with an ``order``, in all
-    everyday formats (14.03.2024, 3/14/24 2:30 PM, 14 Mar 2024): day-first, month-first, year-first, or stated, which
-    takes only those whose month is named or whose year comes first.
+    Without ``parts``: all, the hour only where times of day differ. Without ``origin``: the
+    earliest training date. Times with a time zone are converted to ``zone``, by default that of the
+    column, or UTC. Texts are read in the ISO format (2024-03-01, 2024-03-01T08:30+01:00), by a
+    ``format`` such as '%d.%m.%Y', or, with an ``order``, in all everyday formats (14.03.2024,
+    3/14/24 2:30 PM, 14 Mar 2024): day-first, month-first, year-first, or stated, which takes only
+    those whose month is named or whose year comes first.
     """
 
     fitted = Dated
@@ -68,11 +73,15 @@ class Dates(Transformer):
         if self.parts is not None and (not self.parts or len(set(self.parts)) < len(self.parts)):
             raise ConfigError("prepare: dates: name each part once, and at least one.")
         if self.format is not None and self.order is not None:
-            raise ConfigError("prepare: dates: a format says the order already: leave one of the two out.")
+            raise ConfigError(
+                "prepare: dates: a format says the order already: leave one of the two out."
+            )
         try:
             origin = None if self.origin is None else datetime.fromisoformat(self.origin)
         except ValueError:
-            raise ConfigError(f"prepare: dates: origin is {self.origin!r}, not a date such as 2000-01-01.") from None
+            raise ConfigError(
+                f"prepare: dates: origin is {self.origin!r}, not a date such as 2000-01-01."
+            ) from None
         if origin is not None and origin.tzinfo is not None:
             raise ConfigError("prepare: dates: origin is a date without a time zone.")
         try:
@@ -94,6 +103,10 @@ class Dates(Transformer):
             parts = tuple(part for part in parts if part != "hour")
         first = known.min()
         start = (
-            datetime(2000, 1, 1) if not isinstance(first, datetime) else datetime(first.year, first.month, first.day)
+            datetime(2000, 1, 1)
+            if not isinstance(first, datetime)
+            else datetime(first.year, first.month, first.day)
         )
-        return Dated(self.parts or parts, self.origin or start.isoformat(), zone, self.format, self.order)
+        return Dated(
+            self.parts or parts, self.origin or start.isoformat(), zone, self.format, self.order
+        )

@@ -19,7 +19,8 @@ MOST_KNOWN = 10_000
 
 @dataclass(frozen=True)
 class Hashed(Fitted):
-    """The number of columns, and the checksums of the categories of the training rows, if these are not too many."""
+    """The number of columns, and the checksums of the categories of the training rows, if these are
+    not too many."""
 
     columns: int
     known: tuple[int, ...] | None = None
@@ -46,7 +47,8 @@ class Hashed(Fitted):
 @TRANSFORMERS.register("hash")
 @dataclass(frozen=True)
 class Hash(Transformer):
-    """1 in one of ``columns`` columns, chosen by a checksum (CRC-32) of the category; a missing value gives 0 in all.
+    """1 in one of ``columns`` columns, chosen by a checksum (CRC-32) of the category; a missing
+    value gives 0 in all.
 
     Categories may share a column. None has to be known before, so that none is refused.
     """
@@ -59,13 +61,17 @@ class Hash(Transformer):
 
     def fit(self, column: pl.Series) -> Hashed:
         distinct = _checksums(column).drop_nulls().unique().sort()
-        return Hashed(self.columns, tuple(distinct.to_list()) if len(distinct) <= MOST_KNOWN else None)
+        return Hashed(
+            self.columns, tuple(distinct.to_list()) if len(distinct) <= MOST_KNOWN else None
+        )
 
 
 def check_columns(columns: int) -> None:
     """Refuse fewer than 2 columns, and more than anyone needs."""
     if not 2 <= columns <= MOST_COLUMNS:
-        raise ConfigError(f"prepare: hash: columns must be from 2 to {MOST_COLUMNS}, but is {columns}.")
+        raise ConfigError(
+            f"prepare: hash: columns must be from 2 to {MOST_COLUMNS}, but is {columns}."
+        )
 
 
 def _checksums(column: pl.Series) -> pl.Series:

@@ -36,9 +36,11 @@ class Imputed(Fitted):
 @TRANSFORMERS.register("impute")
 @dataclass(frozen=True)
 class Impute(Transformer):
-    """Fill in the median, the mean, the most frequent value or a constant ``value`` for missing values.
+    """Fill in the median, the mean, the most frequent value or a constant ``value`` for missing
+    values.
 
-    ``indicator`` adds a column that is 1 where the value was missing. A column without any value becomes 0.
+    ``indicator`` adds a column that is 1 where the value was missing. A column without any value
+    becomes 0.
     """
 
     fitted = Imputed
@@ -48,7 +50,9 @@ class Impute(Transformer):
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.strategy == "constant"):
-            raise ConfigError("prepare: impute: the strategy 'constant' needs a value, and others have none.")
+            raise ConfigError(
+                "prepare: impute: the strategy 'constant' needs a value, and others have none."
+            )
 
     def fit(self, column: pl.Series) -> Imputed:
         return Imputed(self._fill(column), self.indicator)

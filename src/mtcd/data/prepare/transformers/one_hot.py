@@ -13,7 +13,8 @@ from mtcd.data.prepare.values import texts
 
 @dataclass(frozen=True)
 class OneHotted(Fitted):
-    """The categories with a column of their own, the rare ones, and whether missing values have a column."""
+    """The categories with a column of their own, the rare ones, and whether missing values have a
+    column."""
 
     categories: tuple[str, ...]
     rare: tuple[str, ...]
@@ -29,7 +30,9 @@ class OneHotted(Fitted):
             found[f"{column.name} (missing)"] = values.is_null()
         other = "other" if "other" not in self.categories else "(other)"
         found[f"{column.name}={other}"] = ~known
-        return [flags.fill_null(False).cast(pl.Float64).alias(name) for name, flags in found.items()]
+        return [
+            flags.fill_null(False).cast(pl.Float64).alias(name) for name, flags in found.items()
+        ]
 
     def unseen(self, column: pl.Series) -> pl.Series:
         return ~texts(column).is_in([*self.categories, *self.rare]).fill_null(True)
@@ -40,9 +43,9 @@ class OneHotted(Fitted):
 class OneHot(Transformer):
     """A column of 0 and 1 for every category, in sorted order, and one for all others.
 
-    Others are categories with fewer than ``min_count`` training rows, those beyond the ``max_categories`` most
-    frequent ones, and those that no training row has. Missing values have a column of their own where a training row
-    misses its value, and are others elsewhere.
+    Others are categories with fewer than ``min_count`` training rows, those beyond the
+    ``max_categories`` most frequent ones, and those that no training row has. Missing values have a
+    column of their own where a training row misses its value, and are others elsewhere.
     """
 
     fitted = OneHotted
@@ -57,5 +60,11 @@ class OneHot(Transformer):
         values = texts(column)
         counts = dict(values.drop_nulls().value_counts().iter_rows())
         ranked = sorted(counts, key=lambda category: (-counts[category], category))
-        own = [category for category in ranked[: self.max_categories] if counts[category] >= self.min_count]
-        return OneHotted(tuple(sorted(own)), tuple(sorted(set(counts) - set(own))), bool(values.null_count()))
+        own = [
+            category
+            for category in ranked[: self.max_categories]
+            if counts[category] >= self.min_count
+        ]
+        return OneHotted(
+            tuple(sorted(own)), tuple(sorted(set(counts) - set(own))), bool(values.null_count())
+        )

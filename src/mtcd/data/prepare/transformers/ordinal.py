@@ -22,7 +22,11 @@ class Ordered(Fitted):
     def apply(self, column: pl.Series) -> list[pl.Series]:
         places = pl.Series([float(i) for i in range(len(self.categories))], dtype=pl.Float64)
         order = pl.Series(list(self.categories), dtype=pl.String)
-        return [texts(column).replace_strict(order, places, default=None, return_dtype=pl.Float64).alias(column.name)]
+        return [
+            texts(column)
+            .replace_strict(order, places, default=None, return_dtype=pl.Float64)
+            .alias(column.name)
+        ]
 
     def unseen(self, column: pl.Series) -> pl.Series:
         return ~texts(column).is_in(list(self.categories)).fill_null(True)
@@ -31,7 +35,8 @@ class Ordered(Fitted):
 @TRANSFORMERS.register("ordinal")
 @dataclass(frozen=True)
 class Ordinal(Transformer):
-    """0, 1, 2, ... for the categories, in the ``order`` given or sorted; any other category counts as missing."""
+    """0, 1, 2, ... for the categories, in the ``order`` given or sorted; any other category counts
+    as missing."""
 
     fitted = Ordered
     order: tuple[str, ...] | None = None

@@ -32,6 +32,7 @@ class Standardise(Transformer):
         values = numbers(column).drop_nulls().to_numpy()
         if not len(values):
             return Standardised(0.0, 1.0)
-        if values.min() == values.max():  # by the values: rounding can leave a constant column a tiny variance
+        # by the values: rounding can leave a constant column a tiny variance
+        if values.min() == values.max():
             return Standardised(float(values[0]), 1.0)
         return Standardised(float(values.mean()), float(values.std()))

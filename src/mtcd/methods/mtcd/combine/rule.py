@@ -5,8 +5,8 @@ A client combines the copies theta_k(gamma) of the n tokens that visited it into
     theta_k^{t+1} = theta_k^t + w * sum_{visitors} (theta_k(gamma) - theta_k^t)
 
 with one weight w that depends on the rule, on n and on Gamma. For linear representations the same
-combination of the tokens gives the new aggregate, as long as w is the same at every client. Each rule has a file here,
-or in a plugin.
+combination of the tokens gives the new aggregate, as long as w is the same at every client. Each
+rule has a file here, or in a plugin.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ class Combine(ABC):
     """Whether w is the same at every client, so that the tokens alone give the new aggregate."""
 
     one_visitor = False
-    """Whether no client is visited by two tokens, so that its one copy is the combined model. Tokens then stay in
-    clusters, which are found unless ``method.clusters`` gives them."""
+    """Whether no client is visited by two tokens, so that its one copy is the combined model.
+    Tokens then stay in clusters, which are found unless ``method.clusters`` gives them."""
 
     covered = False
     """Whether the theorems cover it, given their step sizes."""
     never_raises = False
     """Whether a sync with the full batch never raises a convex f, as long as no visit does."""
     server_chooses = False
-    """Whether the server chooses the weights after the roam, from sums that the tokens carry, and sends them with the
-    next tokens. The rule then has its own ``parties``, for linear models and the full batch."""
+    """Whether the server chooses the weights after the roam, from sums that the tokens carry, and
+    sends them with the next tokens. The rule then has its own ``parties``, for linear models and
+    the full batch."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The tokens with which ``mtcd plan`` tries the rule: crossing, clustered, or both."""
 
@@ -64,7 +65,10 @@ class Combine(ABC):
 
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""
-        changes = (token.aggregate - start if token.sync_change is None else token.sync_change for token in tokens)
+        changes = (
+            token.aggregate - start if token.sync_change is None else token.sync_change
+            for token in tokens
+        )
         weight = 1.0
         if self.same_everywhere:
             weight = self.weight(1, len(tokens))  # no mutants: it does not depend on the visitors

@@ -7,7 +7,8 @@ from mtcd.methods.mtcd.combine.rule import RULES, Combine
 
 @RULES.register("visitors")
 class Visitors(Combine):
-    """w = 1/n: average over the tokens that visited the client. A variant of ours, without a theorem.
+    """w = 1/n: average over the tokens that visited the client. A variant of ours, without a
+    theorem.
 
     The weight differs between clients, so every token carries the change of the combined aggregate:
     it is twice as long.

@@ -15,8 +15,8 @@ from pathlib import Path
 def cached_optimum(key: str, compute: Callable[[], float]) -> float:
     """The value stored under ``key``, or ``compute()``, which is then stored.
 
-    A file that cannot be read, or holds no finite number for this key, is recomputed; a folder that cannot be written
-    is ignored.
+    A file that cannot be read, or holds no finite number for this key, is recomputed; a folder that
+    cannot be written is ignored.
     """
     path = _folder() / f"optimum-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
     stored = _read(path, key)

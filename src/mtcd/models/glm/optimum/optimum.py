@@ -1,9 +1,10 @@
 """The optimum f* of a generalised linear model, to about 12 digits, for measuring relative gaps.
 
-Ridge has a closed form. Everything else is solved by damped Newton steps on the coordinates that can
-move (the support, and what violates the optimality conditions). With an l1 penalty each step minimises
-the quadratic model plus the penalty, over a working set of columns that grows until no column outside
-violates the conditions. A value is returned only with an estimate of its error that is small enough.
+Ridge has a closed form. Everything else is solved by damped Newton steps on the coordinates that
+can move (the support, and what violates the optimality conditions). With an l1 penalty each step
+minimises the quadratic model plus the penalty, over a working set of columns that grows until no
+column outside violates the conditions. A value is returned only with an estimate of its error that
+is small enough.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from mtcd.models.losses.squared import Squared
 class Optimum:
     """f* and where it is attained.
 
-    ``gap`` says how far ``value`` may lie above f*: a bound where every column is penalised, and at least
-    a Newton estimate.
+    ``gap`` says how far ``value`` may lie above f*: a bound where every column is penalised, and at
+    least a Newton estimate.
     """
 
     value: float
@@ -38,24 +39,35 @@ class Optimum:
     gap: float
 
 
-def optimum(blocks: Sequence[Block], labels: Array, loss: Loss, penalties: Sequence[Penalty]) -> Optimum:
+def optimum(
+    blocks: Sequence[Block], labels: Array, loss: Loss, penalties: Sequence[Penalty]
+) -> Optimum:
     """min over theta of loss(sum_k X_k theta_k, y) + sum_k r_k(theta_k); ``labels`` are encoded.
 
-    Raises ``ConfigError`` where a relative gap means nothing (f* is zero, or no theta attains it), and
-    ``MtcdError`` where the accuracy cannot be certified.
+    Raises ``ConfigError`` where a relative gap means nothing (f* is zero, or no theta attains it),
+    and ``MtcdError`` where the accuracy cannot be certified.
 
     >>> from mtcd.models.losses.squared import Squared
     >>> optimum([np.eye(2)], np.array([2.0, 4.0]), Squared(), [Penalty(l2=1.0)]).parameters
     [array([1., 2.])]
     """
     if len(blocks) != len(penalties):
-        raise ConfigError(f"There are {len(blocks)} blocks but {len(penalties)} penalties: give one per block.")
-    if isinstance(loss, Weighted) and isinstance(loss.base, Squared):  # w (z - y)^2 = (sqrt(w) z - sqrt(w) y)^2
+        raise ConfigError(
+            f"There are {len(blocks)} blocks but {len(penalties)} penalties: give one per block."
+        )
+    # w (z - y)^2 = (sqrt(w) z - sqrt(w) y)^2
+    if isinstance(loss, Weighted) and isinstance(loss.base, Squared):
         size = np.sqrt(loss.weights.max())
-        blocks, labels, loss = [size * loss.scaled(X) for X in blocks], size * loss.scaled(labels), loss.base
+        blocks, labels, loss = (
+            [size * loss.scaled(X) for X in blocks],
+            size * loss.scaled(labels),
+            loss.base,
+        )
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     lasso = bool(problem.l1.any())
-    closed = ridge(problem) if isinstance(loss, Squared) and problem.l2.any() and not lasso else None
+    closed = (
+        ridge(problem) if isinstance(loss, Squared) and problem.l2.any() and not lasso else None
+    )
     w, gap = closed or (minimise_lasso(problem) if lasso else minimise(problem, problem.start()))
     theta = np.split(problem.scale * w, problem.offsets[1:-1])
     return Optimum(problem.value(w, problem.forward(w)), theta, gap)

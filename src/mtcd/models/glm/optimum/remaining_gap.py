@@ -1,8 +1,9 @@
-"""How far a trained linear model is above the optimum, estimated at a small part of the price of the optimum.
+"""How far a trained linear model is above the optimum, estimated at a small part of the price of
+the optimum.
 
-The objective is f, and f* its least value. Where every column has an l2 penalty, the gradient bounds f - f*, which may
-be enough. Otherwise a few Newton steps start from the model: what they gain is a lower bound of f - f*, and what the
-last one promised beyond estimates the rest.
+The objective is f, and f* its least value. Where every column has an l2 penalty, the gradient
+bounds f - f*, which may be enough. Otherwise a few Newton steps start from the model: what they
+gain is a lower bound of f - f*, and what the last one promised beyond estimates the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from mtcd.models.losses import Loss
 STEPS = 8  # Newton steps; a model that is far from the optimum is known to be after the first
 ENOUGH = 0.1  # stop when a step promises this share of what was found, or of what counts as small
 ACCURACY, ROUNDS = 1e-4, 200  # of the conjugate gradients in a step
-DIRECT = 500  # up to so many unknowns, and so many numbers in the columns, a step solves with a factorised Hessian
+# up to so many unknowns, and so many numbers in the columns, a step solves with a factorised
+# Hessian
+DIRECT = 500
 DIRECT_NUMBERS = 20_000_000
 PERFECT = 1e-6  # below this part of f(0), f* is no measure: the fit is perfect
 
@@ -38,8 +41,9 @@ def remaining_gap(
 ) -> float:
     """An estimate of (f - f*) / |f*| at these parameters.
 
-    Parameters: the block, the penalty and the parameters of each client; the encoded labels and their loss; ``small``:
-    the gap below which nobody cares, so that it need not be known any better.
+    Parameters: the block, the penalty and the parameters of each client; the encoded labels and
+    their loss; ``small``: the gap below which nobody cares, so that it need not be known any
+    better.
     Returns: the estimate; where f* is close to zero, f - f* as a share of ``PERFECT`` f(0).
 
     >>> from mtcd.models.losses.squared import Squared
@@ -84,7 +88,9 @@ def remaining_gap(
     return (first - value + left) / unit
 
 
-def _step(problem: ScaledProblem, w: Array, z: Array, gradient: Array, damping: float, direct: int) -> Array:
+def _step(
+    problem: ScaledProblem, w: Array, z: Array, gradient: Array, damping: float, direct: int
+) -> Array:
     """A Newton step from w; with an l1 penalty, of the entries that can move."""
     if not problem.l1.any():
         return newton_step(problem, w, z, gradient, damping, ACCURACY, direct, ROUNDS)[0]
@@ -93,5 +99,7 @@ def _step(problem: ScaledProblem, w: Array, z: Array, gradient: Array, damping: 
     step = np.zeros_like(w)
     if len(rows):
         part = problem.restricted(rows)
-        step[rows], _ = newton_step(part, w[rows], z, gradient[rows], damping, ACCURACY, direct, ROUNDS)
+        step[rows], _ = newton_step(
+            part, w[rows], z, gradient[rows], damping, ACCURACY, direct, ROUNDS
+        )
     return step

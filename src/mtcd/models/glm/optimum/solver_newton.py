@@ -7,23 +7,31 @@ from scipy.linalg import LinAlgError
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.models.glm.optimum.solver_problem import REMEDY, TOLERANCE, ScaledProblem, check_not_negligible
+from mtcd.models.glm.optimum.solver_problem import (
+    REMEDY,
+    TOLERANCE,
+    ScaledProblem,
+    check_not_negligible,
+)
 from mtcd.models.glm.optimum.solver_steps import newton_step
 from mtcd.models.losses.own import is_built_in
 
 DAMPING = 1e-12  # the least damping of a Newton step, relative to the mean curvature of the loss
-MILD = 1e-8  # damping that hardly shortens a step; less may be too little for a Hessian with flat directions
+# damping that hardly shortens a step; less may be too little for a Hessian with flat directions
+MILD = 1e-8
 SMALLEST = float(np.finfo(float).tiny)
 ROUNDS = 300  # Newton steps on one working set; ten or twenty are usual
 
 UNATTAINED = (
-    "No parameters attain the least objective: columns without penalty separate the classes, and the best "
+    "No parameters attain the least objective: columns without penalty separate the classes, and "
+    "the best "
     f"fit lies at infinity, so there is no optimum to measure a gap to. {REMEDY}"
 )
 
 
 def minimise_lasso(problem: ScaledProblem) -> tuple[Array, float]:
-    """Minimise over a working set of rows, which grows by the worst violators until there is none."""
+    """Minimise over a working set of rows, which grows by the worst violators until there is
+    none."""
     l1 = problem.l1.reshape(len(problem.l1), -1)[:, 0]
     rows = np.flatnonzero(l1 == 0)
     w, gap = problem.start(), 0.0
@@ -34,7 +42,8 @@ def minimise_lasso(problem: ScaledProblem) -> tuple[Array, float]:
             g = problem.subgradient(w, problem.gradient(w, problem.forward(w)))
             g = np.abs(g).reshape(len(l1), -1).max(axis=1)
             g[rows] = 0.0
-            # A violation v outside the set costs at most v/l1 of f: what is left lies below the tolerance.
+            # A violation v outside the set costs at most v/l1 of f: what is left lies below the
+            # tolerance.
             violators = np.flatnonzero(g > tolerance * l1)
             if len(violators) == 0:
                 break
@@ -55,7 +64,9 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
         if bound <= tolerance * size:
             return w, bound
         try:
-            step, exact = newton_step(problem, w, z, gradient, damping, 1e-6 if relative <= 1e-3 else 1e-2)
+            step, exact = newton_step(
+                problem, w, z, gradient, damping, 1e-6 if relative <= 1e-3 else 1e-2
+            )
         except LinAlgError:  # the Hessian is not positive definite to within rounding
             damping *= 100.0
             continue
@@ -77,7 +88,8 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
 
 
 def gap_bound(problem: ScaledProblem, w: Array, g: Array, value: float) -> float:
-    """f(w) - f* <= sum g_j^2/(2 l2_j), or <= max(|g_j|/l1_j) * (l1 |w|_1 + f); infinite with neither.
+    """f(w) - f* <= sum g_j^2/(2 l2_j), or <= max(|g_j|/l1_j) * (l1 |w|_1 + f); infinite with
+    neither.
 
     The second holds for losses that are nowhere below 0, which is not known of those of a user.
     """
@@ -94,8 +106,11 @@ def gap_bound(problem: ScaledProblem, w: Array, g: Array, value: float) -> float
     return bound
 
 
-def line_search(problem: ScaledProblem, w: Array, value: float, promised: float, step: Array) -> tuple[Array, float]:
-    """The longest of 1, 1/2, 1/4, ... of the step that descends by a fair part of what it promised."""
+def line_search(
+    problem: ScaledProblem, w: Array, value: float, promised: float, step: Array
+) -> tuple[Array, float]:
+    """The longest of 1, 1/2, 1/4, ... of the step that descends by a fair part of what it
+    promised."""
     length = 1.0
     while length > 1e-9:
         new = w + length * step
@@ -108,7 +123,9 @@ def line_search(problem: ScaledProblem, w: Array, value: float, promised: float,
 
 def _uncertain(gap: float) -> MtcdError:
     return MtcdError(
-        f"The optimum could not be computed to the accuracy a relative gap needs (estimated error {gap:.1e} "
-        f"of f). Scale the features to similar sizes, use a larger penalty, or stop after a number of "
+        f"The optimum could not be computed to the accuracy a relative gap needs (estimated error "
+        f"{gap:.1e} "
+        f"of f). Scale the features to similar sizes, use a larger penalty, or stop after a number "
+        f"of "
         f"iterations instead of at a gap."
     )

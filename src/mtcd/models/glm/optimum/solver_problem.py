@@ -1,4 +1,5 @@
-"""The objective in the form of the optimum's solver: columns of unit length, blocks never stacked."""
+"""The objective in the form of the optimum's solver: columns of unit length, blocks never
+stacked."""
 
 from __future__ import annotations
 
@@ -38,11 +39,16 @@ class ScaledProblem:
     scale: Array
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], y: Array, loss: Loss, penalties: Sequence[Penalty]) -> ScaledProblem:
+    def of(
+        cls, blocks: Sequence[Block], y: Array, loss: Loss, penalties: Sequence[Penalty]
+    ) -> ScaledProblem:
         shape = (-1,) + (1,) * (y.ndim - 1)
         norms = np.concatenate([_column_norms(block) for block in blocks])
         scale = 1.0 / np.where(norms > 0, norms, 1.0)
-        kept = [np.arange(b.shape[1]) < b.shape[1] - p.free for b, p in zip(blocks, penalties, strict=True)]
+        kept = [
+            np.arange(b.shape[1]) < b.shape[1] - p.free
+            for b, p in zip(blocks, penalties, strict=True)
+        ]
         l1 = scale * np.concatenate([p.l1 * k for p, k in zip(penalties, kept, strict=True)])
         l2 = scale**2 * np.concatenate([p.l2 * k for p, k in zip(penalties, kept, strict=True)])
         return cls(blocks, y, loss, l1.reshape(shape), l2.reshape(shape), scale.reshape(shape))
@@ -85,12 +91,14 @@ class ScaledProblem:
         return self.adjoint(self.loss.gradient(z, self.y)) + self.l2 * w
 
     def subgradient(self, w: Array, gradient: Array) -> Array:
-        """The shortest subgradient of f at w, from the gradient of the smooth part: zero at the optimum."""
+        """The shortest subgradient of f at w, from the gradient of the smooth part: zero at the
+        optimum."""
         shrunk = gradient - np.clip(gradient, -self.l1, self.l1)
         return np.where(w != 0, gradient + self.l1 * np.sign(w), shrunk)
 
     def slope(self, w: Array, gradient: Array, step: Array) -> float:
-        """The change (below 0) that a step promises: gradient^T step + l1 (|w + step|_1 - |w|_1)."""
+        """The change (below 0) that a step promises: gradient^T step + l1 (|w + step|_1 -
+        |w|_1)."""
         return float((gradient * step + self.l1 * (np.abs(w + step) - np.abs(w))).sum())
 
     def columns(self, rows: NDArray[np.int_]) -> Block:
@@ -106,11 +114,15 @@ class ScaledProblem:
     def restricted(self, rows: NDArray[np.int_]) -> ScaledProblem:
         """The same objective with all other rows of w held at zero."""
         ones = np.ones_like(self.scale[rows])
-        return ScaledProblem([self.columns(rows)], self.y, self.loss, self.l1[rows], self.l2[rows], ones)
+        return ScaledProblem(
+            [self.columns(rows)], self.y, self.loss, self.l1[rows], self.l2[rows], ones
+        )
 
 
 def _column_norms(block: Any) -> Array:
-    squares = block.power(2).sum(axis=0) if sp.issparse(block) else np.einsum("nj,nj->j", block, block)
+    squares = (
+        block.power(2).sum(axis=0) if sp.issparse(block) else np.einsum("nj,nj->j", block, block)
+    )
     return np.sqrt(np.asarray(squares, dtype=np.float64))
 
 
@@ -122,7 +134,8 @@ def dense(matrix: Any) -> Array:
 def check_not_negligible(problem: ScaledProblem, value: float, left: float) -> None:
     """Reject a least objective of zero: no gap can be relative to it.
 
-    ``left`` is how far the value may fall yet: that of a loss with a negative optimum may pass through zero.
+    ``left`` is how far the value may fall yet: that of a loss with a negative optimum may pass
+    through zero.
     """
     if max(abs(value), left) <= NEGLIGIBLE * abs(problem.zero_value):
         raise ConfigError(
@@ -139,7 +152,8 @@ def _unit(z: Array, output: int) -> Array:
 
 
 def typical_curvature(problem: ScaledProblem, z: Array) -> float:
-    """The mean second derivative of the loss: about that of f in one entry of w, columns having unit length."""
+    """The mean second derivative of the loss: about that of f in one entry of w, columns having
+    unit length."""
     unit = _unit(z, 0)
     mean = float(np.vdot(unit, problem.loss.hessian_product(z, problem.y, unit))) / len(z)
     return max(mean, 1e-8 * problem.loss.curvature)  # of a huber loss it may be zero

@@ -9,15 +9,21 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mtcd.core.arrays import Array
-from mtcd.models.glm.optimum.solver_problem import TOLERANCE, ScaledProblem, check_not_negligible, dense
+from mtcd.models.glm.optimum.solver_problem import (
+    TOLERANCE,
+    ScaledProblem,
+    check_not_negligible,
+    dense,
+)
 
 
 def ridge(problem: ScaledProblem) -> tuple[Array, float] | None:
     """Closed form of 1/2 |P w + F u - y|^2 + 1/2 w^T Lambda w, u being unpenalised.
 
-    With M = I - F F^+ the optimal u is eliminated: w solves (P^T M P + Lambda) w = P^T M y, directly or,
-    where N < d, by Woodbury's identity with I + M P Lambda^-1 P^T M. Solved again for the remaining
-    gradient until that certifies the value: f - f* <= sum_j g_j^2 / (2 Lambda_j). None if it never does.
+    With M = I - F F^+ the optimal u is eliminated: w solves (P^T M P + Lambda) w = P^T M y,
+    directly or, where N < d, by Woodbury's identity with I + M P Lambda^-1 P^T M. Solved again for
+    the remaining gradient until that certifies the value: f - f* <= sum_j g_j^2 / (2 Lambda_j).
+    None if it never does.
     """
     free = np.flatnonzero(problem.l2 == 0)
     penalised = np.flatnonzero(problem.l2)
@@ -43,7 +49,9 @@ def ridge(problem: ScaledProblem) -> tuple[Array, float] | None:
     return None
 
 
-def _ridge_solver(problem: ScaledProblem, penalised: NDArray[np.int_], Q: Array) -> Callable[[Array], Array]:
+def _ridge_solver(
+    problem: ScaledProblem, penalised: NDArray[np.int_], Q: Array
+) -> Callable[[Array], Array]:
     """g -> (P^T M P + Lambda)^-1 g, where M = I - Q Q^T."""
     l2, samples = problem.l2[penalised], len(problem.y)
     if len(penalised) <= samples:

@@ -1,4 +1,5 @@
-"""One Newton step of the optimum's solver: direct, by conjugate gradients, or with an l1 penalty."""
+"""One Newton step of the optimum's solver: direct, by conjugate gradients, or with an l1
+penalty."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mtcd.core.arrays import Array
-from mtcd.models.glm.optimum.solver_problem import TOLERANCE, ScaledProblem, hessian_of, typical_curvature
+from mtcd.models.glm.optimum.solver_problem import (
+    TOLERANCE,
+    ScaledProblem,
+    hessian_of,
+    typical_curvature,
+)
 
 ROUNDS = 2000  # at most so many conjugate gradients in a step
 DIRECT = 4000  # up to so many unknowns, solve for the Newton step with a factorised Hessian
@@ -28,11 +34,12 @@ def newton_step(
 ) -> tuple[Array, bool]:
     """The step that minimises the damped quadratic model of the loss plus the penalty.
 
-    -(H + damping)^-1 gradient without l1. Only entries that can move take part: those of the support, those
-    that violate the optimality conditions, those without l1. Also whether the step is exact enough for
-    what it promises to be an estimate of the gap.
+    -(H + damping)^-1 gradient without l1. Only entries that can move take part: those of the
+    support, those that violate the optimality conditions, those without l1. Also whether the step
+    is exact enough for what it promises to be an estimate of the gap.
 
-    More than ``direct`` unknowns are found by at most ``rounds`` conjugate gradients, to a relative ``accuracy``.
+    More than ``direct`` unknowns are found by at most ``rounds`` conjugate gradients, to a relative
+    ``accuracy``.
     """
     active = (w != 0) | (np.abs(gradient) > problem.l1) | (problem.l1 == 0)
     rows = np.flatnonzero(active.reshape(len(active), -1).any(axis=1))
@@ -59,9 +66,16 @@ def _solve(hessian: Array, b: Array) -> Array:
 
 
 def _conjugate_gradients(
-    problem: ScaledProblem, z: Array, g: Array, active: NDArray[np.bool_], damping: float, accuracy: float, rounds: int
+    problem: ScaledProblem,
+    z: Array,
+    g: Array,
+    active: NDArray[np.bool_],
+    damping: float,
+    accuracy: float,
+    rounds: int,
 ) -> tuple[Array, bool]:
-    """-(H + damping)^-1 g on the active entries, for models too large to factorise H; whether it is exact."""
+    """-(H + damping)^-1 g on the active entries, for models too large to factorise H; whether it is
+    exact."""
     typical = typical_curvature(problem, z)
     diagonal = np.broadcast_to(problem.l2 + damping * typical, g.shape)[active]
 
@@ -82,10 +96,14 @@ def _conjugate_gradients(
 def _large_lasso_step(
     problem: ScaledProblem, w: Array, damping: float, accuracy: float, rounds: int
 ) -> tuple[Array, bool]:
-    """Proximal gradient steps, then a Newton step on the support they find, entries stopping at zero."""
+    """Proximal gradient steps, then a Newton step on the support they find, entries stopping at
+    zero."""
     ahead = _proximal_steps(problem, w, 50)
     z = problem.forward(ahead)
-    g, support = problem.subgradient(ahead, problem.gradient(ahead, z)), (ahead != 0) | (problem.l1 == 0)
+    g, support = (
+        problem.subgradient(ahead, problem.gradient(ahead, z)),
+        (ahead != 0) | (problem.l1 == 0),
+    )
     step, exact = _conjugate_gradients(problem, z, g, support, damping, accuracy, rounds)
     new = ahead + step
     crossing = (problem.l1 > 0) & (new * ahead < 0)
@@ -100,9 +118,10 @@ def _large_lasso_step(
 def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
     """argmin over u of 1/2 (u-w)^T H (u-w) + g^T (u-w) + sum_j l1_j |u_j|, by feature-sign search.
 
-    Solve on the support with its signs and go there; entries that would change their sign become zero
-    and leave the support. If that does not descend, stop half-way, or where the first one crosses zero,
-    which always does. At the solution let the worst violators in. No support comes twice, so it ends.
+    Solve on the support with its signs and go there; entries that would change their sign become
+    zero and leave the support. If that does not descend, stop half-way, or where the first one
+    crosses zero, which always does. At the solution let the worst violators in. No support comes
+    twice, so it ends.
     """
     u, slope, value = w, g, float(l1 @ np.abs(w))
     inside, sign = (w != 0) | (l1 == 0), np.sign(w)

@@ -1,7 +1,7 @@
 """A party's block of a linear model: its coefficients, and the scaling and classes for new samples.
 
-``block.npz`` holds all of it, for programs; for people, ``block.csv`` holds the coefficients as trained, and
-``coefficients.csv`` also those on the columns as given.
+``block.npz`` holds all of it, for programs; for people, ``block.csv`` holds the coefficients as
+trained, and ``coefficients.csv`` also those on the columns as given.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ CSV = "block.csv"
 
 @dataclass(frozen=True, eq=False)
 class PartyBlock(OwnBlock):
-    """theta_k. The first party has the ``intercept``; it is 0 elsewhere. Shapes: (d,) and (), or with classes."""
+    """theta_k. The first party has the ``intercept``; it is 0 elsewhere. Shapes: (d,) and (), or
+    with classes."""
 
     party: str
     model: Glm
@@ -53,7 +54,11 @@ class PartyBlock(OwnBlock):
         """The block of a party from the final parameters of its client."""
         data, problem = part.data, part.problem
         free = part.problem.penalties[part.number].free
-        theta, intercept = (parameters[:-1], parameters[-1]) if free else (parameters, np.zeros(parameters.shape[1:]))
+        theta, intercept = (
+            (parameters[:-1], parameters[-1])
+            if free
+            else (parameters, np.zeros(parameters.shape[1:]))
+        )
         return PartyBlock(
             data.clients[0],
             part.model,
@@ -82,7 +87,8 @@ class PartyBlock(OwnBlock):
         return np.asarray(X @ self.theta + self.intercept)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
-        """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
+        """The predictions for the sum of all parties' h_k: values in regression, class labels
+        otherwise."""
         return predictions(self.model, self.classes, aggregate)
 
     def columns_of(self, aggregate: Array) -> Columns:
@@ -91,7 +97,11 @@ class PartyBlock(OwnBlock):
 
     def files(self) -> dict[str, bytes]:
         """The block as files, by name."""
-        return {CSV: self._csv(), COEFFICIENTS: self.coefficients_table().to_csv().encode(), NPZ: self._npz()}
+        return {
+            CSV: self._csv(),
+            COEFFICIENTS: self.coefficients_table().to_csv().encode(),
+            NPZ: self._npz(),
+        }
 
     def coefficients_table(self) -> Rows:
         """A row for each column, and one for this party's part of the intercept."""
@@ -99,16 +109,24 @@ class PartyBlock(OwnBlock):
         if self.scaling is not None:
             means, scales = self.scaling.means[0], self.scaling.scales[0]
             given, constant = unscaled(given, scales), constant - shift_of(given, means, scales)
-        parts = [*zip(self.columns, given, self.theta, strict=True), (INTERCEPT, constant, self.intercept)]
+        parts = [
+            *zip(self.columns, given, self.theta, strict=True),
+            (INTERCEPT, constant, self.intercept),
+        ]
         return Rows(coefficient_row(self.party, *part, self.classes) for part in parts)
 
     def _csv(self) -> bytes:
         """One row per column. Coefficients refer to the scaled columns, if these were scaled."""
         names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
-        rows = [[name, *np.atleast_1d(theta).tolist()] for name, theta in zip(self.columns, self.theta, strict=True)]
+        rows = [
+            [name, *np.atleast_1d(theta).tolist()]
+            for name, theta in zip(self.columns, self.theta, strict=True)
+        ]
         if self.scaling is not None:
             names += ["mean", "scale"]
-            pairs = zip(self.scaling.means[0].tolist(), self.scaling.scales[0].tolist(), strict=True)
+            pairs = zip(
+                self.scaling.means[0].tolist(), self.scaling.scales[0].tolist(), strict=True
+            )
             rows = [[*row, *pair] for row, pair in zip(rows, pairs, strict=True)]
         if self.intercept.any():
             rows.append([INTERCEPT, *np.atleast_1d(self.intercept).tolist()])
@@ -117,7 +135,11 @@ class PartyBlock(OwnBlock):
         return text.getvalue().encode()
 
     def _npz(self) -> bytes:
-        glm = {field.name: getattr(self.model, field.name) for field in fields(self.model) if field.init}
+        glm = {
+            field.name: getattr(self.model, field.name)
+            for field in fields(self.model)
+            if field.init
+        }
         arrays = {"theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
@@ -134,7 +156,8 @@ def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
         return additive_block(about, arrays) if "additive" in about else _block(about, arrays)
     except FileNotFoundError:
         raise MtcdError(
-            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
+            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not "
+            f"its folder (--run)."
         ) from None
     except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None

@@ -1,4 +1,5 @@
-"""What the blocks of linear and additive models share: the columns of new samples, and the file ``block.npz``."""
+"""What the blocks of linear and additive models share: the columns of new samples, and the file
+``block.npz``."""
 
 from __future__ import annotations
 
@@ -40,16 +41,28 @@ class OwnBlock:
         """The values of new samples, prepared as those of the training were."""
         if table.columns != self.inputs:
             raise DataError(
-                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
-                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
+                f"{table.path}: the block of {self.party!r} was trained on the columns "
+                f"{listing(self.inputs)}, but "
+                f"these are {listing(table.columns)}: read the new samples with the same columns, "
+                f"in that order."
             )
         X = prepared_values(self.preparation, table)
-        check_values(self.party, self.columns, X, self.preparation is not None and self.preparation.keeps_missing)
+        check_values(
+            self.party,
+            self.columns,
+            X,
+            self.preparation is not None and self.preparation.keeps_missing,
+        )
         return X
 
     def npz(self, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
         """A file of these arrays, and of what the block is about."""
-        shared = {"format": FORMAT, "party": self.party, "columns": self.columns, "classes": self.classes}
+        shared = {
+            "format": FORMAT,
+            "party": self.party,
+            "columns": self.columns,
+            "classes": self.classes,
+        }
         prepared = {} if self.preparation is None else {"preparation": self.preparation.to_json()}
         content = io.BytesIO()
         written = np.array(json.dumps({**shared, **about, **prepared}, default=plain))
@@ -60,11 +73,14 @@ class OwnBlock:
 def check_format(about: Mapping[str, Any]) -> None:
     """Refuse a file of another format."""
     if about["format"] != FORMAT:
-        raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
+        raise ValueError(
+            f"its format is {about['format']}, but this version of mtcd reads {FORMAT}"
+        )
 
 
 def preparation_of(about: Mapping[str, Any]) -> ColumnPreparation | None:
-    """The preparation that a file describes. Raises ValueError if it is not of the block's columns."""
+    """The preparation that a file describes. Raises ValueError if it is not of the block's
+    columns."""
     if "preparation" not in about:
         return None
     preparation = ColumnPreparation.from_json(about["preparation"])

@@ -19,7 +19,14 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.participant.held_out import Drawn, advised, check_fits, drawn, held_out_of, with_held_out
+from mtcd.federation.participant.held_out import (
+    Drawn,
+    advised,
+    check_fits,
+    drawn,
+    held_out_of,
+    with_held_out,
+)
 from mtcd.federation.participant.keeping import Summary, keep_block
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
@@ -51,7 +58,8 @@ READY = b"ready"  # what a party without a step size of its own reports
 
 
 def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
-    """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of the kit."""
+    """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of
+    the kit."""
     config = kit.config
     table = None if config.is_server else own_table(config, kit.folder, **given)
     return participant_of(kit, table)
@@ -61,7 +69,9 @@ def participant_of(kit: Kit, table: PartyTable | None) -> Participant:
     """The participant of a kit with its table, which was read; the server has none."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        made: Participant = find("mtcd.models.splitnet.party.participant").SplitParticipant(kit, table)
+        made: Participant = find("mtcd.models.splitnet.party.participant").SplitParticipant(
+            kit, table
+        )
         return made
     if isinstance(config.model, AdditiveSection):
         return AdditiveParticipant(kit, table)
@@ -72,7 +82,9 @@ def linear_participant(kit: Kit, table: PartyTable | None) -> LinearParticipant:
     """The participant of a linear model, with open or sealed tokens."""
     if not kit.config.sealed:
         return LinearParticipant(kit, table)
-    sealed: LinearParticipant = find("mtcd.privacy.sealed.participant").SealedParticipant(kit, table)
+    sealed: LinearParticipant = find("mtcd.privacy.sealed.participant").SealedParticipant(
+        kit, table
+    )
     return sealed
 
 
@@ -93,17 +105,20 @@ class LinearParticipant(ParticipantTable):
         weights = None if self.own.weights is None else self.own.weights[list(rows)]
         if weights is not None and not weights.any():
             raise DataError(
-                "All common samples to train on have weight 0: give some of them more (labels.weights, --weights)."
+                "All common samples to train on have weight 0: give some of them more "
+                "(labels.weights, --weights)."
             )
         return weights
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
-        """The labels and weights of samples, if these or their classes have weights: the curvature depends on them."""
+        """The labels and weights of samples, if these or their classes have weights: the curvature
+        depends on them."""
         training, model = drawn(self.config, rows).training, glm_of(self.config)
         labels, weights = self.held_labels(training), self.held_weights(training)
         if weights is None and model.class_weight is None:
             return b""
-        model.weighted(labels, weights)  # refuse here, where the labels may be told, what the model cannot use
+        # refuse here, where the labels may be told, what the model cannot use
+        model.weighted(labels, weights)
         return labels_to_bytes(labels, weights)
 
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
@@ -112,12 +127,18 @@ class LinearParticipant(ParticipantTable):
         if labels:
             known, weights = labels_from_bytes(labels, len(taken.training))
         elif glm_of(config).class_weight is not None:
-            raise WireError("labels", "are missing, on which the step size depends with model.class_weight")
+            raise WireError(
+                "labels", "are missing, on which the step size depends with model.class_weight"
+            )
         else:  # without weights, the curvature does not depend on labels
             config, known = without_classes(config), np.resize([0.0, 1.0], len(taken.training))
-        return own_curvature(own_part(config, self.own, taken.training, known, taken.held_out, weights)).to_bytes()
+        return own_curvature(
+            own_part(config, self.own, taken.training, known, taken.held_out, weights)
+        ).to_bytes()
 
-    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+    def resolve(
+        self, rows: Sequence[int], facts: Mapping[str, bytes]
+    ) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and step size, and the labels, which this party holds."""
         taken = drawn(self.config, rows)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
@@ -137,7 +158,9 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
         self.resolved = method
-        labels, weights = labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
+        labels, weights = (
+            labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
+        )
         if self.table is None:
             problem = self.server_problem(samples, outputs, labels, weights)
         elif labels is None:
@@ -155,17 +178,34 @@ class LinearParticipant(ParticipantTable):
         bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
         self.labels, self.problem = labels, problem
         reads = problem if labels is not None and method.reads_objective else None
-        rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
+        rule = (
+            None
+            if labels is None
+            else Divergence(start_of(problem), worst_end_of(method, linear=True))
+        )
         self.rule = rule
         sizes = method.sizes(samples, outputs, network, config.seed)
-        watch = Watch(self.stop, method, network, self.costs, bounds.tokens or 1, samples, log, reads, rule, sizes)
+        watch = Watch(
+            self.stop,
+            method,
+            network,
+            self.costs,
+            bounds.tokens or 1,
+            samples,
+            log,
+            reads,
+            rule,
+            sizes,
+        )
         parties = method.parties(problem, network, config.seed)
         lone = parties.server is None and parties.rounds is None
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
         tested = config.holdout is not None
-        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone)
+        return Role(
+            parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone
+        )
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         """The problem at the server."""
@@ -176,21 +216,32 @@ class LinearParticipant(ParticipantTable):
         return own_part(self.config, self.own, taken.training, labels, taken.held_out, weights)
 
     def _held_out_labels(self, taken: Drawn, classes: tuple[str | float, ...]) -> NDArray[Any]:
-        """The labels of the held-out samples as metrics use them; none at parties that do not hold them."""
+        """The labels of the held-out samples as metrics use them; none at parties that do not hold
+        them."""
         with advised():
-            labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
+            labels = (
+                self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
+            )
             return known_labels(labels, classes)
 
     def _check_weights(self, rows: Sequence[int], agreed: Array | None) -> None:
-        """At the label holder after a restart: a column is not the weights in one start, and a feature in the next."""
+        """At the label holder after a restart: a column is not the weights in one start, and a
+        feature in the next."""
         if self.own.labels is None:
             return
         held = self.held_weights(rows)
-        if not (held is agreed is None or (held is not None and agreed is not None and np.array_equal(held, agreed))):
-            raise DataError("The weights are not those that this run began with: give the same --weights as before.")
+        if not (
+            held is agreed is None
+            or (held is not None and agreed is not None and np.array_equal(held, agreed))
+        ):
+            raise DataError(
+                "The weights are not those that this run began with: give the same --weights as "
+                "before."
+            )
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
-        """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a pass."""
+        """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a
+        pass."""
         assert isinstance(party, Client)
         problem, theta = self.part.problem, party.parameters()
         model = problem.client(self.part.number)
@@ -199,7 +250,11 @@ class LinearParticipant(ParticipantTable):
             part = np.append(z, model.penalty(theta) / penalty_scale(problem))
             if self.part.held_out is None:
                 return part
-            return with_held_out(part, self.part.held_out_outputs(theta) / scale_of(problem), len(self.config.parties))
+            return with_held_out(
+                part,
+                self.part.held_out_outputs(theta) / scale_of(problem),
+                len(self.config.parties),
+            )
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Apply the divergence rule to f at the end."""
@@ -211,7 +266,9 @@ class LinearParticipant(ParticipantTable):
     def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """The aggregate of all training samples, given the sum of all parts."""
         problem = self.part.problem
-        return np.asarray((total[: problem.labels.size] * scale_of(problem)).reshape(problem.labels.shape))
+        return np.asarray(
+            (total[: problem.labels.size] * scale_of(problem)).reshape(problem.labels.shape)
+        )
 
     def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the training samples; none at a server that does not know the labels."""
@@ -220,7 +277,8 @@ class LinearParticipant(ParticipantTable):
         return self._measured("train", known_labels(self.labels, self.problem.classes), aggregate)
 
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
-        """All metrics on the held-out samples, given the sum of all parts; none if it has no outputs for them."""
+        """All metrics on the held-out samples, given the sum of all parts; none if it has no
+        outputs for them."""
         problem = self.part.problem
         outputs = held_out_of(total, problem.labels.size + 1)
         if outputs is None:
@@ -228,7 +286,9 @@ class LinearParticipant(ParticipantTable):
         z = (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
         return self._measured("test", self.held_out, z)
 
-    def _measured(self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]) -> dict[str, float]:
+    def _measured(
+        self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]
+    ) -> dict[str, float]:
         loss, classes = self.problem.loss, self.problem.classes
         outputs = linear_outputs(loss, classes, labels, aggregate)
         return all_metrics(len(classes), loss.gives_probabilities).measured(part, outputs)
@@ -240,9 +300,18 @@ class LinearParticipant(ParticipantTable):
         part: float | None = self.part.gap_part(party.copy_for(token), token.aggregate)
         return part
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+    def keep(
+        self,
+        folder: Path,
+        reliable: ReliableParty,
+        watch: Watch,
+        notes: Sequence[str],
+        unjudged: str,
+    ) -> Summary:
         """Write the block and a summary into the run folder."""
-        summary = summary_of(folder, self.config, self.resolved, self.costs, reliable, watch, notes, unjudged)
+        summary = summary_of(
+            folder, self.config, self.resolved, self.costs, reliable, watch, notes, unjudged
+        )
         if self.table is None:
             return keep_block(folder, summary, None)
         party = reliable.party
@@ -259,7 +328,9 @@ class AdditiveParticipant(LinearParticipant):
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
-        self.method = additive_method(self.method, additive_of(kit.config).families(kit.config.parties))
+        self.method = additive_method(
+            self.method, additive_of(kit.config).families(kit.config.parties)
+        )
 
     def check_labels(self, labels: Any, weights: Array | None) -> None:
         additive_of(self.config).weighted(labels, weights)
@@ -274,7 +345,9 @@ class AdditiveParticipant(LinearParticipant):
         prepared_rows(self.config.name, self.own, drawn(self.config, rows).training)
         return READY
 
-    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+    def resolve(
+        self, rows: Sequence[int], facts: Mapping[str, bytes]
+    ) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and the learning rate, and the labels, which this party holds."""
         taken, model = drawn(self.config, rows), additive_of(self.config)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)

@@ -1,4 +1,5 @@
-"""The problem of a party: a linear model of which it has one block, and knows the number of the others."""
+"""The problem of a party: a linear model of which it has one block, and knows the number of the
+others."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class OwnData:
 class OwnPart(OwnData):
     """A party's data and problem, with the scaling for new samples.
 
-    The ``problem`` has a block for every client, but only the block of this party, ``number``, has columns.
+    The ``problem`` has a block for every client, but only the block of this party, ``number``, has
+    columns.
     """
 
     model: Glm
@@ -59,10 +61,12 @@ class OwnPart(OwnData):
         return np.asarray(self.held_out @ theta)
 
     def gap_part(self, theta: NDArray[np.float64], aggregate: NDArray[np.float64]) -> float | None:
-        """This party's part of the duality gap: the sum of all parts bounds f - f*. None if there is no bound.
+        """This party's part of the duality gap: the sum of all parts bounds f - f*. None if there
+        is no bound.
 
         With g the derivative of the loss, c_k = X_k^T g and r* the conjugate of r, the parts are
-        theta_k . c_k + r(theta_k) + r*(-c_k): each depends on the token's aggregate and on the party's block only.
+        theta_k . c_k + r(theta_k) + r*(-c_k): each depends on the token's aggregate and on the
+        party's block only.
         """
         penalty = self.problem.penalties[self.number]
         if penalty.l2 <= 0 or penalty.free:
@@ -79,7 +83,8 @@ def start_of(problem: LinearProblem) -> float:
 
 
 def penalty_scale(problem: LinearProblem) -> float:
-    """The order of magnitude of r(theta) at the end; f is 0 at the start if no sample with a weight can be improved."""
+    """The order of magnitude of r(theta) at the end; f is 0 at the start if no sample with a weight
+    can be improved."""
     return start_of(problem) or 1.0
 
 
@@ -108,7 +113,8 @@ def own_part(
     held_out: Sequence[int] = (),
     weights: Array | None = None,
 ) -> OwnPart:
-    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
+    """The part of a party: these rows of its table (None: all), in the agreed order, with their
+    labels and weights."""
     model, own = glm_of(config), own_data(config, table, rows, labels, held_out, weights)
     number = own.number
     data, scaling = standardise(own.data) if config.standardise else (own.data, None)
@@ -117,7 +123,9 @@ def own_part(
     problem = empty.with_blocks({number: model.block(number, data.blocks[0])})
     apart = own.held_out
     if apart is not None:
-        apart = np.asarray(model.block(number, apart if scaling is None else scaling.apply((apart,))[0]))
+        apart = np.asarray(
+            model.block(number, apart if scaling is None else scaling.apply((apart,))[0])
+        )
     return OwnPart(number, data, own.preparation, apart, model, problem, scaling)
 
 
@@ -129,7 +137,8 @@ def own_data(
     held_out: Sequence[int],
     weights: Array | None,
 ) -> OwnData:
-    """These rows of a party's table (None: all), in the agreed order, prepared, with their labels and weights."""
+    """These rows of a party's table (None: all), in the agreed order, prepared, with their labels
+    and weights."""
     order = check_rows(table, rows, len(labels))
     preparation, columns, values, notes = prepared_rows(config.name, table, order, held_out)
     data = VerticalData(
@@ -139,9 +148,15 @@ def own_data(
         labels=labels,
         weights=weights,
         notes=(*table.notes, *notes),
-        preparations=None if preparation is None else Preparations((preparation,), (tuple(range(len(columns))),)),
+        preparations=None
+        if preparation is None
+        else Preparations((preparation,), (tuple(range(len(columns))),)),
     )
-    apart = held_out_values(config.name, table, held_out, preparation, columns) if len(held_out) else None
+    apart = (
+        held_out_values(config.name, table, held_out, preparation, columns)
+        if len(held_out)
+        else None
+    )
     return OwnData(config.parties.index(config.name), data, preparation, apart)
 
 
@@ -150,7 +165,8 @@ def check_rows(table: PartyTable, rows: Sequence[int] | None, labels: int) -> Se
     order = range(table.rows) if rows is None else rows
     if len(order) != labels:
         raise DataError(
-            f"{table.path} has {len(order)} rows for {labels} labels: with 'alignment: given order' all tables "
+            f"{table.path} has {len(order)} rows for {labels} labels: with 'alignment: given "
+            f"order' all tables "
             "must hold the same samples in the same order."
         )
     return order
@@ -159,9 +175,11 @@ def check_rows(table: PartyTable, rows: Sequence[int] | None, labels: int) -> Se
 def prepared_rows(
     party: str, table: PartyTable, rows: Sequence[int], held_out: Sequence[int] = ()
 ) -> tuple[ColumnPreparation | None, tuple[str, ...], Array, list[str]]:
-    """The preparation of a party, fitted on these rows; the columns and values that they become, and notes.
+    """The preparation of a party, fitted on these rows; the columns and values that they become,
+    and notes.
 
-    These are also on the rows that are held out, and stay with the party: they may hold values of its table.
+    These are also on the rows that are held out, and stay with the party: they may hold values of
+    its table.
     """
     taken = table.take(rows)
     if taken.frame is None or taken.recipe is None:
@@ -180,14 +198,17 @@ def held_out_values(
     preparation: ColumnPreparation | None,
     columns: Sequence[str],
 ) -> Array:
-    """The values of held-out rows, prepared as the training rows were. Errors, which others see, hold no value."""
+    """The values of held-out rows, prepared as the training rows were. Errors, which others see,
+    hold no value."""
     try:
         values = prepared_values(preparation, table.take(rows))
         check_values(party, columns, values, preparation is not None and preparation.keeps_missing)
     except DataError:
         raise DataError(
-            f"The held-out rows of {party!r} cannot be prepared as its training rows were: a value is missing, too "
-            "large, or of a category that no training row has. Prepare with on_unseen: ignore, or mend the table."
+            f"The held-out rows of {party!r} cannot be prepared as its training rows were: a value "
+            f"is missing, too "
+            "large, or of a category that no training row has. Prepare with on_unseen: ignore, or "
+            "mend the table."
         ) from None
     return values
 
@@ -202,21 +223,28 @@ def prepared_values(preparation: ColumnPreparation | None, table: PartyTable) ->
 
 @dataclass(frozen=True, eq=False)
 class SizedProblem(LinearProblem):
-    """A problem of which only the sizes are known, which suffice for a server that sums and averages."""
+    """A problem of which only the sizes are known, which suffice for a server that sums and
+    averages."""
 
     @property
     def fit(self) -> LabelFit:
         """Raise: the labels are unknown here."""
         raise MtcdError(
-            "The server does not know the labels: if it may, write 'labels.shared_with: [parties, server]' in the "
+            "The server does not know the labels: if it may, write 'labels.shared_with: [parties, "
+            "server]' in the "
             "federation file, and create new kits."
         )
 
 
 def server_problem(
-    config: KitConfig, samples: int, outputs: int, labels: Labels | None = None, weights: Array | None = None
+    config: KitConfig,
+    samples: int,
+    outputs: int,
+    labels: Labels | None = None,
+    weights: Array | None = None,
 ) -> LinearProblem:
-    """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
+    """The problem at the server: with labels and weights if it may know them, otherwise with sizes
+    only."""
     model, K = glm_of(config), len(config.parties)
     if labels is None:
         return sized_problem(model.loss, samples, outputs, K, model.penalties(K))

@@ -1,5 +1,5 @@
-"""``stepsize: auto`` in a federation: each party reports two numbers of its block, from which the label holder resolves
-the step size; three, if samples or classes have weights.
+"""``stepsize: auto`` in a federation: each party reports two numbers of its block, from which the
+label holder resolves the step size; three, if samples or classes have weights.
 
 The rules are those of ``theory/stepsize.py``, with the bounds of ``models/glm/reports.py``.
 """
@@ -28,16 +28,23 @@ class Curvature(reports.Curvature):
 
     def to_bytes(self) -> bytes:
         """Encode as JSON, in which numbers read back exactly."""
-        return json.dumps({key: value for key, value in asdict(self).items() if value is not None}).encode()
+        return json.dumps(
+            {key: value for key, value in asdict(self).items() if value is not None}
+        ).encode()
 
     @staticmethod
     def from_bytes(data: bytes, weighted: bool = False) -> Curvature:
-        """Decode and check the report of another party; ``weighted``: whether samples or classes have weights."""
+        """Decode and check the report of another party; ``weighted``: whether samples or classes
+        have weights."""
         try:
             report = json.loads(data)
         except (ValueError, RecursionError):
             raise WireError(FIELD, "cannot be read") from None
-        if not isinstance(report, dict) or report.keys() != {"block", "longest", *(["norm"] if weighted else [])}:
+        if not isinstance(report, dict) or report.keys() != {
+            "block",
+            "longest",
+            *(["norm"] if weighted else []),
+        }:
             raise WireError(FIELD, "is not numbers called block, longest and, with weights, norm")
         if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in report.values()):
             raise WireError(FIELD, "holds values that are not finite numbers of 0 or more")
@@ -53,5 +60,6 @@ def own_curvature(part: OwnPart) -> Curvature:
 def resolve_from_reports(
     method: Method, problem: LinearProblem, reported: Sequence[Curvature]
 ) -> tuple[Method, tuple[str, ...]]:
-    """The method with 'auto' replaced by a number, and a note on it. ``reported`` is in the order of clients."""
+    """The method with 'auto' replaced by a number, and a note on it. ``reported`` is in the order
+    of clients."""
     return resolve_stepsize(method, ReportedSmoothness(problem, tuple(reported)))

@@ -1,8 +1,8 @@
 """Built-in networks, by the names that a config gives them.
 
-A network for a client is made from the keywords that its maker names, out of ``shape`` (of one sample, without
-the batch), ``client``, ``index``, ``clients`` and its own settings; a fusion network from ``width`` (of what it
-is given), ``outputs`` and its own settings.
+A network for a client is made from the keywords that its maker names, out of ``shape`` (of one
+sample, without the batch), ``client``, ``index``, ``clients`` and its own settings; a fusion
+network from ``width`` (of what it is given), ``outputs`` and its own settings.
 """
 
 from __future__ import annotations

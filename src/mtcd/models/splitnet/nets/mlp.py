@@ -19,13 +19,19 @@ class Flat(nn.Module):
         return samples.reshape(len(samples), -1)
 
 
-def mlp(shape: Sequence[int], width: int = 16, hidden: Sequence[int] = (64,), dropout: float = 0.0) -> nn.Module:
-    """For samples of any ``shape``, taken as rows: layers of ``hidden`` numbers, ending in ``width``."""
+def mlp(
+    shape: Sequence[int], width: int = 16, hidden: Sequence[int] = (64,), dropout: float = 0.0
+) -> nn.Module:
+    """For samples of any ``shape``, taken as rows: layers of ``hidden`` numbers, ending in
+    ``width``."""
     return nn.Sequential(Flat(), *_layers("mlp", math.prod(shape), hidden, width, dropout))
 
 
-def mlp_head(width: int, outputs: int, hidden: Sequence[int] = (64,), dropout: float = 0.0) -> nn.Module:
-    """A fusion network with layers of ``hidden`` numbers between what it is given and the outputs."""
+def mlp_head(
+    width: int, outputs: int, hidden: Sequence[int] = (64,), dropout: float = 0.0
+) -> nn.Module:
+    """A fusion network with layers of ``hidden`` numbers between what it is given and the
+    outputs."""
     return nn.Sequential(*_layers("mlp head", width, hidden, outputs, dropout))
 
 
@@ -34,9 +40,13 @@ def linear(width: int, outputs: int) -> nn.Module:
     return nn.Sequential(*_layers("linear", width, (), outputs, 0.0))
 
 
-def _layers(name: str, inputs: int, hidden: Sequence[int], outputs: int, dropout: float) -> list[nn.Module]:
+def _layers(
+    name: str, inputs: int, hidden: Sequence[int], outputs: int, dropout: float
+) -> list[nn.Module]:
     if not isinstance(hidden, Sequence) or isinstance(hidden, str):
-        raise ConfigError(f"{name}: hidden must be a list of widths, such as [64], but is {hidden!r}.")
+        raise ConfigError(
+            f"{name}: hidden must be a list of widths, such as [64], but is {hidden!r}."
+        )
     for size in (inputs, *hidden, outputs):
         check_whole(f"{name}: each width", size)
     check_number(f"{name}: dropout", dropout)

@@ -1,4 +1,5 @@
-"""ResNet18 for small pictures: a first convolution of 3 x 3 without stride, and no pooling before the blocks."""
+"""ResNet18 for small pictures: a first convolution of 3 x 3 without stride, and no pooling before
+the blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ CHANNELS = (64, 128, 256, 512)
 
 
 class Block(nn.Module):
-    """Two convolutions, added to what came in; a convolution of 1 x 1 fits that where the shape changes."""
+    """Two convolutions, added to what came in; a convolution of 1 x 1 fits that where the shape
+    changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -24,7 +26,9 @@ class Block(nn.Module):
         self.second_norm = nn.BatchNorm2d(outputs)
         self.short: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.short = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.short = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
 
     def forward(self, pictures: Tensor) -> Tensor:
         inner = functional.relu(self.first_norm(self.first(pictures)))
@@ -38,7 +42,10 @@ def resnet18(width: int = 16, channels: int = 3, shape: Sequence[int] | None = N
     """
     if shape is not None:
         if len(shape) != 3:
-            raise ConfigError(f"resnet18 needs pictures (channels, rows, columns), but samples are {tuple(shape)}.")
+            raise ConfigError(
+                f"resnet18 needs pictures (channels, rows, columns), but samples are "
+                f"{tuple(shape)}."
+            )
         channels = shape[0]
     check_whole("resnet18: width", width)
     check_whole("resnet18: channels", channels)
@@ -46,6 +53,9 @@ def resnet18(width: int = 16, channels: int = 3, shape: Sequence[int] | None = N
     layers += [nn.BatchNorm2d(CHANNELS[0]), nn.ReLU()]
     before = CHANNELS[0]
     for outputs in CHANNELS:
-        layers += [Block(before, outputs, 1 if outputs == before else 2), Block(outputs, outputs, 1)]
+        layers += [
+            Block(before, outputs, 1 if outputs == before else 2),
+            Block(outputs, outputs, 1),
+        ]
         before = outputs
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, width))

@@ -1,4 +1,5 @@
-"""Columns on a common scale, as the first layer of a network: so that new samples are scaled as those in training."""
+"""Columns on a common scale, as the first layer of a network: so that new samples are scaled as
+those in training."""
 
 from __future__ import annotations
 

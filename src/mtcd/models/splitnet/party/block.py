@@ -1,7 +1,9 @@
-"""A party's block of a split network: its own module, and the final fusion module theta_0 if it is known.
+"""A party's block of a split network: its own module, and the final fusion module theta_0 if it is
+known.
 
-The server has the final theta_0; without a server, the client that ended the training has it. That party sends it to
-all others, encoded by ``fusion_to_bytes``; clients had earlier versions from tokens anyway.
+The server has the final theta_0; without a server, the client that ended the training has it. That
+party sends it to all others, encoded by ``fusion_to_bytes``; clients had earlier versions from
+tokens anyway.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def module_to_bytes(module: nn.Module) -> bytes:
 
 
 def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
-    """Decode the fusion module from another party, and check the names, shapes and types of its tensors."""
+    """Decode the fusion module from another party, and check the names, shapes and types of its
+    tensors."""
     known = problem.head.finished().state_dict()
     if len(data) > LARGEST_HEADER_BYTES + sum(value.nbytes for value in known.values()):
         raise WireError("fusion", "is larger than it can be")
@@ -71,7 +74,8 @@ def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class NetworkBlock:
-    """The trained modules of a party, or of the server. ``knows_fusion``: whether theta_0 is the final one."""
+    """The trained modules of a party, or of the server. ``knows_fusion``: whether theta_0 is the
+    final one."""
 
     party: str
     parties: tuple[str, ...]
@@ -95,11 +99,17 @@ class NetworkBlock:
         if fusion is not None:
             head.load_state_dict(fusion_from_bytes(fusion, problem))
         modules = {} if problem.net is None else {config.name: problem.net.finished()}
-        shapes = {} if own is None else {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
+        shapes = (
+            {} if own is None else {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
+        )
         widths = common.aggregation.widths
-        trained = TrainedSplit(modules, head, config.model.aggregation, widths, common.classes, shapes)
+        trained = TrainedSplit(
+            modules, head, config.model.aggregation, widths, common.classes, shapes
+        )
         parties = tuple(config.parties)
-        return NetworkBlock(config.name, parties, tuple(columns), trained, fusion is not None, preparation)
+        return NetworkBlock(
+            config.name, parties, tuple(columns), trained, fusion is not None, preparation
+        )
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -120,8 +130,10 @@ class NetworkBlock:
         """h_k of new samples, in the order of their table."""
         if table.columns != self.inputs:
             raise DataError(
-                f"{table.path}: the network of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
-                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
+                f"{table.path}: the network of {self.party!r} was trained on the columns "
+                f"{listing(self.inputs)}, but "
+                f"these are {listing(table.columns)}: read the new samples with the same columns, "
+                f"in that order."
             )
         return self.represent_values(prepared_values(self.preparation, table))
 
@@ -135,7 +147,9 @@ class NetworkBlock:
         """The empty aggregate of this number of samples."""
         return np.zeros((samples, self.aggregation.width), dtype=np.float32)
 
-    def put(self, aggregate: NDArray[np.float32], party: str, h: NDArray[np.float32]) -> NDArray[np.float32]:
+    def put(
+        self, aggregate: NDArray[np.float32], party: str, h: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
         """The aggregate with a party's representation added, which must not be in it yet."""
         k = self.parties.index(party)
         return self.aggregation.put(torch.as_tensor(aggregate), k, torch.as_tensor(h)).numpy()
@@ -148,7 +162,8 @@ class NetworkBlock:
         """The same, with the probabilities of classes, by the names of their columns."""
         if not self.knows_fusion:
             raise MtcdError(
-                f"{self.party!r} did not receive the final fusion module, and cannot predict: start all parties again "
+                f"{self.party!r} did not receive the final fusion module, and cannot predict: "
+                f"start all parties again "
                 "with the same folders, to receive it."
             )
         return self.trained.columns_from(self.trained.fused(torch.as_tensor(aggregate)))
@@ -169,7 +184,8 @@ class NetworkBlock:
 
 
 def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> NetworkBlock:
-    """Read the block of a run folder: build the modules that the kit describes, and load the weights."""
+    """Read the block of a run folder: build the modules that the kit describes, and load the
+    weights."""
     path = folder / WEIGHTS
     try:
         with safe_open(path, "pt") as file:
@@ -180,23 +196,30 @@ def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> Networ
         return _block(config, code, about, weights)
     except FileNotFoundError:
         raise MtcdError(
-            f"There is no {WEIGHTS} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
+            f"There is no {WEIGHTS} in {folder}: the run has not ended, it diverged, or this is "
+            f"not its folder (--run)."
         ) from None
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
 
 
-def _block(config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]) -> NetworkBlock:
+def _block(
+    config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]
+) -> NetworkBlock:
     section, name = section_of(config), config.name
     classes = None if about["classes"] is None else tuple(about["classes"])
     aggregation = make_aggregation(section.aggregation, config.parties, about["widths"])
-    fusion = fusion_module(section, own_fusion_maker(config, code), aggregation, classes, config.seed)
+    fusion = fusion_module(
+        section, own_fusion_maker(config, code), aggregation, classes, config.seed
+    )
     modules, shapes = {}, {}
     parts: dict[str, nn.Module] = {"fusion": fusion}
     if not config.is_server:
         shapes[name], number = tuple(about["shape"]), config.parties.index(name)
         maker = own_maker(config, code)
-        module = saved_client(section, maker, config.parties, number, shapes[name], config.seed, config.standardise)
+        module = saved_client(
+            section, maker, config.parties, number, shapes[name], config.seed, config.standardise
+        )
         modules[name] = parts[f"client/{name}"] = module
     load_weights(parts, weights)
     trained = TrainedSplit(
@@ -207,8 +230,12 @@ def _block(config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dic
         classes,
         shapes,
     )
-    preparation = ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None
+    preparation = (
+        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None
+    )
     columns = tuple(about["columns"])
     if preparation is not None and preparation.outputs != columns:
         raise ValueError("its preparation is of another block")
-    return NetworkBlock(name, tuple(config.parties), columns, trained, about["knows_fusion"], preparation)
+    return NetworkBlock(
+        name, tuple(config.parties), columns, trained, about["knows_fusion"], preparation
+    )

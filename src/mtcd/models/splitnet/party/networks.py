@@ -1,4 +1,5 @@
-"""A party's own part of a split network: its module is made on its host, from its own table, and stays there.
+"""A party's own part of a split network: its module is made on its host, from its own table, and
+stays there.
 
 Before training, every party needs the widths of all representations. So every
 party builds its network first, reports ``width``, and builds its problem when all widths are known.
@@ -43,7 +44,8 @@ def section_of(config: KitConfig) -> SplitSection:
         raise ConfigError("model.kind: this federation trains a linear model, not a split network.")
     if config.compute is not None and config.compute.device.startswith("cuda"):
         raise ConfigError(
-            "compute.device: a federation trains on the CPU. Leave it out, or ask the administrator for 'cpu'."
+            "compute.device: a federation trains on the CPU. Leave it out, or ask the "
+            "administrator for 'cpu'."
         )
     return config.model
 
@@ -87,7 +89,8 @@ class OwnNetwork:
         """The problem that the party trains, given the widths of all parties."""
         if len(labels) != len(self.features):
             raise DataError(
-                f"The table of {self.config.name!r} has {len(self.features)} rows for {len(labels)} labels: with "
+                f"The table of {self.config.name!r} has {len(self.features)} rows for "
+                f"{len(labels)} labels: with "
                 "'alignment: given order' all tables must hold the same samples in the same order."
             )
         source = make_source(self.features, self.config.name, torch.device("cpu"))
@@ -96,7 +99,11 @@ class OwnNetwork:
 
 
 def own_network(
-    config: KitConfig, code: OwnCode, table: PartyTable, rows: Sequence[int] | None, held_out: Sequence[int] = ()
+    config: KitConfig,
+    code: OwnCode,
+    table: PartyTable,
+    rows: Sequence[int] | None,
+    held_out: Sequence[int] = (),
 ) -> OwnNetwork:
     """The network of a party, for these rows of its table (None: all)."""
     order = range(table.rows) if rows is None else rows
@@ -109,27 +116,41 @@ def own_network(
     return replace(made, preparation=preparation, held_out=apart, notes=tuple(notes))
 
 
-def network_for(config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:
+def network_for(
+    config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()
+) -> OwnNetwork:
     """The same for samples of any shape: pictures, say."""
     section, number = section_of(config), config.parties.index(config.name)
     samples = in_single(as_samples(config.name, features))
     check_samples(config.name, samples, len(samples), columns or None)
     if config.standardise and samples.ndim != 2:
-        raise DataError(f"standardise is for columns of a table, but samples here are of shape {samples.shape[1:]}.")
+        raise DataError(
+            f"standardise is for columns of a table, but samples here are of shape "
+            f"{samples.shape[1:]}."
+        )
     maker = own_maker(config, code)
-    module, width = client_module(section, maker, config.parties, number, samples, config.seed, config.standardise)
+    module, width = client_module(
+        section, maker, config.parties, number, samples, config.seed, config.standardise
+    )
     if not any(parameter.requires_grad for parameter in module.parameters()):
-        raise ConfigError(f"model.client: the network made for {config.name!r} has no parameters to train.")
+        raise ConfigError(
+            f"model.client: the network made for {config.name!r} has no parameters to train."
+        )
     return OwnNetwork(config, code, number, columns, samples, module, width)
 
 
 def in_single(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert floats to single precision; values out of its range become infinite, which a check refuses."""
+    """Convert floats to single precision; values out of its range become infinite, which a check
+    refuses."""
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
+        return (
+            np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
+        )
 
 
-def server_network(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> OwnProblem:
+def server_network(
+    config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]
+) -> OwnProblem:
     """The problem that the server trains: the fusion module."""
     return OwnProblem(_common(config, code, labels, widths))
 
@@ -137,7 +158,10 @@ def server_network(config: KitConfig, code: OwnCode, labels: Labels, widths: Seq
 def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
     section = section_of(config)
     if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
-        raise ConfigError(f"The widths of the representations, {list(widths)}, are not one for every party of the kit.")
+        raise ConfigError(
+            f"The widths of the representations, {list(widths)}, are not one for every party of "
+            f"the kit."
+        )
     loss, has_classes = find_loss(section.loss, labels)
     classes = classes_of(labels) if has_classes else None
     aggregation = make_aggregation(section.aggregation, config.parties, widths)
@@ -156,7 +180,8 @@ def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[i
 
 
 def threads_for(problem: OwnProblem, method: Method) -> int | None:
-    """The number of threads per operation, for ``torch.set_num_threads``; None keeps PyTorch's default."""
+    """The number of threads per operation, for ``torch.set_num_threads``; None keeps PyTorch's
+    default."""
     batch = method.batch or problem.samples
     return problem.common.threads or few_threads(problem.size, batch)
 

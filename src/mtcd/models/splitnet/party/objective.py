@@ -1,7 +1,8 @@
-"""The objective of a split network at the start and at the end, evaluated by one party from the sum of all parts.
+"""The objective of a split network at the start and at the end, evaluated by one party from the sum
+of all parts.
 
-As in one process, networks are in evaluation mode, and all training samples count. A party's part is its representation
-in its slot of the aggregation, so that the aggregate is the sum of all parts.
+As in one process, networks are in evaluation mode, and all training samples count. A party's part
+is its representation in its slot of the aggregation, so that the aggregate is the sum of all parts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from mtcd.models.splitnet.feed import make_source
 from mtcd.models.splitnet.fusion import CHUNK
 from mtcd.models.splitnet.own import OwnProblem
 
-PART_BYTES = 2 * 8  # per number of the aggregate: at the start and at the end, each as a 64-bit integer
+# per number of the aggregate: at the start and at the end, each as a 64-bit integer
+PART_BYTES = 2 * 8
 
 
 def fits_into_message(samples: int, width: int, parties: int, message_mb: int) -> bool:
@@ -43,8 +45,8 @@ def represented(problem: OwnProblem, held_out: NDArray[Any] | None = None) -> Te
 def represented_at_start(problem: OwnProblem, client: NetClient, represents_first: bool) -> Tensor:
     """The same before the first update.
 
-    ``represents_first``: the first batch is represented before the objective is first measured, and batch norm takes
-    it in. The client is left as it was.
+    ``represents_first``: the first batch is represented before the objective is first measured, and
+    batch norm takes it in. The client is left as it was.
     """
     net = client.net
     buffers, contribution = net.buffers(), client.contribution
@@ -60,7 +62,9 @@ def part_of(problem: OwnProblem, h: Tensor) -> NDArray[np.float64]:
     """This party's part of the aggregate, given its representation."""
     own, aggregation = problem.own, problem.common.aggregation
     assert own is not None
-    return aggregation.put(torch.zeros(len(h), aggregation.width), own.k, h).numpy().astype(np.float64)
+    return (
+        aggregation.put(torch.zeros(len(h), aggregation.width), own.k, h).numpy().astype(np.float64)
+    )
 
 
 def objective(problem: OwnProblem, fusion: nn.Module, aggregate: NDArray[np.float64]) -> float:

@@ -1,4 +1,5 @@
-"""The participant of a federation that trains a split network: a table and the party's own network."""
+"""The participant of a federation that trains a split network: a table and the party's own
+network."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own_code_files import SHA256
-from mtcd.federation.participant.held_out import Drawn, advised, check_fits, drawn, held_out_of, with_held_out
+from mtcd.federation.participant.held_out import (
+    Drawn,
+    advised,
+    check_fits,
+    drawn,
+    held_out_of,
+    with_held_out,
+)
 from mtcd.federation.participant.keeping import Summary, keep_run
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
@@ -30,7 +38,12 @@ from mtcd.models.splitnet.client import NetClient
 from mtcd.models.splitnet.labels import encode
 from mtcd.models.splitnet.outputs import split_outputs
 from mtcd.models.splitnet.own import OwnProblem
-from mtcd.models.splitnet.party.block import NetworkBlock, fusion_to_bytes, module_to_bytes, read_network_block
+from mtcd.models.splitnet.party.block import (
+    NetworkBlock,
+    fusion_to_bytes,
+    module_to_bytes,
+    read_network_block,
+)
 from mtcd.models.splitnet.party.networks import (
     WIDEST,
     OwnNetwork,
@@ -57,13 +70,16 @@ from mtcd.training.divergence import DIVERGED, Divergence, worst_end_of
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
-    "The objective is not evaluated at the end, as the representations of all samples do not fit into a message: slow "
-    "divergence is not detected. To evaluate it, set a larger limits.message_mb in the federation file."
+    "The objective is not evaluated at the end, as the representations of all samples do not fit "
+    "into a message: slow "
+    "divergence is not detected. To evaluate it, set a larger limits.message_mb in the federation "
+    "file."
 )
 
 
 class SplitParticipant(ParticipantTable):
-    """A table and a network; at the server, the fusion module. Modules are rebuilt whenever training starts."""
+    """A table and a network; at the server, the fusion module. Modules are rebuilt whenever
+    training starts."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
@@ -91,7 +107,9 @@ class SplitParticipant(ParticipantTable):
         made = own_network(self.config, self.kit.code, self.own, taken.training, taken.held_out)
         return json.dumps(made.width).encode()
 
-    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+    def resolve(
+        self, rows: Sequence[int], facts: Mapping[str, bytes]
+    ) -> tuple[dict[str, Any], bytes]:
         """The settings with the widths of all parties, and the labels, which this party holds."""
         widths = [_width(name, facts[name]) for name in self.config.parties]
         taken = drawn(self.config, rows)
@@ -99,14 +117,22 @@ class SplitParticipant(ParticipantTable):
         notes = [*self.notes, *outside_guarantee(self.method), *taken.notes]
         stepsize = self.method.resolved_stepsize()
         settings = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
-        return settings | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
+        return settings | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(
+            labels
+        )
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
-        settings, config, code = self.checked(agreed.settings, "widths", FUSION_CODE), self.config, self.kit.code
+        settings, config, code = (
+            self.checked(agreed.settings, "widths", FUSION_CODE),
+            self.config,
+            self.kit.code,
+        )
         self._check_fusion_code(settings[FUSION_CODE])
         widths, samples = settings["widths"], settings["samples"]
-        if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
+        if not isinstance(widths, list) or not all(
+            type(width) is int and 0 < width <= WIDEST for width in widths
+        ):
             raise WireError("widths", "are not those of networks")
         if len(widths) != len(config.parties):
             raise WireError("widths", "are not one for every party")
@@ -128,11 +154,16 @@ class SplitParticipant(ParticipantTable):
             torch.set_num_threads(threads)
         method, network = self.method, config.network
         shapes = split_shapes(self.problem)
-        bounds = method.bounds(agreed.run, network, config.seed, samples, self.problem.outputs, shapes)
+        bounds = method.bounds(
+            agreed.run, network, config.seed, samples, self.problem.outputs, shapes
+        )
         parties = method.split(self.problem, network, config.seed)
         self.stage = parties.stage
         plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
-        sizes, opening = split_sizes(plan, widths, theta_0), opening_cost(plan, widths, theta_0, self.costs)
+        sizes, opening = (
+            split_sizes(plan, widths, theta_0),
+            opening_cost(plan, widths, theta_0, self.costs),
+        )
         watch = Watch(
             self.stop,
             method,
@@ -147,8 +178,11 @@ class SplitParticipant(ParticipantTable):
             seen=lambda: self.stage.epoch_loss(),
             pace=pace_of(method, self.stop, samples),
         )
-        fits = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)
-        evaluated = fits or config.holdout is not None  # with a hold-out, parties refuse what does not fit
+        fits = fits_into_message(
+            samples, self.problem.outputs, len(widths), config.limits.message_mb
+        )
+        # with a hold-out, parties refuse what does not fit
+        evaluated = fits or config.holdout is not None
         if evaluated and self.problem.own is not None:
             client = parties.clients[self.problem.own.k].network
             assert isinstance(client, NetClient)
@@ -159,7 +193,8 @@ class SplitParticipant(ParticipantTable):
         return Role(parties.parties(), bounds, watch, None, notes, evaluated_at_end=evaluated)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
-        """This party's part of the aggregate of all training samples, at the start and at the end."""
+        """This party's part of the aggregate of all training samples, at the start and at the
+        end."""
         part = np.stack([part_of(self.problem, h) for h in (self.start, represented(self.problem))])
         own = self.own_network
         if own is None or own.held_out is None:
@@ -194,16 +229,21 @@ class SplitParticipant(ParticipantTable):
         return self._measured("train", self.problem.common.labels.cpu().numpy(), aggregate)
 
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
-        """All metrics on the held-out samples, given the sum of all parts; none if it has no outputs for them."""
+        """All metrics on the held-out samples, given the sum of all parts; none if it has no
+        outputs for them."""
         outputs = held_out_of(total.ravel(), 2 * self._size)
         if outputs is None:
             return {}
         return self._measured("test", self.held_out, outputs.reshape(-1, self.problem.outputs))
 
-    def _measured(self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]) -> dict[str, float]:
+    def _measured(
+        self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]
+    ) -> dict[str, float]:
         trained = NetworkBlock.of(self.problem, self.config, (), self.fusion).trained
         classes = self.problem.common.classes
-        outputs = split_outputs(trained.fused(torch.as_tensor(aggregate, dtype=torch.float32)), labels, classes)
+        outputs = split_outputs(
+            trained.fused(torch.as_tensor(aggregate, dtype=torch.float32)), labels, classes
+        )
         return all_metrics(len(classes or ()), outputs.has_probabilities).measured(part, outputs)
 
     def _held_out_labels(self, taken: Drawn) -> NDArray[Any]:
@@ -211,10 +251,13 @@ class SplitParticipant(ParticipantTable):
         labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
         classes = self.problem.common.classes
         with advised():
-            return encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
+            return (
+                encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
+            )
 
     def _check_fusion_code(self, digest: Any) -> None:
-        """Check that the label holder has the same fusion module: every party computes the loss with it."""
+        """Check that the label holder has the same fusion module: every party computes the loss
+        with it."""
         own = fusion_code(self.config, self.kit.code)
         is_digest = isinstance(digest, str) and len(digest) == SHA256 and digest.isalnum()
         if digest is not None and not is_digest:
@@ -222,14 +265,25 @@ class SplitParticipant(ParticipantTable):
         if digest != own:
             there = digest if is_digest else "another one"
             raise ConfigError(
-                f"model.fusion: the file with the fusion module has sha256 {own} at {self.config.name}, but {there} at "
-                f"{self.config.labels.held_by}. It must be the same for all: put the fusion module into a file of its "
+                f"model.fusion: the file with the fusion module has sha256 {own} at "
+                f"{self.config.name}, but {there} at "
+                f"{self.config.labels.held_by}. It must be the same for all: put the fusion module "
+                f"into a file of its "
                 "own, and give all parties the same file."
             )
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+    def keep(
+        self,
+        folder: Path,
+        reliable: ReliableParty,
+        watch: Watch,
+        notes: Sequence[str],
+        unjudged: str,
+    ) -> Summary:
         """Write the network and a summary into the run folder."""
-        summary = summary_of(folder, self.config, self.method, self.costs, reliable, watch, notes, unjudged)
+        summary = summary_of(
+            folder, self.config, self.method, self.costs, reliable, watch, notes, unjudged
+        )
         columns = () if self.own_network is None else self.own_network.columns
         preparation = None if self.own_network is None else self.own_network.preparation
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion, preparation)
@@ -270,5 +324,8 @@ def _width(name: str, answer: bytes) -> int:
     except ValueError:
         width = None
     if type(width) is not int or not 0 < width <= WIDEST:
-        raise DataError(f"{name} did not report the output width of its network: is it of the same version of mtcd?")
+        raise DataError(
+            f"{name} did not report the output width of its network: is it of the same version of "
+            f"mtcd?"
+        )
     return width

@@ -60,7 +60,8 @@ class PartyModel(ClientModel, Protocol):
     """The model of one party on its data."""
 
     def margins(self, theta: Theta, X: Block) -> Array:
-        """The representation of other samples, such as a test set. It is asked for again and again as theta grows."""
+        """The representation of other samples, such as a test set. It is asked for again and again
+        as theta grows."""
 
     def finish(self, theta: Theta) -> Part:
         """The trained model."""
@@ -76,11 +77,15 @@ class NoSmoothness:
     @property
     def smoothness(self) -> float:
         """Raise: there is no bound on the curvature."""
-        raise MtcdError("This method needs the smoothness of a linear block, which this family does not have.")
+        raise MtcdError(
+            "This method needs the smoothness of a linear block, which this family does not have."
+        )
 
     def survey(self) -> Array:
         """Raise, likewise."""
-        raise MtcdError("This method needs a survey of linear blocks, which this family does not have.")
+        raise MtcdError(
+            "This method needs a survey of linear blocks, which this family does not have."
+        )
 
 
 class Family(ABC):
@@ -104,5 +109,8 @@ class Family(ABC):
 
 
 FAMILIES: Registry[type[Family]] = Registry(
-    Family, "mtcd.families", "mtcd.models.trees.families", "model.parties: no family is called '{}';"
+    Family,
+    "mtcd.families",
+    "mtcd.models.trees.families",
+    "model.parties: no family is called '{}';",
 )

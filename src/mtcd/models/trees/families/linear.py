@@ -68,7 +68,9 @@ class LinearParty(LinearClient):
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q steps of the size 1/L_k, with which f never rises."""
-        return super().local_update(theta, aggregate, updates._replace(eta=1.0 / max(self.smoothness, 1e-300)))
+        return super().local_update(
+            theta, aggregate, updates._replace(eta=1.0 / max(self.smoothness, 1e-300))
+        )
 
     def margins(self, theta: Array, X: Block) -> Array:
         """The representation of other samples."""

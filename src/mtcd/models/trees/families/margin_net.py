@@ -1,4 +1,5 @@
-"""A small network whose outputs are margins: for a party of an additive model. Parameters are one vector."""
+"""A small network whose outputs are margins: for a party of an additive model. Parameters are one
+vector."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class MarginNet:
         return sum(parameter.numel() for parameter in self._module.parameters())
 
     def initial(self, draw: int) -> Array:
-        """Parameters drawn from a seed; those of the last layer are 0, so that all outputs are 0."""
+        """Parameters drawn from a seed; those of the last layer are 0, so that all outputs are
+        0."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw)
             layers = [layer for layer in self._module.modules() if isinstance(layer, nn.Linear)]
@@ -59,5 +61,7 @@ class _Pullback:
         self._module, self._margins = module, margins
 
     def __call__(self, slope: Array) -> Array:
-        parts = torch.autograd.grad(self._margins, list(self._module.parameters()), torch.as_tensor(slope))
+        parts = torch.autograd.grad(
+            self._margins, list(self._module.parameters()), torch.as_tensor(slope)
+        )
         return np.concatenate([part.numpy().ravel() for part in parts])

@@ -1,4 +1,5 @@
-"""Margins of ensembles on one block: of a new ensemble, only the trees that a known one does not have are evaluated."""
+"""Margins of ensembles on one block: of a new ensemble, only the trees that a known one does not
+have are evaluated."""
 
 from __future__ import annotations
 
@@ -28,12 +29,16 @@ class GrowingMargins:
         if id(ensemble) in self._known:
             self._known.move_to_end(id(ensemble))
             return self._known[id(ensemble)][1]
-        differences = [(summed([(1.0, ensemble), (-1.0, e)]), z) for e, z in (self._empty, *self._known.values())]
+        differences = [
+            (summed([(1.0, ensemble), (-1.0, e)]), z)
+            for e, z in (self._empty, *self._known.values())
+        ]
         missing, known = min(differences, key=lambda pair: len(pair[0]))
         margins = known
         if len(missing):
             margins = known + Forest.of(missing, self.X.shape[1], self.outputs).margins(self.X)
-        self._known[id(ensemble)] = ensemble, margins  # the ensemble is kept, so that its id is its own
+        # the ensemble is kept, so that its id is its own
+        self._known[id(ensemble)] = ensemble, margins
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
         return margins

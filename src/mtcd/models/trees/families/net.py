@@ -1,4 +1,5 @@
-"""Neural networks: a party's columns, standardised, through fully connected layers to margins. Needs PyTorch."""
+"""Neural networks: a party's columns, standardised, through fully connected layers to margins.
+Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ STEPS = 5  # of L-BFGS for each local update
 @FAMILIES.register("net")
 @dataclass(frozen=True, kw_only=True)
 class NetFamily(Family):
-    """A network with layers of ``hidden`` units on the standardised columns; ``l2`` is on the change of parameters."""
+    """A network with layers of ``hidden`` units on the standardised columns; ``l2`` is on the
+    change of parameters."""
 
     hidden: tuple[int, ...] = (16,)
     l2: float = 1e-3
@@ -34,7 +36,9 @@ class NetFamily(Family):
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, Sequence) or isinstance(self.hidden, str):
-            raise ConfigError(f"model.hidden must be a list of widths, such as [16], but is {self.hidden!r}.")
+            raise ConfigError(
+                f"model.hidden must be a list of widths, such as [16], but is {self.hidden!r}."
+            )
         for width in self.hidden:
             check_whole("model.hidden", width)
         object.__setattr__(self, "hidden", tuple(self.hidden))  # lists, in configs
@@ -45,7 +49,9 @@ class NetFamily(Family):
 
     def part(self, arrays: Arrays) -> NetPart:
         scale, theta = Scale.from_arrays(arrays), np.asarray(arrays["theta"], dtype=float)
-        return NetPart(scale, tuple(int(width) for width in arrays["hidden"]), int(arrays["outputs"]), theta)
+        return NetPart(
+            scale, tuple(int(width) for width in arrays["hidden"]), int(arrays["outputs"]), theta
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +65,9 @@ class NetPart:
 
     def margins(self, X: Block) -> Array:
         """The outputs of the network."""
-        net = find("mtcd.models.trees.families.margin_net").MarginNet(len(self.scale.means), self.hidden, self.outputs)
+        net = find("mtcd.models.trees.families.margin_net").MarginNet(
+            len(self.scale.means), self.hidden, self.outputs
+        )
         if net.size != self.theta.size:
             raise MtcdError(f"This net has {net.size} parameters, but {self.theta.size} are given.")
         found: Array = net.outputs(self.theta, self.scale.apply(X))
@@ -72,7 +80,8 @@ class NetPart:
 
 
 class NetParty(NoSmoothness):
-    """The network of one party. Its local updates are steps of L-BFGS, whose line search never raises f."""
+    """The network of one party. Its local updates are steps of L-BFGS, whose line search never
+    raises f."""
 
     def __init__(self, family: NetFamily, inputs: Inputs) -> None:
         self.family, self.inputs, self.fit = family, inputs, inputs.fit

@@ -1,4 +1,5 @@
-"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss at the token."""
+"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss
+at the token."""
 
 from __future__ import annotations
 
@@ -20,18 +21,21 @@ from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, 
 from mtcd.models.trees.families.margins import GrowingMargins
 from mtcd.protocol.updates import LocalUpdates
 
-FOLDS = 5  # a gain is measured on one part of the samples in so many, for a tree grown on the others
+# a gain is measured on one part of the samples in so many, for a tree grown on the others
+FOLDS = 5
 
 
 @FAMILIES.register("trees")
 @dataclass(frozen=True, kw_only=True)
 class TreeFamily(Family):
-    """Trees of at most ``depth`` levels (0: any) and ``leaves`` leaves, each multiplied by the ``learning_rate``.
+    """Trees of at most ``depth`` levels (0: any) and ``leaves`` leaves, each multiplied by the
+    ``learning_rate``.
 
-    ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples`` samples, a column has
-    at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the shares of columns and samples that a tree is
-    grown on, drawn anew for every visit. ``threads`` changes the time only. ``adaptive``: parties compare their gains,
-    and grow trees where they gain most (``Choice``); otherwise every visit grows as many.
+    ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples``
+    samples, a column has at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the
+    shares of columns and samples that a tree is grown on, drawn anew for every visit. ``threads``
+    changes the time only. ``adaptive``: parties compare their gains, and grow trees where they gain
+    most (``Choice``); otherwise every visit grows as many.
     """
 
     learning_rate: float = 0.1
@@ -52,12 +56,20 @@ class TreeFamily(Family):
     def __post_init__(self) -> None:
         check_number("model.learning_rate", self.learning_rate, above=0)
         check_number("model.l2", self.l2)
-        for name, least in (("depth", 0), ("leaves", 2), ("min_samples", 1), ("bins", 2), ("threads", 1)):
+        for name, least in (
+            ("depth", 0),
+            ("leaves", 2),
+            ("min_samples", 1),
+            ("bins", 2),
+            ("threads", 1),
+        ):
             check_whole(f"model.{name}", getattr(self, name), least)
         for name in ("columns", "rows"):
             check_number(f"model.{name}", getattr(self, name), above=0)
             if getattr(self, name) > 1:
-                raise ConfigError(f"model.{name} is a share, above 0 and at most 1, but is {getattr(self, name)}.")
+                raise ConfigError(
+                    f"model.{name} is a share, above 0 and at most 1, but is {getattr(self, name)}."
+                )
 
         if not isinstance(self.adaptive, bool):
             raise ConfigError(f"model.adaptive is true or false, but is {self.adaptive!r}.")
@@ -81,7 +93,9 @@ class TreeFamily(Family):
         return TreeClient(self, inputs)
 
     def part(self, arrays: Arrays) -> TreePart:
-        return TreePart(Forest.read(np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii")))
+        return TreePart(
+            Forest.read(np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii"))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +125,8 @@ class TreeClient(NoSmoothness):
         return Ensemble()
 
     def represent(self, theta: Ensemble, rows: Rows | None = None) -> Array:
-        """The margins of all samples, or of these rows. Trees that it has seen before are not evaluated again."""
+        """The margins of all samples, or of these rows. Trees that it has seen before are not
+        evaluated again."""
         margins = self.margins(theta, self.inputs.X)
         return margins if rows is None else margins[rows]
 
@@ -137,10 +152,13 @@ class TreeClient(NoSmoothness):
     def learner(self) -> Learner:
         """The learner with the binned columns, made at the first visit."""
         X, categorical = self.inputs.X, self.inputs.categorical
-        return Learner(X, categorical, self.inputs.outputs, self.family.settings, self.family.threads)
+        return Learner(
+            X, categorical, self.inputs.outputs, self.family.settings, self.family.threads
+        )
 
     def local_update(self, theta: Ensemble, aggregate: Array, updates: LocalUpdates) -> Ensemble:
-        """As many trees as the choice allows, as long as each lowers the loss; theta itself if there is none."""
+        """As many trees as the choice allows, as long as each lowers the loss; theta itself if
+        there is none."""
         value = self.fit.objective(aggregate, 0.0)
         choice = Choice(updates.Q, updates.gains if self.family.adaptive else None)
         for place in range(choice.most):
@@ -157,8 +175,11 @@ class TreeClient(NoSmoothness):
             value, aggregate[...], theta = lower, after, theta.extended(Tree.of(visit, grown.text))
         return theta
 
-    def _grown(self, aggregate: Array, visit: tuple[int, ...], rows: Array | None = None) -> Grown | None:
-        """A tree grown at this aggregate, on all samples or on those of ``rows``, a mask; None if no split gains."""
+    def _grown(
+        self, aggregate: Array, visit: tuple[int, ...], rows: Array | None = None
+    ) -> Grown | None:
+        """A tree grown at this aggregate, on all samples or on those of ``rows``, a mask; None if
+        no split gains."""
         loss, y = self.fit.loss, self.fit.labels
         draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
         gradient, hessian = loss.gradient(aggregate, y), loss.curvatures(aggregate, y)
@@ -168,13 +189,17 @@ class TreeClient(NoSmoothness):
         return self.learner.grow(gradient, hessian, draw)
 
     def _margins_of(self, grown: Grown, aggregate: Array, rows: Array | None = None) -> Array:
-        """The margins of a tree; leaves that are set anew are set by all samples or by those of ``rows``."""
+        """The margins of a tree; leaves that are set anew are set by all samples or by those of
+        ``rows``."""
         if self.fit.loss.renews_leaves:
-            return grown.renewed(self.fit.loss, aggregate, self.fit.labels, self.family.learning_rate, rows)
+            return grown.renewed(
+                self.fit.loss, aggregate, self.fit.labels, self.family.learning_rate, rows
+            )
         return grown.margins()
 
     def _held_out_gain(self, aggregate: Array, visit: tuple[int, ...]) -> float:
-        """By how much a tree grown on four fifths of the samples lowers the mean loss of the others, times N; 0 if not.
+        """By how much a tree grown on four fifths of the samples lowers the mean loss of the
+        others, times N; 0 if not.
 
         Trees fit noise: on the samples that it was grown on, nearly every tree gains.
         """
@@ -186,5 +211,9 @@ class TreeClient(NoSmoothness):
         rows = np.flatnonzero(held_out)
         loss, y = self.fit.loss.at(rows), self.fit.labels[rows]
         after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
-        gain = (loss.value(aggregate[rows], y) - loss.value(after, y)) * self.inputs.samples / len(rows)
+        gain = (
+            (loss.value(aggregate[rows], y) - loss.value(after, y))
+            * self.inputs.samples
+            / len(rows)
+        )
         return gain if 0.0 < gain < np.inf else 0.0

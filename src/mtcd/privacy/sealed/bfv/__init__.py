@@ -1,4 +1,6 @@
-"""Homomorphic encryption of a vector over samples, for sealed tours: products with a plain matrix, sums, masks.
+"""Homomorphic encryption of a vector over samples, for sealed tours: products with a plain matrix,
+sums, masks.
 
-``cipher`` has the interface. ``bfv`` implements it with the BFV scheme, ``clear`` without encryption, for tests.
+``cipher`` has the interface. ``bfv`` implements it with the BFV scheme, ``clear`` without
+encryption, for tests.
 """

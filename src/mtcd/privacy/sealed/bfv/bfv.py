@@ -1,7 +1,9 @@
-"""Sealing with the BFV scheme, by SEAL: a client's side (``BfvSealer``) and the key holder's (``BfvKey``).
+"""Sealing with the BFV scheme, by SEAL: a client's side (``BfvSealer``) and the key holder's
+(``BfvKey``).
 
-Products use diagonals with baby and giant steps (``layout``). SEAL does not hoist, so a chain of rotations by one slot
-costs as much as rotations by several: two rotation keys serve all products, by 1 slot and by ``stride`` slots.
+Products use diagonals with baby and giant steps (``layout``). SEAL does not hoist, so a chain of
+rotations by one slot costs as much as rotations by several: two rotation keys serve all products,
+by 1 slot and by ``stride`` slots.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ A ciphertext with one coefficient changed at random passes with a probability of
 
 @dataclass(frozen=True)
 class BfvMatrix:
-    """Diagonals in NTT form by ciphertext, giant step and baby step; those of zeros are left out."""
+    """Diagonals in NTT form by ciphertext, giant step and baby step; those of zeros are left
+    out."""
 
     diagonals: dict[tuple[int, int, int], Any]
     columns: int
@@ -52,7 +55,9 @@ class BfvSealer(Bfv):
         self._evaluator = self._context.evaluator
 
     def encrypt(self, values: npt.ArrayLike) -> BfvVector:
-        return self._whole(*(_made(self._encryptor.encrypt, plain) for plain in self._spread(values)))
+        return self._whole(
+            *(_made(self._encryptor.encrypt, plain) for plain in self._spread(values))
+        )
 
     def add_plain(self, vector: cipher.SealedVector, values: npt.ArrayLike) -> BfvVector:
         return self._changed(self._evaluator.add_plain, vector, values)
@@ -64,7 +69,9 @@ class BfvSealer(Bfv):
         parts = zip(self._usable(vector), self._usable(other), strict=True)
         return self._whole(*(_made(self._evaluator.sub, part, less) for part, less in parts))
 
-    def _changed(self, change: Callable[..., None], vector: cipher.SealedVector, values: npt.ArrayLike) -> BfvVector:
+    def _changed(
+        self, change: Callable[..., None], vector: cipher.SealedVector, values: npt.ArrayLike
+    ) -> BfvVector:
         parts = zip(self._usable(vector), self._spread(values), strict=True)
         return self._whole(*(_made(change, part, plain) for part, plain in parts))
 
@@ -72,7 +79,10 @@ class BfvSealer(Bfv):
         values = check_matrix(matrix, self.parameters)
         layout, stride = self.parameters.layout(values.shape[1]), self.parameters.stride
         if layout.columns > self.parameters.most_columns:
-            raise MtcdError(f"The keys of this run are for at most {self.parameters.most_columns} columns per party.")
+            raise MtcdError(
+                f"The keys of this run are for at most {self.parameters.most_columns} columns per "
+                f"party."
+            )
         level, diagonals = self._context.levels[self._context.primes], {}
         for giant, babies in layout.steps(stride):
             for number in range(layout.ciphertexts):
@@ -90,7 +100,9 @@ class BfvSealer(Bfv):
         rotated = {
             (number, baby): one
             for number, part in enumerate(self._usable(vector))
-            for baby, one in enumerate(self._baby_steps(part, min(self.parameters.stride, layout.diagonals)))
+            for baby, one in enumerate(
+                self._baby_steps(part, min(self.parameters.stride, layout.diagonals))
+            )
         }
         total = None
         for giant, babies in layout.steps(self.parameters.stride):
@@ -132,9 +144,12 @@ class BfvSealer(Bfv):
         return BfvVector(tuple(map(self._flooded, self._usable(vector))), SENT_PRIMES)
 
     def _flooded(self, part: Any) -> Any:
-        """A fresh encryption of zero hides the ciphertext, uniform noise hides the noise that decryption shows."""
+        """A fresh encryption of zero hides the ciphertext, uniform noise hides the noise that
+        decryption shows."""
         whole = self._context.primes
-        noise = uniform_residues(self.parameters.flood_bits(), self.parameters.degree, self._context.moduli[:whole])
+        noise = uniform_residues(
+            self.parameters.flood_bits(), self.parameters.degree, self._context.moduli[:whole]
+        )
         limbs = np.array([noise, np.zeros_like(noise)])
         result = seal_format.ciphertext(self._seal, self._context.levels[whole], Polynomials(limbs))
         for other in (self._zero(), part):
@@ -143,7 +158,9 @@ class BfvSealer(Bfv):
         return result
 
     def rerandomise(self, vector: cipher.SealedVector) -> BfvVector:
-        return self._whole(*(_summed(self._evaluator, self._zero(), part) for part in self._usable(vector)))
+        return self._whole(
+            *(_summed(self._evaluator, self._zero(), part) for part in self._usable(vector))
+        )
 
     def vector_from_bytes(self, data: bytes) -> BfvVector:
         return self._vector(data, self._context.primes)
@@ -188,7 +205,9 @@ class BfvKey(Bfv):
 
     def encrypt(self, values: npt.ArrayLike) -> BfvVector:
         plains = self._spread(values)
-        compact = tuple(seal_format.polynomials(self._encryptor.encrypt_symmetric(plain)) for plain in plains)
+        compact = tuple(
+            seal_format.polynomials(self._encryptor.encrypt_symmetric(plain)) for plain in plains
+        )
         level = self._context.levels[self._context.primes]
         ciphertexts = tuple(seal_format.ciphertext(self._seal, level, part) for part in compact)
         return BfvVector(ciphertexts, self._context.primes, compact)
@@ -200,12 +219,16 @@ class BfvKey(Bfv):
     def open_product(self, product: cipher.SealedProduct) -> Integers:
         assert isinstance(product, BfvProduct)
         modulus = self.parameters.plain_modulus
-        sums = self.parameters.layout(product.columns).fold(self._slots(product.ciphertext), modulus)
+        sums = self.parameters.layout(product.columns).fold(
+            self._slots(product.ciphertext), modulus
+        )
         return centred(sums, modulus)
 
     def _slots(self, part: Any) -> Integers:
         if self._decryptor.invariant_noise_budget(part) < LEAST_TO_DECRYPT:
-            raise WireError("sealed", "has too much noise to be decrypted: it is damaged, or made up")
+            raise WireError(
+                "sealed", "has too much noise to be decrypted: it is damaged, or made up"
+            )
         plain = seal.Plaintext()
         self._decryptor.decrypt(part, plain)
         return np.array(self._context.encoder.decode_int64(plain), np.int64)
@@ -243,7 +266,9 @@ class _Scheme:
             keys = PublicKeys.from_bytes(public)
             return BfvKey(keys, seal_format.loaded(seal.SecretKey(), keys.context.seal, secret))
         except (WireError, ValueError, RuntimeError):
-            raise MtcdError(f"{path} is not a complete secret key: start a new run, with new keys.") from None
+            raise MtcdError(
+                f"{path} is not a complete secret key: start a new run, with new keys."
+            ) from None
 
     def sealer(self, public: bytes) -> BfvSealer:
         return BfvSealer(PublicKeys.from_bytes(public))

@@ -21,7 +21,8 @@ from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
 
 @dataclass(frozen=True)
 class BfvVector:
-    """The ciphertexts of a vector, with this number of primes; a fresh one has also its compact form for the wire."""
+    """The ciphertexts of a vector, with this number of primes; a fresh one has also its compact
+    form for the wire."""
 
     ciphertexts: tuple[Any, ...]
     primes: int
@@ -63,14 +64,20 @@ class Bfv:
             content = b"".join(pack_rounded(part, moduli, dropped) for part in parts)
         else:
             content = b"".join(part.pack(moduli) for part in parts)
-        frame = Frame(kind, sealed.primes, bool(compact), columns, len(ciphertexts), self._keys.mark, content)
+        frame = Frame(
+            kind, sealed.primes, bool(compact), columns, len(ciphertexts), self._keys.mark, content
+        )
         return frame.to_bytes()
 
     def _from_bytes(self, data: bytes, kind: int, primes: int) -> tuple[Frame, tuple[Any, ...]]:
         frame = Frame.from_bytes(data, kind)
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
-        frame.expect("ciphertexts", frame.ciphertexts, self.parameters.layout().ciphertexts if kind == VECTOR else 1)
+        frame.expect(
+            "ciphertexts",
+            frame.ciphertexts,
+            self.parameters.layout().ciphertexts if kind == VECTOR else 1,
+        )
         parts = self._parts(frame)
         if not frame.seeded and not all(part.limbs[1].any() for part in parts):
             raise WireError("sealed", "is not encrypted: its second polynomial is zero")
@@ -78,7 +85,8 @@ class Bfv:
         return frame, tuple(seal_format.ciphertext(self._seal, level, part) for part in parts)
 
     def _parts(self, frame: Frame) -> list[Polynomials]:
-        """The polynomials of each ciphertext: rounded ones are for decryption alone, seeded ones for all the rest."""
+        """The polynomials of each ciphertext: rounded ones are for decryption alone, seeded ones
+        for all the rest."""
         moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
         rounded, dropped = frame.primes == SENT_PRIMES, self.parameters.dropped()
         if rounded:

@@ -1,19 +1,27 @@
-"""The interface of sealing: a secret key at its holder, sealers at the clients, integers modulo t in between.
+"""The interface of sealing: a secret key at its holder, sealers at the clients, integers modulo t
+in between.
 
-Values are integer vectors modulo an odd prime t, given and returned as int64 centred around zero. The steps of a visit:
+Values are integer vectors modulo an odd prime t, given and returned as int64 centred around zero.
+The steps of a visit:
 
-=====================  =============================================================================================
-at the client          ``product = sealer.product(vector, encoded)``: the products X^T g, encrypted
+=====================
+============================================================================================= at the
+client          ``product = sealer.product(vector, encoded)``: the products X^T g, encrypted
                        ``masked, mask = sealer.mask(product)``: adds a secret mask, uniform modulo t
-                       ``data = sealer.to_bytes(sealer.flood(masked))``: hides the noise, switches to a small modulus
-at the key holder      ``answer = key.open_product(key.product_from_bytes(data))``: uniform, whatever the table
-at the client          ``sealer.unmask(answer, mask)``: X^T g in the clear, one integer per column
-                       ``vector = sealer.rerandomise(sealer.add_plain(vector, change))``, then on to the next client
-=====================  =============================================================================================
+                       ``data = sealer.to_bytes(sealer.flood(masked))``: hides the noise, switches
+                       to a small modulus
+at the key holder      ``answer = key.open_product(key.product_from_bytes(data))``: uniform,
+whatever the table at the client          ``sealer.unmask(answer, mask)``: X^T g in the clear, one
+integer per column
+                       ``vector = sealer.rerandomise(sealer.add_plain(vector, change))``, then on to
+                       the next client
+=====================
+=============================================================================================
 
-``Scheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes the same integers without
-encryption, for tests. No method changes its arguments. Bytes from another party are checked by the ``..._from_bytes``
-methods, which raise ``WireError``; the text of an error never contains a value.
+``Scheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes the
+same integers without encryption, for tests. No method changes its arguments. Bytes from another
+party are checked by the ``..._from_bytes`` methods, which raise ``WireError``; the text of an error
+never contains a value.
 """
 
 from __future__ import annotations
@@ -44,7 +52,8 @@ class SealedProduct(Protocol):
 
 
 class EncodedMatrix(Protocol):
-    """The columns of one client, prepared for products. Made once: this costs more than a product."""
+    """The columns of one client, prepared for products. Made once: this costs more than a
+    product."""
 
     @property
     def columns(self) -> int: ...
@@ -58,7 +67,8 @@ class Sealer(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Of parameters and keys, in hex: the same at all parties of a run, another in another run."""
+        """Of parameters and keys, in hex: the same at all parties of a run, another in another
+        run."""
 
     def encrypt(self, values: npt.ArrayLike) -> SealedVector: ...
 
@@ -70,18 +80,21 @@ class Sealer(Protocol):
         """The difference of two vectors."""
 
     def encode(self, matrix: npt.ArrayLike) -> EncodedMatrix:
-        """Prepare an integer matrix of samples by columns. Rejects a column whose product could exceed t/2."""
+        """Prepare an integer matrix of samples by columns. Rejects a column whose product could
+        exceed t/2."""
 
     def product(self, vector: SealedVector, matrix: EncodedMatrix) -> SealedProduct: ...
 
     def mask(self, product: SealedProduct) -> tuple[SealedProduct, Integers]:
-        """Add fresh secret numbers, uniform modulo t; returns also what ``unmask`` needs, which stays secret."""
+        """Add fresh secret numbers, uniform modulo t; returns also what ``unmask`` needs, which
+        stays secret."""
 
     def unmask(self, answer: npt.ArrayLike, mask: npt.ArrayLike) -> Integers:
         """The product from the key holder's answer; both are checked for shape and range."""
 
     def flood(self, product: SealedProduct) -> SealedProduct:
-        """Drown the noise, which depends on the matrix, in random noise; then switch to the smallest modulus.
+        """Drown the noise, which depends on the matrix, in random noise; then switch to the
+        smallest modulus.
 
         For what the key holder decrypts; nothing but decryption works on the result.
         """
@@ -113,7 +126,8 @@ class SecretKey(Protocol):
     def encrypt(self, values: npt.ArrayLike) -> SealedVector: ...
 
     def open_vector(self, vector: SealedVector) -> Integers:
-        """Decrypt. Raises ``WireError`` for a ciphertext whose noise is too large to be decrypted correctly."""
+        """Decrypt. Raises ``WireError`` for a ciphertext whose noise is too large to be decrypted
+        correctly."""
 
     def open_product(self, product: SealedProduct) -> Integers: ...
 
@@ -127,14 +141,16 @@ class SecretKey(Protocol):
     def product_from_bytes(self, data: bytes) -> SealedProduct: ...
 
     def save(self, path: Path) -> None:
-        """Write the key to a file that only its owner can read, so that a restarted key holder goes on."""
+        """Write the key to a file that only its owner can read, so that a restarted key holder goes
+        on."""
 
 
 class Scheme(Protocol):
     """Makes keys and sealers."""
 
     def generate(self, parameters: Parameters) -> SecretKey:
-        """A new secret key from the operating system's randomness. Rejects a noise budget under 20 bits."""
+        """A new secret key from the operating system's randomness. Rejects a noise budget under 20
+        bits."""
 
     def load(self, path: Path) -> SecretKey: ...
 

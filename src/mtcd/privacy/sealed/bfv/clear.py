@@ -1,6 +1,8 @@
-"""The interface of sealing without encryption: the same integers modulo t. For tests and as the reference of ``bfv``.
+"""The interface of sealing without encryption: the same integers modulo t. For tests and as the
+reference of ``bfv``.
 
-Nothing is secret here: the bytes contain the integers. The secret key is a random number that tells runs apart.
+Nothing is secret here: the bytes contain the integers. The secret key is a random number that tells
+runs apart.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ class _Clear:
         kind = VECTOR if isinstance(sealed, ClearVector) else PRODUCT
         columns = len(sealed.values) if kind == PRODUCT else 0
         content = sealed.values.astype("<i8").tobytes()
-        return Frame(kind, int(not sealed.flooded), False, columns, 1, self._mark, content).to_bytes()
+        return Frame(
+            kind, int(not sealed.flooded), False, columns, 1, self._mark, content
+        ).to_bytes()
 
     def vector_from_bytes(self, data: bytes) -> ClearVector:
         values, flooded = self._from_bytes(data, VECTOR)
@@ -125,9 +129,12 @@ class ClearSealer(_Clear):
 
     def product(self, vector: cipher.SealedVector, matrix: cipher.EncodedMatrix) -> ClearProduct:
         assert isinstance(matrix, ClearMatrix)
-        exact = matrix.values.astype(object).T @ _usable(vector).astype(object)  # Python's integers never overflow
+        # Python's integers never overflow
+        exact = matrix.values.astype(object).T @ _usable(vector).astype(object)
         modulus = self.parameters.plain_modulus
-        return ClearProduct(centred(np.array([int(value) % modulus for value in exact], np.int64), modulus))
+        return ClearProduct(
+            centred(np.array([int(value) % modulus for value in exact], np.int64), modulus)
+        )
 
     def mask(self, product: cipher.SealedProduct) -> tuple[ClearProduct, Integers]:
         assert isinstance(product, ClearProduct)
@@ -207,12 +214,15 @@ def _usable(vector: cipher.SealedVector) -> Integers:
 
 
 def unmask(answer: npt.ArrayLike, mask: npt.ArrayLike, parameters: Parameters) -> Integers:
-    """The answer without the mask, centred; an answer that is not as many integers modulo t is rejected."""
+    """The answer without the mask, centred; an answer that is not as many integers modulo t is
+    rejected."""
     masks = np.asarray(mask, np.int64)
     values = np.asarray(answer)
     if values.dtype.kind not in "iu" or values.shape != masks.shape:
         raise WireError("answer", f"is not {masks.size} integers")
-    if values.size and (int(values.max()) > parameters.half or int(values.min()) < -parameters.half):
+    if values.size and (
+        int(values.max()) > parameters.half or int(values.min()) < -parameters.half
+    ):
         raise WireError("answer", "contains integers beyond the modulus")
     return centred(values.astype(np.int64) - masks, parameters.plain_modulus)
 

@@ -1,8 +1,9 @@
 """Real numbers as integers modulo t: with a stated error, and with proof that no sum exceeds t/2.
 
-A product is the sum over samples of x_i g_i, where |g_i| <= B, the token's bound. Each column has a scale of its own,
-the largest for which sum_i |x_i| B <= (t - 1) / 2 holds with the rounded x_i: the product of any token within its
-bound is then exact modulo t. The token's scale is common to all parties.
+A product is the sum over samples of x_i g_i, where |g_i| <= B, the token's bound. Each column has a
+scale of its own, the largest for which sum_i |x_i| B <= (t - 1) / 2 holds with the rounded x_i: the
+product of any token within its bound is then exact modulo t. The token's scale is common to all
+parties.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ MOST = 2.0**52
 
 @dataclass(frozen=True)
 class TokenScale:
-    """The token's entries, reals of absolute value at most ``limit``, as integers of at most ``token_bound``."""
+    """The token's entries, reals of absolute value at most ``limit``, as integers of at most
+    ``token_bound``."""
 
     parameters: Parameters
     limit: float
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.limit) and self.limit > 0):
-            raise ConfigError(f"The limit of the token's entries must be a positive number, but is {self.limit}.")
+            raise ConfigError(
+                f"The limit of the token's entries must be a positive number, but is {self.limit}."
+            )
 
     @property
     def scale(self) -> float:
@@ -52,7 +56,8 @@ class TokenScale:
         largest = float(np.max(np.abs(reals), initial=0.0))
         if largest > limit:
             raise DataError(
-                f"A vector to be sealed has an entry of absolute value {largest:.3g}, but at most {limit:.3g} was "
+                f"A vector to be sealed has an entry of absolute value {largest:.3g}, but at most "
+                f"{limit:.3g} was "
                 "agreed: sums could wrap around the modulus."
             )
         return np.rint(reals * self.scale).astype(np.int64)
@@ -86,11 +91,14 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     """Round every column as finely as the plaintext modulus allows; a column of zeros stays one."""
     reals = np.asarray(matrix, float)
     if reals.ndim != 2 or reals.shape[0] != parameters.samples:
-        raise DataError(f"The matrix has shape {reals.shape}, but {parameters.samples} samples were agreed.")
+        raise DataError(
+            f"The matrix has shape {reals.shape}, but {parameters.samples} samples were agreed."
+        )
     if not np.all(np.isfinite(reals)):
         raise DataError("A matrix to be sealed contains values that are not finite.")
     filled = np.count_nonzero(reals, axis=0)
-    room = parameters.half // parameters.token_bound - 0.5 * filled  # half an integer per entry is lost to rounding
+    # half an integer per entry is lost to rounding
+    room = parameters.half // parameters.token_bound - 0.5 * filled
     size = np.abs(reals).sum(axis=0)
     scales = np.where(size > 0, np.maximum(room, 0) / np.where(size > 0, size, 1), 1.0)
     scales = np.minimum(scales, MOST / np.maximum(np.abs(reals).max(axis=0, initial=0), 1e-280))
@@ -98,33 +106,44 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     coarse = np.flatnonzero((size > 0) & (levels < LEAST_LEVELS))
     if coarse.size:
         raise DataError(
-            f"Column {coarse[0]} would be rounded to {levels[coarse[0]]:.1f} integers per standard deviation, fewer "
+            f"Column {coarse[0]} would be rounded to {levels[coarse[0]]:.1f} integers per standard "
+            f"deviation, fewer "
             f"than {LEAST_LEVELS}: train on fewer samples, or cap extreme values of this column."
         )
     return FixedPointMatrix(np.rint(reals * scales).astype(np.int64), scales)
 
 
 def check_matrix(integers: npt.ArrayLike, parameters: Parameters) -> Integers:
-    """An integer matrix whose products with any token within its bound stay below t/2; rejects any other."""
+    """An integer matrix whose products with any token within its bound stay below t/2; rejects any
+    other."""
     matrix = np.asarray(integers)
     if matrix.dtype.kind not in "iu" or matrix.ndim != 2 or matrix.shape[0] != parameters.samples:
-        raise DataError(f"Expected an integer matrix with {parameters.samples} rows, one per sample.")
+        raise DataError(
+            f"Expected an integer matrix with {parameters.samples} rows, one per sample."
+        )
     matrix = matrix.astype(np.int64)
     sums = np.abs(matrix.astype(float)).sum(axis=0) * (1 + 1e-12)
     if np.any(sums * parameters.token_bound > parameters.half):
         raise DataError(
-            f"Column {int(np.argmax(sums))} is too large: its product with a token could exceed half of the plaintext "
+            f"Column {int(np.argmax(sums))} is too large: its product with a token could exceed "
+            f"half of the plaintext "
             "modulus and wrap around. Use fix_matrix, which chooses its scale."
         )
     return matrix
 
 
-def check_vector(integers: npt.ArrayLike, parameters: Parameters, size: int | None = None) -> Integers:
+def check_vector(
+    integers: npt.ArrayLike, parameters: Parameters, size: int | None = None
+) -> Integers:
     """Integers from -t/2 to t/2, by default one per sample; rejects any others."""
     vector = np.asarray(integers)
     size = parameters.samples if size is None else size
     if vector.dtype.kind not in "iu" or vector.shape != (size,):
-        raise DataError(f"Expected {size} integers, but got an array of shape {vector.shape}, {vector.dtype}.")
-    if vector.size and (int(vector.max()) > parameters.half or int(vector.min()) < -parameters.half):
+        raise DataError(
+            f"Expected {size} integers, but got an array of shape {vector.shape}, {vector.dtype}."
+        )
+    if vector.size and (
+        int(vector.max()) > parameters.half or int(vector.min()) < -parameters.half
+    ):
         raise DataError("An integer to be sealed exceeds half of the plaintext modulus.")
     return vector.astype(np.int64)

@@ -13,18 +13,27 @@ from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_
 
 
 def parse_parameters(content: bytes) -> Parameters:
-    """Parameters from another party: rejected unless complete, secure, and with enough noise budget."""
+    """Parameters from another party: rejected unless complete, secure, and with enough noise
+    budget."""
     try:
         found = json.loads(content)
-        if not isinstance(found, dict) or set(found) != {field.name for field in fields(Parameters)}:
+        if not isinstance(found, dict) or set(found) != {
+            field.name for field in fields(Parameters)
+        }:
             raise WireError("parameters", "do not have the expected fields")
         bits = found.pop("modulus_bits")
-        if not isinstance(bits, list) or not all(type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits):
+        if not isinstance(bits, list) or not all(
+            type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits
+        ):
             raise WireError("parameters.modulus_bits", "are not sizes of primes")
         if not 2 <= len(bits) <= 8:
-            raise WireError("parameters.modulus_bits", f"has {len(bits)} entries, but 2 to 8 were expected")
+            raise WireError(
+                "parameters.modulus_bits", f"has {len(bits)} entries, but 2 to 8 were expected"
+            )
         parameters = Parameters(modulus_bits=tuple(bits), **found)
-        if parameters.plain_modulus != plain_prime(parameters.degree, parameters.plain_modulus.bit_length()):
+        if parameters.plain_modulus != plain_prime(
+            parameters.degree, parameters.plain_modulus.bit_length()
+        ):
             raise WireError("parameters.plain_modulus", "is not a prime that was expected")
         parameters.layout(parameters.most_columns)
         parameters.check_budget()
@@ -49,7 +58,9 @@ def write_private(path: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             writing.unlink(missing_ok=True)
-        raise MtcdError(f"The secret key could not be written to {path}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"The secret key could not be written to {path}: {error.strerror or error}."
+        ) from None
 
 
 def read_private(path: Path) -> bytes:
@@ -58,9 +69,13 @@ def read_private(path: Path) -> bytes:
         mode = path.stat().st_mode & 0o077
         content = path.read_bytes()
     except OSError as error:
-        raise MtcdError(f"The secret key cannot be read from {path}: {error.strerror or error}.") from None
+        raise MtcdError(
+            f"The secret key cannot be read from {path}: {error.strerror or error}."
+        ) from None
     if mode:
-        raise MtcdError(f"{path} holds a secret key, but others can read it: start a new run, with new keys.")
+        raise MtcdError(
+            f"{path} holds a secret key, but others can read it: start a new run, with new keys."
+        )
     return content
 
 

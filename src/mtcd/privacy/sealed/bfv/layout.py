@@ -1,13 +1,16 @@
-"""Where samples and columns lie in the slots of ciphertexts, so that a product X^T g needs few rotations.
+"""Where samples and columns lie in the slots of ciphertexts, so that a product X^T g needs few
+rotations.
 
-The slots of a ciphertext are two rows of n/2, which rotate together. Samples are laid out in cyclic *segments*: up to
-n/2 samples are repeated in every segment, and each segment computes other columns; more samples fill one segment after
-the other, over several ciphertexts, and each segment computes all columns.
+The slots of a ciphertext are two rows of n/2, which rotate together. Samples are laid out in cyclic
+*segments*: up to n/2 samples are repeated in every segment, and each segment computes other
+columns; more samples fill one segment after the other, over several ciphertexts, and each segment
+computes all columns.
 
-Slot j of a segment holds partial sums of one column. The columns repeat in blocks of nearly equal size, so that any D
-consecutive slots contain all columns, where D is the largest block. The product is then a sum of D diagonals, each
-multiplied with the vector rotated by 0 to D - 1 slots. The key holder adds the partial sums of each column (``fold``)
-after decryption, which saves rotations; it learns nothing from them, since every slot is masked.
+Slot j of a segment holds partial sums of one column. The columns repeat in blocks of nearly equal
+size, so that any D consecutive slots contain all columns, where D is the largest block. The product
+is then a sum of D diagonals, each multiplied with the vector rotated by 0 to D - 1 slots. The key
+holder adds the partial sums of each column (``fold``) after decryption, which saves rotations; it
+learns nothing from them, since every slot is masked.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Layout:
-    """The slots for ``samples`` samples and ``columns`` columns in ciphertexts of ring degree ``degree``."""
+    """The slots for ``samples`` samples and ``columns`` columns in ciphertexts of ring degree
+    ``degree``."""
 
     degree: int
     samples: int
@@ -35,7 +39,8 @@ class Layout:
     def __post_init__(self) -> None:
         if not 1 <= self.columns <= self.most_columns:
             raise ConfigError(
-                f"A party with {self.columns} columns cannot take part in a sealed training of {self.samples} samples: "
+                f"A party with {self.columns} columns cannot take part in a sealed training of "
+                f"{self.samples} samples: "
                 f"1 to {self.most_columns} columns fit. Split the columns over more parties."
             )
 
@@ -101,42 +106,51 @@ class Layout:
         return columns.astype(np.int64), np.tile(np.repeat(sizes, sizes), segments)
 
     def diagonal(self, matrix: Integers, ciphertext: int, shift: int) -> Integers:
-        """The slots by which a ciphertext, given by its number, is multiplied after a rotation to the left."""
+        """The slots by which a ciphertext, given by its number, is multiplied after a rotation to
+        the left."""
         columns, sizes = self._blocks
         slot = np.arange(self.degree)
         if self.repeated:
             sample = (slot + shift) % self.segment
         else:
-            sample = ciphertext * self.degree + slot // self.row * self.row + (slot + shift) % self.row
+            sample = (
+                ciphertext * self.degree + slot // self.row * self.row + (slot + shift) % self.row
+            )
         used = (columns >= 0) & (shift < sizes) & (sample < self.samples)
         values = np.zeros(self.degree, np.int64)
         values[used] = matrix[sample[used], columns[used]]
         return values
 
     def rotate(self, slots: Integers, shift: int) -> Integers:
-        """Both rows rotated by ``shift`` slots to the left, as the scheme does it with ciphertexts."""
+        """Both rows rotated by ``shift`` slots to the left, as the scheme does it with
+        ciphertexts."""
         return np.roll(slots.reshape(2, self.row), -shift, axis=1).reshape(-1)
 
     def steps(self, stride: int) -> Iterator[tuple[int, list[int]]]:
-        """Giant steps, the last one first, each with its baby steps: diagonal number giant * stride + baby."""
+        """Giant steps, the last one first, each with its baby steps: diagonal number giant * stride
+        + baby."""
         for giant in reversed(range(-(-self.diagonals // stride))):
             yield giant, [baby for baby in range(stride) if giant * stride + baby < self.diagonals]
 
     def fold(self, slots: Integers, modulus: int) -> Integers:
-        """One value per column, from 0 to t - 1: the sum of its slots modulo t. Sums of n numbers below t fit int64."""
+        """One value per column, from 0 to t - 1: the sum of its slots modulo t. Sums of n numbers
+        below t fit int64."""
         columns, _ = self._blocks
         sums = np.zeros(self.columns, np.int64)
         np.add.at(sums, columns[columns >= 0], slots[columns >= 0] % modulus)
         return sums % modulus
 
     def best_stride(self) -> int:
-        """The number of baby steps with the least rotations and transforms; weights from measurements of SEAL."""
+        """The number of baby steps with the least rotations and transforms; weights from
+        measurements of SEAL."""
         rotation, transform = 3.0, 0.7
 
         def cost(stride: int) -> float:
             giants = -(-self.diagonals // stride)
             babies = min(stride, self.diagonals)
-            return self.ciphertexts * ((babies - 1) * rotation + babies * transform) + giants * (rotation + transform)
+            return self.ciphertexts * ((babies - 1) * rotation + babies * transform) + giants * (
+                rotation + transform
+            )
 
         return min(range(1, self.diagonals + 1), key=cost)
 

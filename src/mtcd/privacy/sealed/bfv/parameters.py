@@ -1,8 +1,10 @@
-"""Parameters of the BFV scheme for a training: 128-bit security, and noise that is known beforehand.
+"""Parameters of the BFV scheme for a training: 128-bit security, and noise that is known
+beforehand.
 
-Noise is followed as a standard deviation per coefficient, with the usual heuristic that coefficients are independent;
-``tests/test_sealing_bfv.py`` measures that it is an upper bound. The security of a degree and a coefficient modulus
-is that of the tables of the Homomorphic Encryption Standard (ternary secret, 128 bits, classical).
+Noise is followed as a standard deviation per coefficient, with the usual heuristic that
+coefficients are independent; ``tests/test_sealing_bfv.py`` measures that it is an upper bound. The
+security of a degree and a coefficient modulus is that of the tables of the Homomorphic Encryption
+Standard (ternary secret, 128 bits, classical).
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from mtcd.core.errors import ConfigError
 from mtcd.privacy.sealed.bfv.layout import Layout
 
 SECURE_BITS = {8192: 218, 16384: 438}
-"""The most bits of the coefficient modulus, special prime included, that keep 128-bit security, by ring degree."""
+"""The most bits of the coefficient modulus, special prime included, that keep 128-bit security, by
+ring degree."""
 LEAST_BUDGET = 20
 """The bits of noise budget that must be left at decryption."""
 FLOODING = 40
-"""The flooded noise of one ciphertext is within 2^-40 of a distribution that does not depend on the matrix."""
+"""The flooded noise of one ciphertext is within 2^-40 of a distribution that does not depend on the
+matrix."""
 ERROR = 3.24
 """The standard deviation of a fresh error: SEAL's centred binomial distribution."""
 TAIL = 8.0
@@ -29,11 +33,14 @@ TAIL = 8.0
 SENT_PRIMES = 2
 """The primes that are left of the coefficient modulus when a value goes to the key holder."""
 MOST_DROPPED = (6, 5)
-"""Bytes of each polynomial that parameters are chosen to spare: 48 and 40 bits, both below the flooding noise."""
+"""Bytes of each polynomial that parameters are chosen to spare: 48 and 40 bits, both below the
+flooding noise."""
 LARGEST_PRIME = 56
-"""Bits of a prime of the coefficient modulus: seven bytes on the wire, and room for 64-bit arithmetic."""
+"""Bits of a prime of the coefficient modulus: seven bytes on the wire, and room for 64-bit
+arithmetic."""
 LEAST_TOKEN_BITS = 11
-"""Fewer would leave less than 8 bits for a derivative, beside the room for its growth within a tour."""
+"""Fewer would leave less than 8 bits for a derivative, beside the room for its growth within a
+tour."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class Parameters:
                 check_whole(field.name, getattr(self, field.name))
         if self.degree not in SECURE_BITS or sum(self.modulus_bits) > SECURE_BITS[self.degree]:
             raise ConfigError(
-                f"A ring degree of {self.degree} with a modulus of {sum(self.modulus_bits)} bits has less than 128 "
+                f"A ring degree of {self.degree} with a modulus of {sum(self.modulus_bits)} bits "
+                f"has less than 128 "
                 "bits of security: use choose_parameters."
             )
         if self.plain_modulus >= 2**60:
@@ -69,7 +77,10 @@ class Parameters:
         if len(self.modulus_bits) <= SENT_PRIMES + 1:
             raise ConfigError("The coefficient modulus has too few primes: use choose_parameters.")
         if not 0 < self.token_bound <= self.half:
-            raise ConfigError("The bound of the token exceeds half of the plaintext modulus: use choose_parameters.")
+            raise ConfigError(
+                "The bound of the token exceeds half of the plaintext modulus: use "
+                "choose_parameters."
+            )
 
     @property
     def half(self) -> int:
@@ -84,42 +95,55 @@ class Parameters:
         return sum(self.modulus_bits[:-1])
 
     def _fresh(self) -> float:
-        """Variance of the noise of an encryption with the public key: u e + e0 + e1 s, u and s ternary.
+        """Variance of the noise of an encryption with the public key: u e + e0 + e1 s, u and s
+        ternary.
 
-        SEAL encrypts with the special prime and divides by it, so that little more than the rounding is left.
+        SEAL encrypts with the special prime and divides by it, so that little more than the
+        rounding is left.
         """
-        return ERROR**2 * (4 / 3 * self.degree + 1) / 4.0 ** self.modulus_bits[-1] + self._rounding()
+        return (
+            ERROR**2 * (4 / 3 * self.degree + 1) / 4.0 ** self.modulus_bits[-1] + self._rounding()
+        )
 
     def _rotation(self) -> float:
-        """Variance that a key switch adds: the digits times the errors of the keys, divided by the special prime.
+        """Variance that a key switch adds: the digits times the errors of the keys, divided by the
+        special prime.
 
-        Digits are uniform from 0 to a prime p: of variance p^2 / 12 around p / 2. The part of p / 2 is the same for all
-        ciphertexts of a key, and varies from key to key: four times its mean covers 99 of 100.
+        Digits are uniform from 0 to a prime p: of variance p^2 / 12 around p / 2. The part of p / 2
+        is the same for all ciphertexts of a key, and varies from key to key: four times its mean
+        covers 99 of 100.
         """
         digits = sum(4.0 ** (bits - self.modulus_bits[-1]) for bits in self.modulus_bits[:-1])
         return self.degree * (1 / 12 + 4 * 1 / 4) * ERROR**2 * digits + self._rounding()
 
     def _rounding(self) -> float:
-        """Variance of the rounding of a ciphertext to another modulus, after decryption with a ternary secret."""
+        """Variance of the rounding of a ciphertext to another modulus, after decryption with a
+        ternary secret."""
         return (1 + 2 / 3 * self.degree) / 12
 
     def product_noise(self) -> float:
         """The standard deviation of the noise of the largest product at the end of a tour."""
         layout = self.layout(self.most_columns)
-        token = (self.visits + 1) * self._fresh() + (min(self.stride, layout.diagonals) - 1) * self._rotation()
-        energy = self.degree * float(self.plain_modulus) ** 2 / 12  # of an encoded diagonal, squared
+        token = (self.visits + 1) * self._fresh() + (
+            min(self.stride, layout.diagonals) - 1
+        ) * self._rotation()
+        # of an encoded diagonal, squared
+        energy = self.degree * float(self.plain_modulus) ** 2 / 12
         giants = -(-layout.diagonals // self.stride)
         products = layout.diagonals * layout.ciphertexts * energy * token
         return math.sqrt(products + giants * self._rotation() + self._fresh())
 
     def flood_bits(self) -> int:
-        """The flooding noise is uniform within 2^bits: n deviations of the noise shift it by 2^-40 in all."""
+        """The flooding noise is uniform within 2^bits: n deviations of the noise shift it by 2^-40
+        in all."""
         return math.ceil(math.log2(self.product_noise() * self.degree / 2) + FLOODING)
 
     def budget(self, dropped: tuple[int, int] | None = None) -> int:
-        """Bits of noise budget, as SEAL rounds it down, of a flooded product after modulus switching and rounding.
+        """Bits of noise budget, as SEAL rounds it down, of a flooded product after modulus
+        switching and rounding.
 
-        ``dropped``: how many of the lowest bytes of each polynomial are not sent, by default as many as are.
+        ``dropped``: how many of the lowest bytes of each polynomial are not sent, by default as
+        many as are.
         """
         dropped = self.dropped() if dropped is None else dropped
         bits = sum(self.modulus_bits[:SENT_PRIMES])
@@ -130,7 +154,8 @@ class Parameters:
         return bits - 1 - math.ceil(math.log2(self.plain_modulus) + math.log2(noise))
 
     def dropped(self) -> tuple[int, int]:
-        """How many of the lowest bytes of each polynomial are not sent, since the budget suffices without."""
+        """How many of the lowest bytes of each polynomial are not sent, since the budget suffices
+        without."""
         return MOST_DROPPED if self.budget(MOST_DROPPED) >= LEAST_BUDGET else (0, 0)
 
     def check_budget(self) -> None:
@@ -138,52 +163,66 @@ class Parameters:
         left = self.budget()
         if left < LEAST_BUDGET:
             raise ConfigError(
-                f"The noise budget could fall to {left} bits, but must be {LEAST_BUDGET} or more, with "
-                f"{self.samples} samples, {self.most_columns} columns at one party and {self.visits} visits per tour. "
+                f"The noise budget could fall to {left} bits, but must be {LEAST_BUDGET} or more, "
+                f"with "
+                f"{self.samples} samples, {self.most_columns} columns at one party and "
+                f"{self.visits} visits per tour. "
                 "Use fewer visits per tour, or let choose_parameters choose."
             )
 
 
 def choose_parameters(samples: int, columns: Sequence[int], visits: int) -> Parameters:
-    """The smallest ring degree, and in it the largest plaintext modulus, that leave a noise budget of 20 bits.
+    """The smallest ring degree, and in it the largest plaintext modulus, that leave a noise budget
+    of 20 bits.
 
-    ``columns``: the number of columns of each client; ``visits``: the most visits between two openings of the token.
+    ``columns``: the number of columns of each client; ``visits``: the most visits between two
+    openings of the token.
     """
     check_whole("samples", samples)
     check_whole("visits", visits)
     widest = max(columns, default=0)
     check_whole("columns", widest)
     for degree in SECURE_BITS:
-        if widest <= Layout(degree, samples, 1).most_columns and (best := _largest(degree, samples, widest, visits)):
+        if widest <= Layout(degree, samples, 1).most_columns and (
+            best := _largest(degree, samples, widest, visits)
+        ):
             return best
     raise ConfigError(
-        f"A sealed training of {samples} samples, {widest} columns at one party and {visits} visits per tour needs "
-        "more precision than 128-bit security leaves room for: use fewer samples, columns per party or visits."
+        f"A sealed training of {samples} samples, {widest} columns at one party and {visits} "
+        f"visits per tour needs "
+        "more precision than 128-bit security leaves room for: use fewer samples, columns per "
+        "party or visits."
     )
 
 
 @lru_cache(maxsize=64)
 def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters | None:
-    """The parameters of this ring degree with the largest plaintext modulus, if it is large enough."""
+    """The parameters of this ring degree with the largest plaintext modulus, if it is large
+    enough."""
     stride = Layout(degree, samples, widest).best_stride()
     spared = MOST_DROPPED if degree == 8192 else (0, 0)  # many samples: precision before bytes
     for bits in range(48, 20, -1):
         modulus = plain_prime(degree, bits)
-        # An entry of the token and one of a standardised matrix get about as many bits as each other.
+        # An entry of the token and one of a standardised matrix get about as many bits as each
+        # other.
         token_bits = round(math.log2(10 * modulus / samples) / 2)
         if token_bits < LEAST_TOKEN_BITS:
             return None
         for chain in _chains(degree):
-            tried = Parameters(samples, degree, modulus, chain, stride, visits, widest, 2**token_bits)
+            tried = Parameters(
+                samples, degree, modulus, chain, stride, visits, widest, 2**token_bits
+            )
             if tried.budget(spared) >= LEAST_BUDGET:
                 return tried
     return None
 
 
 def _chains(degree: int) -> list[tuple[int, ...]]:
-    """Sizes of primes, tried in this order: three in ciphertexts of degree 8192, four in larger ones.
+    """Sizes of primes, tried in this order: three in ciphertexts of degree 8192, four in larger
+    ones.
 
-    Large primes that stay until decryption leave room for rounding; a large special prime makes rotations less noisy.
+    Large primes that stay until decryption leave room for rounding; a large special prime makes
+    rotations less noisy.
     """
     count = 1 if degree == 8192 else 2
     total = min(SECURE_BITS[degree], 270)  # more bits cost time, and nothing here needs them

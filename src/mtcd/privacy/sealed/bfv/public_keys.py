@@ -32,7 +32,9 @@ class Context:
         chosen.set_plain_modulus(parameters.plain_modulus)
         self.seal = seal.SEALContext(chosen, True, seal.SEC_LEVEL_TYPE.TC128)
         if not self.seal.parameters_set():
-            raise ConfigError(f"SEAL refuses the parameters: {self.seal.parameters_error_message()}.")
+            raise ConfigError(
+                f"SEAL refuses the parameters: {self.seal.parameters_error_message()}."
+            )
         self.moduli = [prime.value() for prime in primes]
         """All primes; those of ciphertexts are without the last one."""
         self.evaluator, self.encoder = seal.Evaluator(self.seal), seal.BatchEncoder(self.seal)
@@ -52,7 +54,8 @@ class Context:
         return found
 
     def elements(self) -> list[int]:
-        """The Galois elements of the rotations that products use, sorted: 3^shift modulo 2n for a shift to the left."""
+        """The Galois elements of the rotations that products use, sorted: 3^shift modulo 2n for a
+        shift to the left."""
         parameters = self.parameters
         diagonals = parameters.layout(parameters.most_columns).diagonals
         shifts = {1} if min(parameters.stride, diagonals) > 1 else set()
@@ -63,7 +66,8 @@ class Context:
 
 @dataclass(frozen=True)
 class PublicKeys:
-    """The public key and the rotation keys; the random half of a rotation key is the seed that it is drawn from."""
+    """The public key and the rotation keys; the random half of a rotation key is the seed that it
+    is drawn from."""
 
     context: Context
     parts: list[Polynomials]
@@ -88,7 +92,9 @@ class PublicKeys:
         return hashlib.sha256(self._content).digest()[:16]
 
     def to_bytes(self) -> bytes:
-        return Frame(PUBLIC, len(self.context.moduli), False, 0, 0, self.mark, self._content).to_bytes()
+        return Frame(
+            PUBLIC, len(self.context.moduli), False, 0, 0, self.mark, self._content
+        ).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKeys:
@@ -97,7 +103,9 @@ class PublicKeys:
         agreed, *packed = split(frame.content)
         context = Context(parse_parameters(agreed))
         if len(packed) != 1 + len(context.elements()) * context.primes:
-            raise WireError("sealed.keys", f"are {len(packed)} parts, not as many as the parameters need")
+            raise WireError(
+                "sealed.keys", f"are {len(packed)} parts, not as many as the parameters need"
+            )
         degree = context.parameters.degree
         parts = []
         for number, part in enumerate(packed):

@@ -15,13 +15,16 @@ def uniform(modulus: int, count: int) -> Integers:
     bits = modulus.bit_length()
     found = np.empty(0, np.uint64)
     while len(found) < count:
-        drawn = np.frombuffer(os.urandom(8 * (count - len(found))), np.uint64) >> np.uint64(64 - bits)
+        drawn = np.frombuffer(os.urandom(8 * (count - len(found))), np.uint64) >> np.uint64(
+            64 - bits
+        )
         found = np.concatenate([found, drawn[drawn < modulus]])
     return found.astype(np.int64)
 
 
 def uniform_residues(bits: int, count: int, moduli: list[int]) -> npt.NDArray[np.uint64]:
-    """``count`` integers, uniform from -2^bits to 2^bits - 1, modulo each of these moduli below 2^56: one row each."""
+    """``count`` integers, uniform from -2^bits to 2^bits - 1, modulo each of these moduli below
+    2^56: one row each."""
     size = bits // 8 + 1
     drawn = np.frombuffer(os.urandom(size * count), np.uint8).reshape(size, count)
     top = drawn[:1] & np.uint8((2 << (bits - 8 * (size - 1))) - 1)

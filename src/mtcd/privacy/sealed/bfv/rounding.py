@@ -1,8 +1,10 @@
-"""Bytes of ciphertexts that are only decrypted: their flooding noise makes the lowest bits of coefficients worthless.
+"""Bytes of ciphertexts that are only decrypted: their flooding noise makes the lowest bits of
+coefficients worthless.
 
-With two primes p and q, a coefficient is a + p b, where a < p and b < q. Of a, the lowest bytes are not sent: the
-reader takes the middle of what they could have been. The error of the first polynomial adds to the noise as it is, that
-of the second times the secret key, so that more bytes of the first can be spared (``Parameters.dropped``).
+With two primes p and q, a coefficient is a + p b, where a < p and b < q. Of a, the lowest bytes are
+not sent: the reader takes the middle of what they could have been. The error of the first
+polynomial adds to the noise as it is, that of the second times the secret key, so that more bytes
+of the first can be spared (``Parameters.dropped``).
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def pack_rounded(parts: Polynomials, moduli: list[int], dropped: tuple[int, int]
     return b"".join(sent)
 
 
-def unpack_rounded(data: memoryview, moduli: list[int], degree: int, dropped: tuple[int, int]) -> Polynomials:
+def unpack_rounded(
+    data: memoryview, moduli: list[int], degree: int, dropped: tuple[int, int]
+) -> Polynomials:
     """The inverse, but for the rounding, from ``rounded_size`` bytes of another party."""
     first, second = moduli
     limbs, start = np.empty((2, 2, degree), np.uint64), 0
@@ -45,7 +49,9 @@ def unpack_rounded(data: memoryview, moduli: list[int], degree: int, dropped: tu
             raise WireError("sealed", "contains coefficients beyond the modulus")
         low = low + np.uint64(128 << 8 * (bytes_dropped - 1) if bytes_dropped else 0)
         limbs[polynomial, 0] = low % np.uint64(first)
-        limbs[polynomial, 1] = (_times(high, first, second) + low % np.uint64(second)) % np.uint64(second)
+        limbs[polynomial, 1] = (_times(high, first, second) + low % np.uint64(second)) % np.uint64(
+            second
+        )
     return Polynomials(limbs)
 
 
@@ -56,12 +62,15 @@ def _bytes(words: Words) -> npt.NDArray[np.uint8]:
 def _words(data: memoryview, start: int, count: int, size: int) -> tuple[Words, int]:
     """Numbers of ``size`` bytes each, and where the rest begins."""
     words = np.zeros((count, 8), np.uint8)
-    words[:, :size] = np.frombuffer(data[start : start + count * size], np.uint8).reshape(count, size)
+    words[:, :size] = np.frombuffer(data[start : start + count * size], np.uint8).reshape(
+        count, size
+    )
     return words.view("<u8")[:, 0].astype(np.uint64), start + count * size
 
 
 def _times(values: Words, factor: int, modulus: int) -> Words:
-    """Products modulo a prime of at most 56 bits, byte by byte: no product has more than 64 bits."""
+    """Products modulo a prime of at most 56 bits, byte by byte: no product has more than 64
+    bits."""
     total = np.zeros_like(values)
     for shift in range(0, 56, 8):
         digit = (values >> np.uint64(shift)) & np.uint64(255)

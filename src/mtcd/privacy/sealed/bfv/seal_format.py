@@ -1,7 +1,8 @@
 """Coefficients of SEAL's objects as NumPy arrays, and back, through SEAL's own file format.
 
-SEAL reads only buffers that are composed here, from numbers that were checked: no bytes of another party reach it. Its
-format, from version 4.0 on: a header of 16 bytes, then, compressed with zstd or not, the fields of the object.
+SEAL reads only buffers that are composed here, from numbers that were checked: no bytes of another
+party reach it. Its format, from version 4.0 on: a header of 16 bytes, then, compressed with zstd or
+not, the fields of the object.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ SEED = 65
 _HEADER = struct.Struct("<HBBBBHQ")
 _FIELDS = struct.Struct("<4Q?QQQdQ")
 _MADE = seal.Serialization.SEALHeader()
-_PLAIN = (_MADE.magic, _MADE.header_size, _MADE.version_major, _MADE.version_minor, 0, 0)  # not compressed
+# not compressed
+_PLAIN = (_MADE.magic, _MADE.header_size, _MADE.version_major, _MADE.version_minor, 0, 0)
 
 
 @contextmanager
 def _scratch() -> Iterator[tuple[int, str]]:
-    """A file in memory, for a library that saves to paths only; closed, and thereby gone, at the end."""
+    """A file in memory, for a library that saves to paths only; closed, and thereby gone, at the
+    end."""
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:  # elsewhere than on Linux: a private file
             yield file.fileno(), file.name
@@ -64,7 +67,11 @@ def _fields(item: Any) -> memoryview:
     data = saved(item)
     compressed = _HEADER.unpack_from(data)[4]
     rest = memoryview(data)[_HEADER.size :]
-    return memoryview(zstandard.ZstdDecompressor().decompressobj().decompress(rest)) if compressed else rest
+    return (
+        memoryview(zstandard.ZstdDecompressor().decompressobj().decompress(rest))
+        if compressed
+        else rest
+    )
 
 
 def _framed(fields: bytes) -> bytes:
@@ -90,12 +97,15 @@ class Polynomials:
         parts = []
         for number, modulus in enumerate(moduli):
             words = np.ascontiguousarray(self.limbs[:, number], "<u8")
-            parts.append(words.view(np.uint8).reshape(*words.shape, 8)[..., : width(modulus)].tobytes())
+            parts.append(
+                words.view(np.uint8).reshape(*words.shape, 8)[..., : width(modulus)].tobytes()
+            )
         return b"".join(parts) + self.seed
 
     @classmethod
     def unpack(cls, data: memoryview, moduli: list[int], degree: int, seeded: bool) -> Polynomials:
-        """The inverse, from ``packed_size`` bytes of another party: every coefficient must be below its prime."""
+        """The inverse, from ``packed_size`` bytes of another party: every coefficient must be below
+        its prime."""
         count = 1 if seeded else 2
         limbs = np.empty((count, len(moduli), degree), np.uint64)
         start = 0
@@ -121,7 +131,9 @@ def width(modulus: int) -> int:
 
 def packed_size(moduli: list[int], degree: int, seeded: bool) -> int:
     """Bytes of what ``Polynomials.pack`` writes."""
-    return (1 if seeded else 2) * degree * sum(width(modulus) for modulus in moduli) + (SEED if seeded else 0)
+    return (1 if seeded else 2) * degree * sum(width(modulus) for modulus in moduli) + (
+        SEED if seeded else 0
+    )
 
 
 def _parse(fields: memoryview) -> tuple[Polynomials, memoryview]:
@@ -133,7 +145,9 @@ def _parse(fields: memoryview) -> tuple[Polynomials, memoryview]:
     rest = rest[8 + 8 * size :]
     if len(limbs) == polynomials:
         return Polynomials(limbs), rest
-    return Polynomials(limbs, bytes(rest[_HEADER.size : _HEADER.size + SEED])), rest[_HEADER.size + SEED :]
+    return Polynomials(limbs, bytes(rest[_HEADER.size : _HEADER.size + SEED])), rest[
+        _HEADER.size + SEED :
+    ]
 
 
 def polynomials(item: Any) -> Polynomials:
@@ -162,7 +176,9 @@ def ciphertext(context: Any, level: tuple[int, ...], parts: Polynomials) -> Any:
 
 def public_key(context: Any, parts: Polynomials) -> Any:
     """The key with which anybody encrypts."""
-    return loaded(seal.PublicKey(), context, _framed(parts.fields(tuple(context.key_parms_id()), True)))
+    return loaded(
+        seal.PublicKey(), context, _framed(parts.fields(tuple(context.key_parms_id()), True))
+    )
 
 
 def galois_keys(context: Any, elements: list[int], parts: list[Polynomials]) -> Any:

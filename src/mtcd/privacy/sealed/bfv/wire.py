@@ -1,4 +1,5 @@
-"""The bytes of sealed values: a header of fixed size, the content, a checksum. Nothing is read before it was checked.
+"""The bytes of sealed values: a header of fixed size, the content, a checksum. Nothing is read
+before it was checked.
 
 =====  ==============================================================================
 bytes  field
@@ -46,31 +47,56 @@ class Frame:
 
     def to_bytes(self) -> bytes:
         header = _HEADER.pack(
-            MAGIC, VERSION, self.kind, self.primes, self.seeded, self.columns, self.ciphertexts, self.fingerprint
+            MAGIC,
+            VERSION,
+            self.kind,
+            self.primes,
+            self.seeded,
+            self.columns,
+            self.ciphertexts,
+            self.fingerprint,
         )
         body = header + self.content
         return body + _checksum(body)
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: int) -> Frame:
-        """The frame in these bytes. Rejects what is no frame of this kind and version, or was changed on its way."""
+        """The frame in these bytes. Rejects what is no frame of this kind and version, or was
+        changed on its way."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise WireError("sealed", "is not a block of bytes")
         data = bytes(data)
         if len(data) < OVERHEAD:
-            raise WireError("sealed", f"has {len(data)} bytes, too few for a header: it was cut off")
-        magic, version, found, primes, seeded, columns, ciphertexts, fingerprint = _HEADER.unpack_from(data)
+            raise WireError(
+                "sealed", f"has {len(data)} bytes, too few for a header: it was cut off"
+            )
+        magic, version, found, primes, seeded, columns, ciphertexts, fingerprint = (
+            _HEADER.unpack_from(data)
+        )
         if magic != MAGIC:
             raise WireError("sealed", "is not a sealed value")
         if version != VERSION:
-            raise WireError("sealed.version", f"is {version}, but {VERSION} was expected: install the same version")
+            raise WireError(
+                "sealed.version",
+                f"is {version}, but {VERSION} was expected: install the same version",
+            )
         if found != kind:
-            raise WireError("sealed.kind", f"is {KINDS.get(found, 'unknown')}, but {KINDS[kind]} was expected")
+            raise WireError(
+                "sealed.kind", f"is {KINDS.get(found, 'unknown')}, but {KINDS[kind]} was expected"
+            )
         if data[-_CHECKSUM:] != _checksum(data[:-_CHECKSUM]):
             raise WireError("sealed.checksum", "is wrong: it was cut off or changed on its way")
         if seeded > 1:
             raise WireError("sealed.seeded", f"is {seeded}, but 0 or 1 was expected")
-        return cls(found, primes, bool(seeded), columns, ciphertexts, fingerprint, data[_HEADER.size : -_CHECKSUM])
+        return cls(
+            found,
+            primes,
+            bool(seeded),
+            columns,
+            ciphertexts,
+            fingerprint,
+            data[_HEADER.size : -_CHECKSUM],
+        )
 
     def expect(self, field: str, found: int, wanted: int) -> None:
         if found != wanted:
@@ -79,11 +105,16 @@ class Frame:
     def expect_fingerprint(self, fingerprint: bytes) -> None:
         """Reject a value that was sealed with other keys or parameters: that of another run."""
         if self.fingerprint != fingerprint:
-            raise WireError("sealed.fingerprint", "is that of other keys or parameters: it belongs to another run")
+            raise WireError(
+                "sealed.fingerprint",
+                "is that of other keys or parameters: it belongs to another run",
+            )
 
     def expect_size(self, size: int) -> None:
         if len(self.content) != size:
-            raise WireError("sealed", f"has {len(self.content)} bytes of content, but {size} were expected")
+            raise WireError(
+                "sealed", f"has {len(self.content)} bytes of content, but {size} were expected"
+            )
 
 
 def _checksum(data: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""The account of a private training in one process: what it spends is entered beside each of its tables."""
+"""The account of a private training in one process: what it spends is entered beside each of its
+tables."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
 
 IN_MEMORY = (
-    "These rows are of no table file, so nothing counts what several trainings on them spend together: add this one to "
+    "These rows are of no table file, so nothing counts what several trainings on them spend "
+    "together: add this one to "
     "what earlier ones have spent."
 )
 NOWHERE = ""
@@ -23,10 +25,12 @@ NOWHERE = ""
 
 @dataclass
 class Account:
-    """``tables``: by client, empty if the data is from no files. ``place``: the folder of checkpoints, if any.
+    """``tables``: by client, empty if the data is from no files. ``place``: the folder of
+    checkpoints, if any.
 
-    ``tours``: the most that the training may take. One that ``resumes`` goes on with the entry of the training that
-    was begun in the same folder: it releases the same numbers again, and spends them once.
+    ``tours``: the most that the training may take. One that ``resumes`` goes on with the entry of
+    the training that was begun in the same folder: it releases the same numbers again, and spends
+    them once.
     """
 
     method: PrivateTours
@@ -38,7 +42,8 @@ class Account:
     _entered: dict[Path, Entry] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Enter the training, before anything is released. Raises ConfigError if an account cannot be written."""
+        """Enter the training, before anything is released. Raises ConfigError if an account cannot
+        be written."""
         place = NOWHERE if self.place is None else str(self.place.resolve())
         training = secrets.token_hex(8)
         for path, clients in holders(self.tables).items():
@@ -104,8 +109,13 @@ def spent_by(budget: TableBudget, delta: float) -> str:
     seeded = sum(entry.seeded for entry in entries)
     counted = len(entries) - seeded
     trainings = f"{counted} training{'' if counted == 1 else 's'}"
-    more = f"; not counting {seeded} with insecure_seeded_noise, which protect nobody" if seeded else ""
+    more = (
+        f"; not counting {seeded} with insecure_seeded_noise, which protect nobody"
+        if seeded
+        else ""
+    )
     return (
-        f"{budget.table.name} has spent epsilon {budget.epsilon(delta):.3g} at delta {delta:g} in {trainings}{more}: "
+        f"{budget.table.name} has spent epsilon {budget.epsilon(delta):.3g} at delta {delta:g} in "
+        f"{trainings}{more}: "
         f"{budget.path}"
     )

@@ -1,10 +1,13 @@
-"""The block of a client in private tours: clipped rows, and parameters that follow from noisy gradients alone.
+"""The block of a client in private tours: clipped rows, and parameters that follow from noisy
+gradients alone.
 
-Nothing else of the data may enter the parameters, not even the curvature of the own block: a row would change them by
-more than the noise hides. The result is the mean of the parameters after the later half of the tours.
+Nothing else of the data may enter the parameters, not even the curvature of the own block: a row
+would change them by more than the noise hides. The result is the mean of the parameters after the
+later half of the tours.
 
-Rows are clipped in gradients only. Scores have whole rows, as predictions have: however long a row, the derivative of
-the loss at its score lies between -1 and 1, which is all that the accounting takes.
+Rows are clipped in gradients only. Scores have whole rows, as predictions have: however long a row,
+the derivative of the loss at its score lies between -1 and 1, which is all that the accounting
+takes.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from mtcd.privacy.settings import DP
 
 
 class PrivateBlock(SealedBlock):
-    """theta_k at the start of a tour, its change in this tour, and the sum of those that count for the mean."""
+    """theta_k at the start of a tour, its change in this tour, and the sum of those that count for
+    the mean."""
 
     state_fields = ("tour", "theta", "change", "total")
 
@@ -65,7 +69,8 @@ class PrivateBlock(SealedBlock):
         return self.preview(self.tour + bool(self.change.any()), weights)
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:
-        """A step against the gradient with its noise; returns the change of the scores, beside g."""
+        """A step against the gradient with its noise; returns the change of the scores, beside
+        g."""
         scales = self.scales
         gradient = products * (self.length / (scales.radius * token))
         self.penalty.add_gradient(self.theta, gradient)
@@ -74,7 +79,8 @@ class PrivateBlock(SealedBlock):
 
 
 def clipping_length(columns: int, free: int, clip: float) -> float:
-    """The most that a row of a block may have; a column of ones, for the intercept, is not clipped."""
+    """The most that a row of a block may have; a column of ones, for the intercept, is not
+    clipped."""
     return math.sqrt(clip**2 * (columns - free) + free)
 
 

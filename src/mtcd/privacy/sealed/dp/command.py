@@ -17,7 +17,8 @@ USUAL_DELTA = 1e-5
 
 
 def show_budgets(tables: Sequence[Path], delta: float | None, as_json: bool) -> None:
-    """Show what each table has spent. ``delta``: at which; the smallest of its trainings unless given."""
+    """Show what each table has spent. ``delta``: at which; the smallest of its trainings unless
+    given."""
     if delta is not None and not 0 < delta < 1:
         raise ConfigError(f"--delta must be above 0 and below 1, but is {delta:g}.")
     found = [budget_facts(table, delta) for table in tables]
@@ -34,7 +35,9 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
         table = table.with_name(table.name.removesuffix(SUFFIX))
     budget = TableBudget(table)
     if not budget.path.exists() and not budget.table.exists():
-        raise DataError(f"There is neither a table {table} nor an account of it, {budget.path.name}.")
+        raise DataError(
+            f"There is neither a table {table} nor an account of it, {budget.path.name}."
+        )
     entries = budget.entries()
     at = delta or min((entry.delta for entry in entries), default=USUAL_DELTA)
     content = budget.digest() if budget.table.exists() else None
@@ -65,21 +68,40 @@ def _training(entry: Entry, content: str | None) -> dict[str, Any]:
 def _show(facts: dict[str, Any]) -> None:
     trainings = facts["trainings"]
     if not trainings:
-        screen.print(escape(f"{facts['table']}: no training with differential privacy."), highlight=False)
+        screen.print(
+            escape(f"{facts['table']}: no training with differential privacy."), highlight=False
+        )
         return
     rows = []
     for one in trainings:
-        epsilon = "protects nobody" if one["epsilon"] is None else f"{one['epsilon']:.3g} at {one['delta']:g}"
+        epsilon = (
+            "protects nobody"
+            if one["epsilon"] is None
+            else f"{one['epsilon']:.3g} at {one['delta']:g}"
+        )
         state = "ended" if one["ended"] else "not ended: counted in full"
         same = "" if one["same_content"] else "; the table has changed since"
-        rows.append([one["began"], one["party"], f"{one['tours']} of {one['planned']}", epsilon, state + same])
+        rows.append(
+            [
+                one["began"],
+                one["party"],
+                f"{one['tours']} of {one['planned']}",
+                epsilon,
+                state + same,
+            ]
+        )
     titles = ["began", "party", "tours", "epsilon", "state"]
     screen.print(ScreenTable(titles, rows, words=titles))
     counted = len(trainings) - facts["unprotected"]
-    more = "" if not facts["unprotected"] else f", not counting {facts['unprotected']} that protect nobody"
+    more = (
+        ""
+        if not facts["unprotected"]
+        else f", not counting {facts['unprotected']} that protect nobody"
+    )
     screen.print(
         escape(
-            f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta {facts['delta']:g} in {counted} "
+            f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta "
+            f"{facts['delta']:g} in {counted} "
             f"training{'' if counted == 1 else 's'}{more}."
         ),
         highlight=False,

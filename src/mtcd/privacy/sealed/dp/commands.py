@@ -17,16 +17,22 @@ app = typer.Typer()
 @app.command(
     help=(
         "Show what the rows of a table have spent of their privacy.\n\n"
-        "Every training with differential privacy (privacy.dp) is entered in the file TABLE.mtcd-budget.json, in one "
-        "process and at a party of a federation. Trainings are Gaussian mechanisms, whose squared sensitivities add "
+        "Every training with differential privacy (privacy.dp) is entered in the file "
+        "TABLE.mtcd-budget.json, in one "
+        "process and at a party of a federation. Trainings are Gaussian mechanisms, whose squared "
+        "sensitivities add "
         "up, so what they have spent together is exact, at any delta."
     )
 )
 def budget(
-    tables: Annotated[list[Path], typer.Argument(metavar="TABLE...", help="Tables that were trained on.")],
+    tables: Annotated[
+        list[Path], typer.Argument(metavar="TABLE...", help="Tables that were trained on.")
+    ],
     delta: Annotated[
         float | None,
-        typer.Option(metavar="DELTA", help="At which delta. Default: the smallest of the table's trainings."),
+        typer.Option(
+            metavar="DELTA", help="At which delta. Default: the smallest of the table's trainings."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

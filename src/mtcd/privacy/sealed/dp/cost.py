@@ -1,4 +1,5 @@
-"""What differential privacy will cost: the noise of each party, the releases and the spending, before training."""
+"""What differential privacy will cost: the noise of each party, the releases and the spending,
+before training."""
 
 from __future__ import annotations
 
@@ -57,8 +58,10 @@ def privacy_row(found: dict[str, Any]) -> str:
         for name, form in (("noise_multiplier", "{:.3g}"), ("expected_spending", "{:.3g}"))
     )
     return (
-        f"{found['tours']} tours, {found['releases']} releases; noise in clipping lengths: {noise}; spends epsilon "
-        f"{spending} at delta {found['delta']:g} in {found['tours_until_stop']} tours{_before(found)}"
+        f"{found['tours']} tours, {found['releases']} releases; noise in clipping lengths: "
+        f"{noise}; spends epsilon "
+        f"{spending} at delta {found['delta']:g} in {found['tours_until_stop']} "
+        f"tours{_before(found)}"
     )
 
 
@@ -69,14 +72,16 @@ def _before(found: dict[str, Any]) -> str:
     if not found["tables"]:
         return ", on top of what earlier trainings on the same rows have spent, which nothing counts without a table"
     parts = [
-        f"{Path(name).name}: {one['spent']:.3g} before ({one['trainings']}), {one['spent_with_this']:.3g} with this one"
+        f"{Path(name).name}: {one['spent']:.3g} before ({one['trainings']}), "
+        f"{one['spent_with_this']:.3g} with this one"
         for name, one in found["tables"].items()
     ]
     return "; spent by trainings (how many) on " + ", ".join(parts)
 
 
 def plan_private(setup: Setup) -> dict[str, Any]:
-    """What the training costs, and the noise with other numbers of tours; there are no other methods to choose from."""
+    """What the training costs, and the noise with other numbers of tours; there are no other
+    methods to choose from."""
     method, network = setup.method, setup.network
     assert isinstance(method, PrivateTours)
     method.check_network(network)
@@ -87,10 +92,19 @@ def plan_private(setup: Setup) -> dict[str, Any]:
     sizes = method.sizes(data.samples, 1, network, setup.config.seed)
     cost = method.iteration_cost(network, 1, setup.costs, sizes)
     tried = sorted({5, 10, 20, 40, 80, 160, method.dp.tours})
-    noise = {tours: plan_budget(replace(method.dp, tours=tours), network.clients).multipliers for tours in tried}
-    others = {str(tours): dict(zip(network.clients, one, strict=True)) for tours, one in noise.items()}
+    noise = {
+        tours: plan_budget(replace(method.dp, tours=tours), network.clients).multipliers
+        for tours in tried
+    }
+    others = {
+        str(tours): dict(zip(network.clients, one, strict=True)) for tours, one in noise.items()
+    }
     notes = [*setup.notes, *data.notes, *method.notes(network)]
-    more = {"cost_per_tour": cost, "cost": cost * found["tours_until_stop"], "noise_by_tours": others}
+    more = {
+        "cost_per_tour": cost,
+        "cost": cost * found["tours_until_stop"],
+        "noise_by_tours": others,
+    }
     return found | more | {"notes": notes}
 
 

@@ -1,11 +1,12 @@
 """The exact accounting of a Gaussian mechanism (Balle and Wang 2018, theorem 8).
 
-A Gaussian mechanism adds noise of deviation 1 to a query that one row moves by mu at most. It is (epsilon, delta)-
-differentially private if and only if delta is at least
+A Gaussian mechanism adds noise of deviation 1 to a query that one row moves by mu at most. It is
+(epsilon, delta)- differentially private if and only if delta is at least
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
 
-Mechanisms compose, also adaptively, as one whose mu^2 is the sum of theirs: nothing is lost, whatever delta is.
+Mechanisms compose, also adaptively, as one whose mu^2 is the sum of theirs: nothing is lost,
+whatever delta is.
 """
 
 from __future__ import annotations
@@ -16,22 +17,26 @@ from functools import lru_cache
 import scipy  # its parts are loaded when they are used
 
 TINY = 1e-5
-"""Below this mu, the difference of two values of erfcx is taken from its derivative, which loses no digits."""
+"""Below this mu, the difference of two values of erfcx is taken from its derivative, which loses no
+digits."""
 PRECISION = 1e-13
 
 
 def log_delta(epsilon: float, mu: float) -> float:
     """The logarithm of the least delta.
 
-    With u = epsilon/mu - mu/2 and v = epsilon/mu + mu/2, v^2 - u^2 is 2 epsilon. So both terms have the factor
-    e^(-u^2/2), and what remains is a difference of two values of erfcx(x) = e^(x^2) erfc(x): no term overflows, and
-    delta may be far smaller than the smallest number.
+    With u = epsilon/mu - mu/2 and v = epsilon/mu + mu/2, v^2 - u^2 is 2 epsilon. So both terms have
+    the factor e^(-u^2/2), and what remains is a difference of two values of erfcx(x) = e^(x^2)
+    erfc(x): no term overflows, and delta may be far smaller than the smallest number.
     """
     u = epsilon / mu - mu / 2
     v = epsilon / mu + mu / 2
     erfcx, ndtr, root = scipy.special.erfcx, scipy.special.ndtr, math.sqrt(2)
-    if u < 0 and mu < 1:  # Phi(-u) - Phi(-v) is a sum of positive numbers here, and epsilon is below 1/2
-        return math.log((math.erf(v / root) + math.erf(-u / root)) / 2 - math.expm1(epsilon) * float(ndtr(-v)))
+    # Phi(-u) - Phi(-v) is a sum of positive numbers here, and epsilon is below 1/2
+    if u < 0 and mu < 1:
+        return math.log(
+            (math.erf(v / root) + math.erf(-u / root)) / 2 - math.expm1(epsilon) * float(ndtr(-v))
+        )
 
     if u < 0:
         return math.log(float(ndtr(-u)) - math.exp(-(u**2) / 2) * float(erfcx(v / root)) / 2)
@@ -51,7 +56,8 @@ def epsilon_of(mu: float, delta: float) -> float:
     if mu == 0 or log_delta(0.0, mu) <= wanted:
         return 0.0
 
-    highest = mu**2 / 2 + mu * math.sqrt(-2 * wanted)  # delta is at most Phi(-u), and so at most e^(-u^2/2)
+    # delta is at most Phi(-u), and so at most e^(-u^2/2)
+    highest = mu**2 / 2 + mu * math.sqrt(-2 * wanted)
     excess = lambda epsilon: log_delta(epsilon, mu) - wanted  # noqa: E731
     return float(scipy.optimize.brentq(excess, 0.0, highest, xtol=PRECISION * highest))
 
@@ -61,7 +67,8 @@ def mu_of(epsilon: float, delta: float) -> float:
     """The largest mu that is (epsilon, delta)-differentially private; ``epsilon`` above 0."""
     wanted = math.log(delta)
     tail = math.sqrt(-2 * wanted)
-    lowest = 2 * epsilon / (math.sqrt(tail**2 + 2 * epsilon) + tail)  # the inverse of the bound in ``epsilon_of``
+    # the inverse of the bound in ``epsilon_of``
+    lowest = 2 * epsilon / (math.sqrt(tail**2 + 2 * epsilon) + tail)
     highest = 2 * lowest
     while log_delta(epsilon, highest) <= wanted:
         highest *= 2

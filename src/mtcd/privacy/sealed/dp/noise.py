@@ -1,11 +1,11 @@
 """Gaussian noise as integers, from a secret of the operating system.
 
-Where a query is an integer, adding a rounded Gaussian number is the same as rounding the query plus that number: a
-Gaussian mechanism whose result is rounded. Rounding also leaves out the last bits of a floating-point number, which may
-tell the query that it was added to.
+Where a query is an integer, adding a rounded Gaussian number is the same as rounding the query plus
+that number: a Gaussian mechanism whose result is rounded. Rounding also leaves out the last bits of
+a floating-point number, which may tell the query that it was added to.
 
-Noise is a function of the secret, the client and the tour: a tour that is repeated, after a restart or from a backup,
-releases the same numbers again, and spends nothing.
+Noise is a function of the secret, the client and the tour: a tour that is repeated, after a restart
+or from a backup, releases the same numbers again, and spends nothing.
 """
 
 from __future__ import annotations
@@ -31,21 +31,29 @@ def draw_secret() -> Secret:
 
 
 def insecure_secret(seed: int, settings: str, arrays: Iterable[Any]) -> Secret:
-    """For a training that can be repeated. It is no secret: who has the data can compute it, and guesses the seed.
+    """For a training that can be repeated. It is no secret: who has the data can compute it, and
+    guesses the seed.
 
-    It depends on settings and data, as two trainings that share their noise cancel it: the difference of two
-    gradients with the same noise has none.
+    It depends on settings and data, as two trainings that share their noise cancel it: the
+    difference of two gradients with the same noise has none.
     """
-    digest = hashlib.blake2b(f"insecure seeded noise {int(seed)} {settings}".encode(), digest_size=SECRET_BYTES)
+    digest = hashlib.blake2b(
+        f"insecure seeded noise {int(seed)} {settings}".encode(), digest_size=SECRET_BYTES
+    )
     for array in arrays:
-        dense = np.ascontiguousarray(array.toarray() if hasattr(array, "toarray") else array, np.float64)
+        dense = np.ascontiguousarray(
+            array.toarray() if hasattr(array, "toarray") else array, np.float64
+        )
         digest.update(repr(dense.shape).encode())
         digest.update(dense.data)
     return np.frombuffer(digest.digest(), np.uint8)
 
 
-def gaussian_noise(deviation: float, count: int, secret: Secret, client: int, tour: int) -> Integers:
-    """``count`` integers, by the inverse of the distribution function at the middle of one of 2^53 intervals.
+def gaussian_noise(
+    deviation: float, count: int, secret: Secret, client: int, tour: int
+) -> Integers:
+    """``count`` integers, by the inverse of the distribution function at the middle of one of 2^53
+    intervals.
 
     SHAKE-256 of the secret and the ids gives the bits. No number exceeds 8.3 deviations.
     """

@@ -1,4 +1,5 @@
-"""The account of a party in a federation with differential privacy: what its table spends is entered beside it."""
+"""The account of a party in a federation with differential privacy: what its table spends is
+entered beside it."""
 
 from __future__ import annotations
 
@@ -12,9 +13,12 @@ from mtcd.privacy.sealed.dp.spending import TableBudget
 
 
 class PartyAccount:
-    """Of client ``number``. ``kit``: where the account is kept if the folder of the table cannot be written."""
+    """Of client ``number``. ``kit``: where the account is kept if the folder of the table cannot be
+    written."""
 
-    def __init__(self, method: PrivateTours, network: Network, number: int, table: Path, kit: Path) -> None:
+    def __init__(
+        self, method: PrivateTours, network: Network, number: int, table: Path, kit: Path
+    ) -> None:
         self.method, self.network, self.number = method, network, number
         self._budget, self._instead = TableBudget(table), TableBudget(table, kit)
 

@@ -1,5 +1,6 @@
-"""The plan of private tours, which all parties know. The token has 2N numbers: g, which no visit changes, so that all
-gradients of a tour are at the same scores, and the change of the scores, which the clients add up.
+"""The plan of private tours, which all parties know. The token has 2N numbers: g, which no visit
+changes, so that all gradients of a tour are at the same scores, and the change of the scores, which
+the clients add up.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ FORGOTTEN: Secret = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrivatePlan(SealedPlan):
-    """``insecure_secret``: what noise follows from, if it is not to be from the operating system."""
+    """``insecure_secret``: what noise follows from, if it is not to be from the operating
+    system."""
 
     dp: DP
     budget: Budget
@@ -42,7 +44,14 @@ class PrivatePlan(SealedPlan):
 
     def scales(self, parameters: Parameters) -> PrivateScales:
         noisiest = max(self.budget.multipliers)
-        return PrivateScales(parameters, self.samples, self.loss.curvature, self.start, self.clients, noisiest=noisiest)
+        return PrivateScales(
+            parameters,
+            self.samples,
+            self.loss.curvature,
+            self.start,
+            self.clients,
+            noisiest=noisiest,
+        )
 
     def corrects(self, t: int) -> bool:
         return False  # without a mix, rounding errors are not made use of
@@ -55,33 +64,41 @@ class PrivatePlan(SealedPlan):
 
 
 class PrivateSteering(Steering):
-    """The scores, and the noise. A mix of tours, or a step that depends on scores, would tell the clients more.
+    """The scores, and the noise. A mix of tours, or a step that depends on scores, would tell the
+    clients more.
 
-    The secret is kept in checkpoints and in the server's journal, so that a tour that is repeated after a restart has
-    the same noise: with other noise, both together would have less. After the last tour nobody needs it any more, and
-    it is forgotten: who has it can take the noise off.
+    The secret is kept in checkpoints and in the server's journal, so that a tour that is repeated
+    after a restart has the same noise: with other noise, both together would have less. After the
+    last tour nobody needs it any more, and it is forgotten: who has it can take the noise off.
     """
 
     state_fields = (*Steering.state_fields, "secret", "tours")
 
     def __init__(self, plan: PrivatePlan) -> None:
-        super().__init__(plan.loss, plan.samples, 0, plan.start, plan.constant)  # no mutants: it keeps no moves
+        super().__init__(
+            plan.loss, plan.samples, 0, plan.start, plan.constant
+        )  # no mutants: it keeps no moves
         self.plan = plan
         self.secret = draw_secret() if plan.insecure_secret is None else plan.insecure_secret
         self.tours = 0
         """The tours that have ended."""
 
-    def end_tour(self, change: Array, sums: Array, label_sum: float | None, rounding: float) -> None:
+    def end_tour(
+        self, change: Array, sums: Array, label_sum: float | None, rounding: float
+    ) -> None:
         self.scores = self.scores + change
         self.tours += 1
         if self.tours == self.plan.dp.tours:
             self.secret = FORGOTTEN
 
     def released(self, values: Integers, client: int, t: int) -> Integers:
-        """The masked gradient with noise: the mask is uniform, so the key holder adds noise to what it cannot read."""
+        """The masked gradient with noise: the mask is uniform, so the key holder adds noise to what
+        it cannot read."""
         plan, parameters = self.plan, self.plan.parameters()
         if t > plan.dp.tours or not self.secret.size:
-            raise WireError("sealed request", f"is of tour {t}, but the budget is for {plan.dp.tours}")
+            raise WireError(
+                "sealed request", f"is of tour {t}, but the budget is for {plan.dp.tours}"
+            )
         deviation = plan.budget.multipliers[client] * plan.scales(parameters).sensitivity
         noise = gaussian_noise(deviation, len(values), self.secret, client, t)
         shifted = (values + noise) % parameters.plain_modulus

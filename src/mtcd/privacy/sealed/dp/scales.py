@@ -1,8 +1,9 @@
 """The fixed point of private tours. It depends on sizes and budgets alone, never on the data.
 
-Every party scales its rows such that the clipping length is ``radius`` integers, and g lies between -``unit`` and
-``unit``. One row of integers then has a product with g of at most ``radius`` * ``unit``: this is the sensitivity to
-which the key holder adds noise, and it need not know how many columns a party has.
+Every party scales its rows such that the clipping length is ``radius`` integers, and g lies between
+-``unit`` and ``unit``. One row of integers then has a product with g of at most ``radius`` *
+``unit``: this is the sensitivity to which the key holder adds noise, and it need not know how many
+columns a party has.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from mtcd.privacy.sealed.scales import Scales
 FEWEST_BITS = 14
 """Of ``radius`` and ``unit`` together."""
 TAIL = 9.0
-"""Standard deviations that no noise exceeds: ``mtcd.privacy.sealed.dp.noise`` draws none beyond 8.3."""
+"""Standard deviations that no noise exceeds: ``mtcd.privacy.sealed.dp.noise`` draws none beyond
+8.3."""
 LARGEST_CHANGE = 2.0**14
-"""Of a score in one tour: a party whose change exceeds its share of it clips it, which does not harm the privacy."""
+"""Of a score in one tour: a party whose change exceeds its share of it clips it, which does not
+harm the privacy."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,15 @@ class PrivateScales(Scales):
 
     @property
     def _bits(self) -> int:
-        """Of ``radius`` and ``unit`` together, such that no gradient with its noise wraps around."""
+        """Of ``radius`` and ``unit`` together, such that no gradient with its noise wraps
+        around."""
         bits = math.floor(math.log2(self.parameters.half / (self.samples + TAIL * self.noisiest)))
         if bits < FEWEST_BITS:
             raise ConfigError(
-                f"privacy.dp: noise of {self.noisiest:.3g} clipping lengths on the gradients of {self.samples} samples "
-                "leaves no room for the gradients in the encrypted integers: use a larger epsilon, or fewer tours."
+                f"privacy.dp: noise of {self.noisiest:.3g} clipping lengths on the gradients of "
+                f"{self.samples} samples "
+                "leaves no room for the gradients in the encrypted integers: use a larger epsilon, "
+                "or fewer tours."
             )
         return bits
 
@@ -54,7 +60,8 @@ class PrivateScales(Scales):
 
     @property
     def sensitivity(self) -> float:
-        """The most by which a row of another party moves a gradient: one clipping length, in integers."""
+        """The most by which a row of another party moves a gradient: one clipping length, in
+        integers."""
         return self.radius * self.unit
 
     def token(self, objective: float) -> float:
@@ -66,12 +73,14 @@ class PrivateScales(Scales):
         return 2.0 ** math.floor(math.log2(self.parameters.half / LARGEST_CHANGE))
 
     def rows(self, X: Array, length: float) -> Integers:
-        """Rows of at most this length as integers. They are rounded towards zero, so that none gets longer."""
+        """Rows of at most this length as integers. They are rounded towards zero, so that none gets
+        longer."""
         integers = np.trunc(X * (self.radius / length)).astype(np.int64)
         return np.vstack([integers, np.zeros((self.extras, X.shape[1]), np.int64)])
 
     def shifts(self, change: Array, draws: Array) -> Integers:
-        """What is added to the token for this change of the scores; ``draws`` are for the rounding."""
+        """What is added to the token for this change of the scores; ``draws`` are for the
+        rounding."""
         most = LARGEST_CHANGE / self.visits - 1 / self.sums  # with the rounding
         added = np.floor(np.clip(change, -most, most) * self.sums + draws)
         return np.concatenate([np.zeros(self.samples), added]).astype(np.int64)

@@ -23,7 +23,8 @@ from mtcd.protocol.model import Problem
 
 @dataclass(frozen=True)
 class PrivateTours(SealedTours):
-    """Sealed tours in which the server adds noise to every gradient that it decrypts for a client."""
+    """Sealed tours in which the server adds noise to every gradient that it decrypts for a
+    client."""
 
     dp: DP = field(kw_only=True)
 
@@ -34,7 +35,8 @@ class PrivateTours(SealedTours):
     def __post_init__(self) -> None:
         if not self.server:
             raise ConfigError(
-                "privacy.dp: stcd gives the key to the label holder, a party that then sees the scores of the others "
+                "privacy.dp: stcd gives the key to the label holder, a party that then sees the "
+                "scores of the others "
                 "without noise. Use method: {kind: mtcd, walk: tour}: its server keeps the key."
             )
 
@@ -50,7 +52,8 @@ class PrivateTours(SealedTours):
         assert isinstance(problem, LinearProblem)
         if not isinstance(problem.loss, Logistic):
             raise ConfigError(
-                "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an unbounded one, as of "
+                "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an "
+                "unbounded one, as of "
                 "ridge, a row could change the gradients by any amount."
             )
 
@@ -61,7 +64,8 @@ class PrivateTours(SealedTours):
         """Refuse nothing: rows are clipped, and what is refused for one row would tell it."""
 
     def check_width(self, columns: int, samples: int, party: str) -> None:
-        """Refuse nothing: gradients have noise, so that labels cannot be read from them, however many they are."""
+        """Refuse nothing: gradients have noise, so that labels cannot be read from them, however
+        many they are."""
 
     def budget(self, network: Network) -> Budget:
         """The noise of all parties."""
@@ -76,7 +80,8 @@ class PrivateTours(SealedTours):
     def in_federation(self, holder: int) -> PrivateTours:
         if self.dp.insecure_seeded_noise:
             raise ConfigError(
-                "privacy.dp.insecure_seeded_noise is for studies in one process: in a federation, every party could "
+                "privacy.dp.insecure_seeded_noise is for studies in one process: in a federation, "
+                "every party could "
                 "take the noise off. Leave it out."
             )
         return replace(self, holder=holder)
@@ -88,9 +93,12 @@ class PrivateTours(SealedTours):
         source = (INSECURE,) if dp.insecure_seeded_noise else ()
         return (
             *super().notes(network),
-            f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} parties, {dp.tours * K} "
-            f"releases in all. Noise in clipping lengths: {noise}. Spends epsilon {spending} at delta {dp.delta:g}, "
-            "for one changed row of a party's features; the server, which sees scores, is not covered.",
+            f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} "
+            f"parties, {dp.tours * K} "
+            f"releases in all. Noise in clipping lengths: {noise}. Spends epsilon {spending} at "
+            f"delta {dp.delta:g}, "
+            "for one changed row of a party's features; the server, which sees scores, is not "
+            "covered.",
             ADD_UP,
             *source,
         )
@@ -102,33 +110,49 @@ class PrivateTours(SealedTours):
         most: int | None = None,
         objectives: Sequence[tuple[int, float]] = (),
     ) -> tuple[str, ...]:
-        """What was spent; ``iterations``: also one that was begun, in which some parties have their gradients."""
+        """What was spent; ``iterations``: also one that was begun, in which some parties have their
+        gradients."""
         tours = min(iterations, self.dp.tours)
         spent = by_party(self.budget(network).spent(tours), network.clients, "{:.3g}")
-        over = "The budget is spent, and the training has ended" if tours == self.dp.tours else "Spent so far"
-        return (f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} tours.",)
+        over = (
+            "The budget is spent, and the training has ended"
+            if tours == self.dp.tours
+            else "Spent so far"
+        )
+        return (
+            f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} "
+            f"tours.",
+        )
 
     def token_numbers(self, samples: int) -> int:
         return 2 * samples
 
-    def plan(self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None) -> SealedPlan:
+    def plan(
+        self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None
+    ) -> SealedPlan:
         sealed = super().plan(problem, network, seed, agreed)
         given = {one.name: getattr(sealed, one.name) for one in fields(sealed)}
-        secret = self._insecure_secret(problem, network, seed) if self.dp.insecure_seeded_noise else None
+        secret = (
+            self._insecure_secret(problem, network, seed) if self.dp.insecure_seeded_noise else None
+        )
         return PrivatePlan(**given, dp=self.dp, budget=self.budget(network), insecure_secret=secret)
 
     def _insecure_secret(self, problem: LinearProblem, network: Network, seed: int) -> Secret:
         dp = replace(self.dp, parties=dict(sorted(self.dp.parties.items())))
-        settings = repr((dp, problem.loss, problem.penalties, network.clients, self.walk, self.holder))
+        settings = repr(
+            (dp, problem.loss, problem.penalties, network.clients, self.walk, self.holder)
+        )
         return insecure_secret(seed, settings, (problem.labels, *problem.blocks))
 
 
 ADD_UP = (
-    "Trainings on the same rows add up. A file beside each table counts what they have spent together: "
+    "Trainings on the same rows add up. A file beside each table counts what they have spent "
+    "together: "
     "mtcd budget TABLE shows it."
 )
 INSECURE = (
-    "insecure_seeded_noise: the noise follows from the seed, so that this training can be repeated, and protects "
+    "insecure_seeded_noise: the noise follows from the seed, so that this training can be "
+    "repeated, and protects "
     "nobody. Leave it out for a model that others may have."
 )
 MOST_NAMED = 8
@@ -140,4 +164,6 @@ def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> st
         return form.format(values[0])  # no mutants: all are the same
     if len(values) > MOST_NAMED:
         return f"{form.format(min(values))} to {form.format(max(values))}"
-    return ", ".join(f"{form.format(value)} ({name})" for name, value in zip(names, values, strict=True))
+    return ", ".join(
+        f"{form.format(value)} ({name})" for name, value in zip(names, values, strict=True)
+    )

@@ -1,8 +1,9 @@
 """What the rows of a table have spent: a file beside the table, with an entry for every training.
 
-A training is entered before it releases anything, with all the tours that it may take, and corrected at its end: one
-that crashes stays entered in full. Trainings are Gaussian mechanisms, so the squares of their mu add up, exactly
-(``gaussian.py``). All entries count, whatever the table held at the time: its rows may be the same.
+A training is entered before it releases anything, with all the tours that it may take, and
+corrected at its end: one that crashes stays entered in full. Trainings are Gaussian mechanisms, so
+the squares of their mu add up, exactly (``gaussian.py``). All entries count, whatever the table
+held at the time: its rows may be the same.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SUFFIX = ".mtcd-budget.json"
 FORMAT = 1
 DIGEST_BYTES = 8
 MODE = 0o666
-"""Of the file: as open as the umask of the user lets it be, as others may train on the same table."""
+"""Of the file: as open as the umask of the user lets it be, as others may train on the same
+table."""
 
 Result = TypeVar("Result")
 
@@ -35,9 +37,10 @@ Result = TypeVar("Result")
 class Entry:
     """One training. ``party``: whose columns the table has in it; several are joined by commas.
 
-    ``epsilon`` and ``delta`` are its budget, ``planned`` the tours that this is for. ``tours`` are those that it has
-    begun, or may begin; ``squared_mu`` is of one of them. ``seeded``: with ``insecure_seeded_noise``, which protects
-    nobody. ``place``: its folder, from which it may be resumed. ``content``: a digest of the table.
+    ``epsilon`` and ``delta`` are its budget, ``planned`` the tours that this is for. ``tours`` are
+    those that it has begun, or may begin; ``squared_mu`` is of one of them. ``seeded``: with
+    ``insecure_seeded_noise``, which protects nobody. ``place``: its folder, from which it may be
+    resumed. ``content``: a digest of the table.
     """
 
     id: str
@@ -61,7 +64,10 @@ class Entry:
             if not right or (isinstance(value, bool) and one.type != "bool"):
                 raise ValueError(f"{one.name} is {value!r}")
         numbers = (self.epsilon, self.delta, self.squared_mu, self.tours, self.planned)
-        if not all(math.isfinite(number) and number >= 0 for number in numbers) or not 0 < self.delta < 1:
+        if (
+            not all(math.isfinite(number) and number >= 0 for number in numbers)
+            or not 0 < self.delta < 1
+        ):
             raise ValueError("a number is out of range")
 
     @property
@@ -78,7 +84,8 @@ class TableBudget:
         self.path = (folder or self.table.parent) / f"{self.table.name}{SUFFIX}"
 
     def entries(self) -> tuple[Entry, ...]:
-        """All trainings, the oldest first; none if there is no file. Raises MtcdError if it cannot be read."""
+        """All trainings, the oldest first; none if there is no file. Raises MtcdError if it cannot
+        be read."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -88,11 +95,13 @@ class TableBudget:
         return self._read(content)
 
     def epsilon(self, delta: float) -> float:
-        """What all trainings have spent together, at this delta; those that protect nobody are left out."""
+        """What all trainings have spent together, at this delta; those that protect nobody are left
+        out."""
         return composed((entry for entry in self.entries() if not entry.seeded), delta)
 
     def enter(self, entry: Entry, resumes: Callable[[Entry], bool] = lambda entry: False) -> Entry:
-        """Add a training; the latest one that it ``resumes`` goes on instead, with as many tours as the larger has."""
+        """Add a training; the latest one that it ``resumes`` goes on instead, with as many tours as
+        the larger has."""
 
         def added(entries: tuple[Entry, ...]) -> tuple[tuple[Entry, ...], Entry]:
             known = [one for one in entries if resumes(one)]
@@ -108,7 +117,8 @@ class TableBudget:
 
         def settled(entries: tuple[Entry, ...]) -> tuple[tuple[Entry, ...], None]:
             return tuple(
-                replace(one, tours=min(one.tours, tours), ended=True) if one.id == id else one for one in entries
+                replace(one, tours=min(one.tours, tours), ended=True) if one.id == id else one
+                for one in entries
             ), None
 
         self._change(settled)
@@ -117,7 +127,9 @@ class TableBudget:
         """Of the content of the table; empty if there is none."""
         try:
             with self.table.open("rb") as file:
-                return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+                return hashlib.file_digest(
+                    file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)
+                ).hexdigest()
         except FileNotFoundError:
             return ""
         except OSError as error:
@@ -129,26 +141,38 @@ class TableBudget:
         try:
             found = json.loads(content)
             if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']!r}, and this version of mtcd reads {FORMAT}")
+                raise ValueError(
+                    f"its format is {found['format']!r}, and this version of mtcd reads {FORMAT}"
+                )
             return tuple(Entry(**entry) for entry in found["trainings"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise MtcdError(
-                f"{self.path}, which counts what {self.table.name} has spent, cannot be read: {error}. Restore it from "
+                f"{self.path}, which counts what {self.table.name} has spent, cannot be read: "
+                f"{error}. Restore it from "
                 "a backup; without it, nobody knows what more trainings would spend."
             ) from None
 
-    def _change(self, change: Callable[[tuple[Entry, ...]], tuple[tuple[Entry, ...], Result]]) -> Result:
-        """Change the entries, with no other process in between: the file is replaced as a whole, and is on disk."""
+    def _change(
+        self, change: Callable[[tuple[Entry, ...]], tuple[tuple[Entry, ...], Result]]
+    ) -> Result:
+        """Change the entries, with no other process in between: the file is replaced as a whole,
+        and is on disk."""
         try:
             with _locked(self.path) as content:
                 entries, result = change(self._read(content))
-                kept = {"format": FORMAT, "table": self.table.name, "trainings": [asdict(one) for one in entries]}
+                kept = {
+                    "format": FORMAT,
+                    "table": self.table.name,
+                    "trainings": [asdict(one) for one in entries],
+                }
                 _replace(self.path, json.dumps(kept, indent=1).encode())
                 return result
         except OSError as error:
             raise ConfigError(
-                f"{self.path} cannot be written ({error.strerror or error}), and what {self.table.name} spends must be "
-                "counted: allow this user to write there, or train on a copy of the table that stays in use."
+                f"{self.path} cannot be written ({error.strerror or error}), and what "
+                f"{self.table.name} spends must be "
+                "counted: allow this user to write there, or train on a copy of the table that "
+                "stays in use."
             ) from None
 
 
@@ -161,7 +185,8 @@ def composed(entries: Iterator[Entry] | Sequence[Entry], delta: float) -> float:
 def _locked(path: Path) -> Iterator[bytes]:
     """The content of a file that no other process changes meanwhile; it is made, if need be.
 
-    Whoever changes it replaces it: a lock on a file that was replaced while this process waited for it is worthless.
+    Whoever changes it replaces it: a lock on a file that was replaced while this process waited for
+    it is worthless.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
