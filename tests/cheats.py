@@ -149,7 +149,7 @@ class Cheats:
         for name in self.hub.clients:
             if name == passing.to:
                 continue
-            seal = self.hub.nodes[name].mail.seal
+            seal = self.hub.nodes[name].rpc.seal
             tokens = [
                 old.body for old in self.envelopes if old.sender == name and old.to == passing.to
             ]
@@ -205,7 +205,7 @@ class Cheats:
             old = list(self.answers[passing.sender, to])
             self.answers[passing.sender, to].append(answer)
             forged = [
-                self.hub.nodes[k].mail.seal.seal(passing.sender, "x", b"")
+                self.hub.nodes[k].rpc.seal.seal(passing.sender, "x", b"")
                 for k in self.hub.clients[1::2]
             ]
             damaged = [answer[:-1], answer + b"0", bytes(len(answer))]
@@ -256,7 +256,7 @@ class Cheats:
 
 
 def spoilt_words(body: bytes) -> Iterator[bytes]:
-    """Last words that are forged, of another run, or no words."""
+    """Exit statuses that are forged, of another run, or no words."""
     (one, *_) = json.loads(body)
     word = json.loads(one["word"])
     for key, value in {

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import zenoh
 
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.link import Link
 
 
@@ -26,9 +26,9 @@ def test_a_session_that_takes_too_long_to_close_is_left() -> None:
 
 def test_the_log_is_closed_after_links_that_fail() -> None:
     closed: list[str] = []
-    station = object.__new__(Station)
-    station.mail = SimpleNamespace(link=raising(OSError("links")))  # type: ignore[assignment]
-    station.log = SimpleNamespace(close=lambda: closed.append("log"))  # type: ignore[assignment]
+    context = object.__new__(NodeContext)
+    context.rpc = SimpleNamespace(link=raising(OSError("links")))  # type: ignore[assignment]
+    context.log = SimpleNamespace(close=lambda: closed.append("log"))  # type: ignore[assignment]
     with pytest.raises(OSError, match="links"):
-        station.close()
+        context.close()
     assert closed == ["log"]

@@ -31,7 +31,7 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
         monkeypatch.setattr("mtcd.federation.node.node.WAITING_NOTE_SECONDS", -1.0)
         node._say_waiting()
         assert node.log.tail[-1]["event"] == "waiting"  # who leads may still tell it to begin
-        node.mail.link.up.add("c0")
+        node.rpc.link.up.add("c0")
         node._say_waiting()
         assert "--out" in node.log.tail[-1]["text"]
 

@@ -30,7 +30,7 @@ def test_what_one_has_sent_another_has_received_and_every_commit_is_in_the_journ
 ) -> None:
     engine = engine_of(tmp_path, DATA, **SETTINGS)
     unobserved(engine)
-    counters = {name: node.mail.counters for name, node in engine.nodes.items()}
+    counters = {name: node.rpc.counters for name, node in engine.nodes.items()}
     for name, counts in counters.items():
         assert (
             set(counts.sent_bytes)
@@ -67,7 +67,7 @@ def test_what_is_refused_is_counted_by_its_reason(tmp_path: Path) -> None:
         hub.run()
         hub.ask(Passing("operator", DATA.clients[0], "nonsense", b""))
         hub.ask(Passing(DATA.clients[1], DATA.clients[0], "control/stop", b""))
-        refused = {name: node.mail.counters.refused for name, node in hub.nodes.items()}
+        refused = {name: node.rpc.counters.refused for name, node in hub.nodes.items()}
     assert told > 5
     assert sum(refused[DATA.clients[1]].values()) == told
     assert refused[DATA.clients[0]] == {**dict.fromkeys(REASONS, 0), "kind": 1, "sender": 1}

@@ -17,7 +17,7 @@ from mtcd.core.errors import MtcdError
 from mtcd.core.terminal.exit_codes import EXIT_CODES
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import operator
-from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit
+from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_kit
 from test_federation_command import run
 from waiting import PATIENCE
 
@@ -31,14 +31,14 @@ def kits(tmp_path: Path) -> Path:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]) -> None:
-    monkeypatch.setattr(operator.Operator, "ask", lambda self, kind, patience=None: answers)
+    monkeypatch.setattr(operator.Operator, "ask", lambda self, kind, timeouts=None: answers)
 
 
 def test_dead_parties_are_given_up_without_waiting(kits: Path) -> None:
     """Their connections are refused: the test would not end in time if each waited for its
     answer."""
     assert (
-        ask_everybody(operator_kit(kits, read_credentials), "status", Patience(PATIENCE, PATIENCE))
+        ask_everybody(operator_kit(kits, read_credentials), "status", Timeouts(PATIENCE, PATIENCE))
         == {}
     )
 

@@ -352,17 +352,17 @@ def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
     tmp_path: Path,
 ) -> None:
     kit = make_kits(tmp_path, ("a", "b", "c"), holdout=FRACTION)["b"]
-    mail = SimpleNamespace(
+    rpc = SimpleNamespace(
         on=lambda kind, handler: None, seal=SimpleNamespace(certificate=b"certificate")
     )
     loop, kept = (
         SimpleNamespace(later=lambda seconds, act: None),
         SimpleNamespace(verdict=lambda: None),
     )
-    station: Any = SimpleNamespace(mail=mail, questions=None, loop=loop, log=None)
+    context: Any = SimpleNamespace(rpc=rpc, rpc_client=None, loop=loop, log=None)
     own: Any = SimpleNamespace(term=None, evidence=lambda: np.zeros(3))
     concluded: list[Any] = []
-    one = verdict.Verdict(station, kit.config, "run7", own, kept)  # type: ignore[arg-type]
+    one = verdict.FinalCheck(context, kit.config, "run7", own, kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     one._announce(verdict.Outcome(away=("a",)))
     assert not concluded, "the end was undone"

@@ -158,11 +158,11 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     kit, concluded = kits_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
     loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
     link = SimpleNamespace(peers={HOLDER}, up=set())
-    mail = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
-    station: Any = SimpleNamespace(
-        mail=mail, questions=SimpleNamespace(waits_for=set()), loop=loop, log=None
+    rpc = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
+    context: Any = SimpleNamespace(
+        rpc=rpc, rpc_client=SimpleNamespace(waits_for=set()), loop=loop, log=None
     )
-    one = verdict.Verdict(station, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
+    one = verdict.FinalCheck(context, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())

@@ -161,11 +161,11 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
         asked = FakeAsked(
             "c0", wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40)), answers
         )
-        victim.station.mail._handle("add", asked)
+        victim.context.rpc._handle("add", asked)
     assert answers == ["refused"] * 5
-    assert victim.station.log.tail[-1]["sender"] == "c0"
+    assert victim.context.log.tail[-1]["sender"] == "c0"
     for one in (*made.values(),):
-        one.station.mail.link.close()
+        one.context.rpc.link.close()
     assert seer.finished is False
 
 
@@ -188,7 +188,7 @@ class Sealed:
 
 
 class Stubs:
-    """Mail and questions of one party in a pass, without links: what it asks of others is kept."""
+    """Rpc and questions of one party in a pass, without links: what it asks of others is kept."""
 
     def __init__(self, name: str, links: list[tuple[str, str]], seen_by: str) -> None:
         self.seal, self.handlers, self.asked = Sealed(), {}, []
@@ -283,14 +283,14 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
         made.append(
             Predictor(kit, new, writer(kit.config, tmp_path / "p.csv"), None, None, None, run)
         )
-        made[-1].station.mail.link.close()
+        made[-1].context.rpc.link.close()
     here = made[0]
     answers: list[str] = []
     for one in made:
         body = wrap({"agreement": one.alignment.agreement}, b"")
-        here.station.mail._handle("align", FakeAsked("c0", body, answers))
+        here.context.rpc._handle("align", FakeAsked("c0", body, answers))
     assert answers == ["answered", "refused"]
-    assert "different runs" in here.station.log.tail[-1]["text"]
+    assert "different runs" in here.context.log.tail[-1]["text"]
 
 
 class FakeAsked:

@@ -27,10 +27,10 @@ from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import checking
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
-from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
 from mtcd.federation.preflight import (
     FAILED,
     MET,
@@ -296,12 +296,12 @@ def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
     with socket.create_server((place.host, place.port)):
         assert why_not_listening(place) == "Address already in use"
         assert not runs_already(kit)
-    station = Station(kit, Log("b", None))
+    context = NodeContext(kit, Log("b", None))
     try:
         assert runs_already(kit)
         (found,) = checks.listening_findings(kit)
     finally:
-        station.close()
+        context.close()
     assert found.level == FAILED
     assert "Another process of this party" in found.sentence
 
@@ -422,9 +422,9 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
             return json.dumps({**told, "packages": {**told["packages"], "zenoh": "1.99"}}).encode()
 
         monkeypatch.setattr("mtcd.federation.node.opening.facts_of", facts)
-        older = hub.nodes["c1"].mail
+        older = hub.nodes["c1"].rpc
         monkeypatch.setattr(
-            older, "on", lambda kind, handler: kind == "check" or Mail.on(older, kind, handler)
+            older, "on", lambda kind, handler: kind == "check" or Rpc.on(older, kind, handler)
         )
         hub.begin()
         hub.run()
@@ -466,12 +466,12 @@ def test_once_training_has_begun_a_refusal_ends_nobody(tmp_path: Path) -> None:
         hub.begin()
         hub.run()
         node = hub.nodes["c1"]
-        begun = Refusal(node.station, node._has_begun)
+        begun = Refusal(node.context, node._has_begun)
         assert node._has_begun()
         count = node.loop._queue.qsize()
         body = json.dumps({"party": "c2", "reason": "no"}).encode()
-        node.mail._ending = False
-        begun.mail._handlers["unable"](_request("c0", body))
+        node.rpc._ending = False
+        begun.rpc._handlers["unable"](_request("c0", body))
         assert node.loop._queue.qsize() == count  # no error is on its way
 
 

@@ -96,7 +96,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("mtcd.federation.node.aligning.answerer_apart", lambda *given: Slow())
     config = SimpleNamespace(alignment="psi")
     led = AlignmentFollower.__new__(AlignmentFollower)
-    led.mail = SimpleNamespace(loop=loop)  # type: ignore[assignment]
+    led.rpc = SimpleNamespace(loop=loop)  # type: ignore[assignment]
     led.kit, led.part, led.log = (
         SimpleNamespace(config=config),
         SimpleNamespace(ids=["x"]),
@@ -233,7 +233,7 @@ def test_an_operator_that_watches_is_waited_for_and_one_that_asked_once_is_not()
     now[0] = 2.5
     watched.leave(lambda: left.append("watched"))
     assert left == ["once"]
-    assert 0 < watched.patience < 10
+    assert 0 < watched.silence_seconds < 10
 
     watched.asked()  # it learns of the end
     now[0] = 3.5
@@ -257,7 +257,7 @@ class Answering:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def ask(self, kind: str, patience: object) -> dict[str, Any]:
+    def ask(self, kind: str, timeouts: object) -> dict[str, Any]:
         return self.answers.get(kind, {})
 
 
@@ -272,7 +272,7 @@ def test_stop_says_whom_it_reached_and_what_then_happens(
         "mtcd.federation.node.operator.Operator",
         lambda kit: Answering({"status": here, "stop": {name: {} for name in "abd"}}),
     )
-    monkeypatch.setattr("mtcd.federation.commands.watch.known_words", lambda kit, answers: {})
+    monkeypatch.setattr("mtcd.federation.commands.watch.known_statuses", lambda kit, answers: {})
     assert stop_all(Path("kits"), 7.0) == 3
     told = capsys.readouterr().out
     assert "Reached 3 of 5: a, b, d. Not stopped, after 7 s: c, e." in told

@@ -45,16 +45,16 @@ def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(
 ) -> None:
     asked: list[bytes] = []
     link = SimpleNamespace(up={"b"}, peers={"b"})
-    mail = SimpleNamespace(link=link, ask=lambda name, kind, body, done: asked.append(body))
+    rpc = SimpleNamespace(link=link, ask=lambda name, kind, body, done: asked.append(body))
     trainer: Any = SimpleNamespace(
         reliable=SimpleNamespace(ended=object(), outbox={}, number=0),
         names={0: "a", 1: "b"},
-        mail=mail,
+        rpc=rpc,
         loop=SimpleNamespace(now=lambda: 0.0, later=lambda seconds, act: None),
         known_ended=set(),
         awaits_reports=lambda: waits,
         run="run-7",
     )
-    questions: Any = SimpleNamespace(waits_for=set())
-    Leaving(trainer, questions, lambda: None, lambda: None).step()
+    rpc_client: Any = SimpleNamespace(waits_for=set())
+    Leaving(trainer, rpc_client, lambda: None, lambda: None).step()
     assert asked == [said]

@@ -57,7 +57,7 @@ def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(
         assert f"upgrade mtcd at {older}" in said
         assert said.endswith(refusal[1:].decode())
         assert parties.ask(Passing("c1", "c0", "relay", b"")) == refusal
-        parties.nodes["c0"].station.say_waiting(["c1"])
+        parties.nodes["c0"].context.say_waiting(["c1"])
         assert f"upgrade mtcd at {older}" in parties.shown[-1]
         parties.ask(hello(PROTOCOL))
         assert parties.ask(ready) != refusal
@@ -70,7 +70,7 @@ def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.Mon
     from mtcd.federation.node import handshake as greeting
 
     with hub(tmp_path) as parties:
-        mine = parties.nodes["c1"].station._greeting
+        mine = parties.nodes["c1"].context._handshake
         for act in ("greet", "_compare", "_receive"):
             original = getattr(mine, act)
 
@@ -81,10 +81,10 @@ def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.Mon
                     original(*words)
 
             setattr(mine, act, patched)
-        mine.mail.on("hello", mine._receive)
+        mine.rpc.on("hello", mine._receive)
         parties.begin()
         for name, other in (("c0", "c1"), ("c1", "c0")):
-            parties.nodes[name].station._greeting.greet(other)
+            parties.nodes[name].context._handshake.greet(other)
         with pytest.raises(UnableError, match="c1 cannot take part.* speaks protocol"):
             parties.run()
         assert all(node.trainer is None for node in parties.nodes.values())
@@ -104,7 +104,7 @@ def test_a_hello_that_is_none_is_refused(body: bytes, tmp_path: Path) -> None:
         answer = parties.ask(Passing("c1", "c0", "hello", body))
         assert answer is not None
         assert answer[:1] == b"\1"
-        assert not parties.nodes["c0"].mail.incompatible
+        assert not parties.nodes["c0"].rpc.incompatible
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ class Cheat:
         self.nodes, self.callers, self.some = nodes, callers, random.Random(2)
         self.federation, self.peers = kits[CHEAT].config.federation, kits[CHEAT].config.peers
         self.spoilt = 0
-        link = nodes[CHEAT].mail.link
+        link = nodes[CHEAT].rpc.link
         self.post = link.post
         link.post = self.before  # type: ignore[method-assign]
 

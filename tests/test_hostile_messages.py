@@ -200,12 +200,12 @@ def test_an_answer_from_earlier_is_no_answer(tmp_path: Path) -> None:
         hub.begin()
         hub.run()
         asker, answerer = hub.nodes["c0"], hub.nodes["c2"]
-        asker.mail.link.up = {"c1"}
+        asker.rpc.link.up = {"c1"}
         heard: list[bytes | None] = []
         sealed: list[bytes] = []
         for _ in range(2):
             hub.under_way.clear()
-            asker.mail.ask(
+            asker.rpc.ask(
                 "c2",
                 "ready",
                 answerer.trainer.run.encode(),

@@ -11,7 +11,7 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, linear
 from mtcd.core.errors import DataError
-from mtcd.federation.node.rpc_client import Questions
+from mtcd.federation.node.rpc_client import RpcClient
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -45,10 +45,10 @@ def test_who_answers_nonsense_is_named(
         "stop": {"iterations": 9},
         "alignment": alignment,
     }
-    lies, honestly = 0, Questions.ask
+    lies, honestly = 0, RpcClient.ask
 
     def ask(
-        self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, *more: Any
+        self: RpcClient, asked: str, bodies: Any, then: Any = lambda answers: None, *more: Any
     ) -> None:
         def answered(answers: dict[str, bytes]) -> None:
             nonlocal lies
@@ -63,7 +63,7 @@ def test_who_answers_nonsense_is_named(
 
         honestly(self, asked, bodies, answered, *more)
 
-    monkeypatch.setattr(Questions, "ask", ask)
+    monkeypatch.setattr(RpcClient, "ask", ask)
     with Hub(tmp_path, data.clients, linear(data), **changes) as hub:
         hub.begin()
         hub.run()

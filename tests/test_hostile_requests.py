@@ -136,7 +136,7 @@ class Told:
         self.outcome = "dropped"
 
 
-class StubMail:
+class StubRpc:
     """Keeps handlers, and what is asked of others."""
 
     loop = None
@@ -160,9 +160,9 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
         kit = hub.kits["c1"]
     part: Any = SimpleNamespace(samples=10, ids=())
     for direct in (True, False):
-        mail, started = StubMail(), list[str]()
+        rpc, started = StubRpc(), list[str]()
         follower = OpeningFollower(
-            mail,
+            rpc,
             kit,
             part,
             SimpleNamespace(),
@@ -172,7 +172,7 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
         def start(
             run: str,
             follower: OpeningFollower = follower,
-            mail: StubMail = mail,
+            rpc: StubRpc = rpc,
             direct: bool = direct,
         ) -> str:
             body = wrap(
@@ -180,15 +180,15 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
                 Agreed(run, {}, b"labels", b"").packed(),
             )
             told = Told("c0", body, direct)
-            mail.handlers["start"](told)
+            rpc.handlers["start"](told)
             return told.outcome
 
         if not direct:
             assert start("run1") == "dropped"
-            assert (started, mail.asked[0][:3]) == ([], ("c0", "which", b"run1"))
-            mail.asked[0][3](b"run2", "")  # the run of now is another one
+            assert (started, rpc.asked[0][:3]) == ([], ("c0", "which", b"run1"))
+            rpc.asked[0][3](b"run2", "")  # the run of now is another one
             assert start("run1") == "dropped"
-            mail.asked[-1][3](b"run1", "")
+            rpc.asked[-1][3](b"run1", "")
         assert start("run1") == "answered"
         assert start("run1") == "answered"  # sent again: nothing starts anew
         assert started == ["run1"]
@@ -219,16 +219,16 @@ def test_kits_with_other_promises_of_privacy_do_not_mix(tmp_path: Path) -> None:
 def test_a_refusal_that_was_relayed_is_refused() -> None:
     """Whoever relays it could have made it up: its sender is known over a link alone."""
     members = SimpleNamespace(kit=SimpleNamespace(config=SimpleNamespace(parties=["c0", "c1"])))
-    mail, ended = StubMail(), list[Any]()
-    station: Any = SimpleNamespace(
-        mail=mail, loop=SimpleNamespace(call=ended.append), **vars(members)
+    rpc, ended = StubRpc(), list[Any]()
+    context: Any = SimpleNamespace(
+        rpc=rpc, loop=SimpleNamespace(call=ended.append), **vars(members)
     )
-    Refusal(station, lambda: False)
+    Refusal(context, lambda: False)
     body = json.dumps({"party": "c1", "reason": "no table"}).encode()
     with pytest.raises(WireError, match="never relayed"):
-        mail.handlers["unable"](Told("c0", body, direct=False))
+        rpc.handlers["unable"](Told("c0", body, direct=False))
     assert ended == []
     told = Told("c0", body, direct=True)
-    mail.handlers["unable"](told)
+    rpc.handlers["unable"](told)
     assert told.outcome == "answered"
     assert len(ended) == 1

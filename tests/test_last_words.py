@@ -1,4 +1,4 @@
-"""Last words: finished is told from dead, and nobody can speak for another, or of another run."""
+"""Exit statuses: finished is told from dead, and nobody can speak for another, or of another run."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +21,14 @@ from mtcd.federation.node.exit_status import (
     FILE,
     FINISHED,
     RUNNING,
-    LastWord,
-    LastWords,
+    ExitStatus,
+    ExitStatuses,
     Signed,
     Signer,
 )
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.operator import ask_everybody, operator_kit
-from mtcd.federation.node.overview import learn_words, summarise
+from mtcd.federation.node.overview import learn_statuses, summarise
 from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -43,7 +43,7 @@ def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found(tmp_path_factory.mktemp("words") / "f")
 
 
-def word(party: str = "a", **changes: Any) -> LastWord:
+def word(party: str = "a", **changes: Any) -> ExitStatus:
     facts = {
         "run": "r1",
         "outcome": FINISHED,
@@ -52,15 +52,15 @@ def word(party: str = "a", **changes: Any) -> LastWord:
         "iteration": 7,
         "objective": 0.5,
     }
-    return LastWord.model_validate({"party": party, **facts, **changes})
+    return ExitStatus.model_validate({"party": party, **facts, **changes})
 
 
 def signed(kits: Path, party: str = "a", by: str | None = None, **changes: Any) -> Signed:
     return Signer(read_kit(kits / (by or party))).sign(word(party, **changes))
 
 
-def known(kits: Path, tmp_path: Path, name: str = "operator") -> LastWords:
-    return LastWords(read_kit(kits / name), tmp_path / FILE)
+def known(kits: Path, tmp_path: Path, name: str = "operator") -> ExitStatuses:
+    return ExitStatuses(read_kit(kits / name), tmp_path / FILE)
 
 
 def test_a_word_is_read_by_everybody_and_kept_over_restarts(kits: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_revoked_party_has_no_word(tmp_path: Path) -> None:
 
 def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path) -> None:
     words = known(kits, tmp_path)
-    learn_words(
+    learn_statuses(
         words,
         {
             "b": {
@@ -118,21 +118,21 @@ def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path
         },
     )
     assert words.words["a"].outcome == RUNNING
-    learn_words(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
+    learn_statuses(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
     assert not words.words
-    learn_words(
+    learn_statuses(
         words,
         {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}},
     )
     assert words.words["a"].run == "r2"
-    learn_words(words, {})  # nobody answers
+    learn_statuses(words, {})  # nobody answers
     assert words.words["a"].run == "r2"
 
 
 @pytest.mark.parametrize("bad", [None, 3, "x", [None], [{}], [["x"]], [{"word": 3}], {"a": 1}])
 def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> None:
     words = known(kits, tmp_path)
-    learn_words(
+    learn_statuses(
         words,
         {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}},
     )
@@ -177,24 +177,24 @@ def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path)
         running = {name: pool.submit(node.run) for name, node in nodes.items()}
         try:
             assert until(lambda: all(running[name].done() for name in DATA.clients))
-            words = LastWords(kit, kit.folder / FILE)
+            words = ExitStatuses(kit, kit.folder / FILE)
             answers = ask_everybody(kit, "status")
             assert list(answers) == ["server"]
-            learn_words(words, answers)
+            learn_statuses(words, answers)
             ask_everybody(kit, "stop")
             assert running["server"].result() == "iterations"
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    again = LastWords(kit, kit.folder / FILE).words  # when nobody answers any more
+    again = ExitStatuses(kit, kit.folder / FILE).words  # when nobody answers any more
     parties = summarise(kit.config, {}, {}, again)["parties"]
     assert {
         name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()
     } == dict.fromkeys(NAMES, ("finished", "iterations", 30))
     at_server = json.loads((tmp_path / "runs" / "server" / FILE).read_text())
     # it has no labels
-    assert all(LastWord.model_validate_json(one["word"]).objective is None for one in at_server)
-    at_neighbour = LastWords(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words
+    assert all(ExitStatus.model_validate_json(one["word"]).objective is None for one in at_server)
+    at_neighbour = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words
     assert at_neighbour["c0"].objective == pytest.approx(at_neighbour["c2"].objective)
 
 
@@ -205,11 +205,11 @@ def test_without_a_server_words_are_passed_on(tmp_path: Path) -> None:
     with ThreadPoolExecutor(len(nodes)) as pool:
         running = [pool.submit(node.run) for node in nodes.values()]
         try:
-            assert until(lambda: len(nodes["c0"].farewell.known.words) == 3)
+            assert until(lambda: len(nodes["c0"].gossip.known.statuses) == 3)
         finally:
             nodes["c0"].loop.stop()
         assert {one.result() for one in running} == {"iterations"}
-    assert {one.outcome for one in nodes["c0"].farewell.known.words.values()} == {FINISHED}
+    assert {one.outcome for one in nodes["c0"].gossip.known.statuses.values()} == {FINISHED}
 
 
 def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
         running = [pool.submit(node.run) for node in nodes.values()]
         left = pool.submit(leaving.run)
         try:
-            assert until(lambda: "c1" in leaving.mail.link.up)
+            assert until(lambda: "c1" in leaving.rpc.link.up)
             leaving.loop.call(interrupt)
             with pytest.raises(KeyboardInterrupt):
                 left.result()
-            heard = nodes["c1"].farewell.known
+            heard = nodes["c1"].gossip.known
             assert until(lambda: heard.words.get("c2") is not None)
             assert heard.words["c2"].outcome == "interrupted"
             participant = LinearParticipant(kits["c2"], own_table_of(DATA, kits["c2"]))
@@ -239,7 +239,7 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    assert LastWords(kits["c1"], tmp_path / "runs" / "c1" / FILE).words["c2"].outcome == FINISHED
+    assert ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).words["c2"].outcome == FINISHED
 
 
 def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
@@ -255,7 +255,7 @@ def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
 
     with ThreadPoolExecutor(len(nodes)) as pool:
         running = {name: pool.submit(node.run) for name, node in nodes.items()}
-        assert until(lambda: "c1" in nodes["c2"].mail.link.up)
+        assert until(lambda: "c1" in nodes["c2"].rpc.link.up)
         nodes["c2"].loop.call(fail)
         errors = {name: one.exception(PATIENCE) for name, one in running.items()}
     assert str(errors.pop("c2")) == "a secret of c2"
@@ -263,5 +263,5 @@ def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
         assert "c2 cannot take part" in str(error)
         assert "MtcdError" in str(error)
         assert "secret" not in str(error)
-    word = LastWords(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words["c2"]
+    word = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words["c2"]
     assert (word.outcome, word.status) == ("failed", "MtcdError")

@@ -21,7 +21,7 @@ from mtcd.federation.credentials.bundle import read_kit
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
-from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit
+from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_kit
 from mtcd.federation.participant.keeping import SUMMARY
 from mtcd.federation.processes import Processes
 from waiting import PATIENCE
@@ -135,7 +135,7 @@ class Faulty:
 
     def ask(self, kind: str, seconds: float = 1.5) -> dict[str, Any]:
         return ask_everybody(
-            operator_kit(self.kits, read_credentials), kind, Patience(seconds, seconds)
+            operator_kit(self.kits, read_credentials), kind, Timeouts(seconds, seconds)
         )
 
     def iteration(self) -> int:

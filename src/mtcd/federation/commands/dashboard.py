@@ -10,7 +10,7 @@ from typing import Any
 
 from mtcd.core.optional import find
 from mtcd.core.terminal.screen import screen
-from mtcd.federation.commands.watch import known_words
+from mtcd.federation.commands.watch import known_statuses
 
 
 def show_dashboard(kits: Path, address: str, opens: bool, every: float, timeout: float) -> None:
@@ -26,8 +26,8 @@ def show_dashboard(kits: Path, address: str, opens: bool, every: float, timeout:
     with asking.Operator(kit) as operator:
 
         def look() -> None:
-            answers = operator.ask("status", asking.patience_of(timeout))
-            summary = overview.summarise(kit.config, answers, before, known_words(kit, answers))
+            answers = operator.ask("status", asking.timeouts_of(timeout))
+            summary = overview.summarise(kit.config, answers, before, known_statuses(kit, answers))
             before.update(summary["parties"])
             view.observe(summary, time.monotonic() - began)
 

@@ -14,10 +14,10 @@ from mtcd.core.optional import find
 from mtcd.core.terminal.exit_codes import NONE, SOME, SUCCESS
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.federation.commands.watch import NO_ANSWERS, known_words, reached_of
+from mtcd.federation.commands.watch import NO_ANSWERS, known_statuses, reached_of
 
 FROM_KIT = (
-    "No party answers. What is shown of parties that have left are their last words, signed by "
+    "No party answers. What is shown of parties that have left are their exit statuses, signed by "
     "them, as this kit has "
     "received them. A party that is not reached left none here: summary.json in its run folder "
     "says how its run ended."
@@ -33,8 +33,8 @@ def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) 
     before: dict[str, Any] = {}
     with asking.Operator(kit) as operator:
         while True:
-            answers = operator.ask("status", asking.patience_of(timeout))
-            summary = overview.summarise(kit.config, answers, before, known_words(kit, answers))
+            answers = operator.ask("status", asking.timeouts_of(timeout))
+            summary = overview.summarise(kit.config, answers, before, known_statuses(kit, answers))
             before = summary["parties"]
             if as_json:
                 typer.echo(json.dumps(summary))
@@ -56,7 +56,7 @@ def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) 
 
 
 def say_reached(parties: Mapping[str, Any], answers: Mapping[str, Any], timeout: float) -> None:
-    """If some parties answer and others neither do nor left a last word, say how many, and what
+    """If some parties answer and others neither do nor left an exit status, say how many, and what
     that may mean."""
     overview = find("mtcd.federation.node.overview")
     missing = [name for name, one in parties.items() if one["phase"] == overview.NOT_REACHED]

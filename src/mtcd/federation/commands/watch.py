@@ -43,10 +43,10 @@ def stop_all(kits: Path, timeout: float) -> int:
         kits, find("mtcd.federation.credentials.credentials").read_credentials
     )
     with operator.Operator(kit) as asking:
-        patience = operator.patience_of(timeout)
-        before = asking.ask("status", patience)
-        known = known_words(kit, before)
-        answers = asking.ask("stop", patience)
+        timeouts = operator.timeouts_of(timeout)
+        before = asking.ask("status", timeouts)
+        known = known_statuses(kit, before)
+        answers = asking.ask("stop", timeouts)
     outcomes = {
         name: _outcome(before.get(name), answers.get(name), known.get(name))
         for name in kit.config.peers
@@ -78,27 +78,27 @@ def reached_of(reached: Collection[str], everybody: Collection[str]) -> str:
     return f"Reached {len(reached)} of {len(everybody)}: {', '.join(reached)}."
 
 
-def known_words(kit: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The last words that the operator's kit holds, with those that came with the answers."""
-    words = find("mtcd.federation.node.exit_status")
-    known = words.LastWords(kit, kit.folder / words.FILE)
+def known_statuses(kit: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The exit statuses that the operator's kit holds, with those that came with the answers."""
+    exit_status = find("mtcd.federation.node.exit_status")
+    known = exit_status.ExitStatuses(kit, kit.folder / exit_status.FILE)
     overview = find("mtcd.federation.node.overview")
-    overview.learn_words(known, answers)
-    overview.learn_words_beside(known, kit, answers)
-    found: dict[str, Any] = known.words
+    overview.learn_statuses(known, answers)
+    overview.learn_statuses_beside(known, kit, answers)
+    found: dict[str, Any] = known.statuses
     return found
 
 
-def _outcome(before: Any, answer: Any, word: Any) -> str:
+def _outcome(before: Any, answer: Any, status: Any) -> str:
     """What a request to stop came to at one party: from its status before, its answer, and its last
-    word."""
+    status."""
     if isinstance(answer, MtcdError):
         return f"refuses: {answer}"
     if isinstance(before, dict) and before.get("phase") == "ended":
         return "already finished"
     if before is not None or answer is not None:  # without an answer, it has exited since
         return "stopping"
-    return "already finished" if word is not None and word.outcome in ENDS else "not reached"
+    return "already finished" if status is not None and status.outcome in ENDS else "not reached"
 
 
 def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
@@ -107,7 +107,7 @@ def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
     kit = operator.operator_kit(
         kits, find("mtcd.federation.credentials.credentials").read_credentials
     )
-    answers = operator.ask_everybody(kit, "logs", operator.patience_of(timeout))
+    answers = operator.ask_everybody(kit, "logs", operator.timeouts_of(timeout))
     if not as_json:
         for line in log_lines(answers):
             typer.echo(line)

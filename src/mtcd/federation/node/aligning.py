@@ -14,8 +14,8 @@ from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.rpc import IncomingRequest, Mail
-from mtcd.federation.node.rpc_client import Answers, Questions
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"
@@ -69,14 +69,14 @@ class AlignmentFollower:
     """A follower of the alignment: checks that requests come from the leader, and answers them."""
 
     def __init__(
-        self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log
+        self, rpc: Rpc, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log
     ) -> None:
-        self.mail, self.kit, self.leader, self.part, self.log = mail, kit, leader, part, log
+        self.rpc, self.kit, self.leader, self.part, self.log = rpc, kit, leader, part, log
         self._answering = False
         self.progress = Progress()
         self.agreement = agreement(kit.config, purpose)
         if part is not None:
-            mail.on("align", self._align)
+            rpc.on("align", self._align)
 
     def read(
         self, request: IncomingRequest, parts: int, *keys: str, more: int = 0
@@ -123,18 +123,18 @@ class AlignmentFollower:
 
         def failed(error: MtcdError) -> None:
             self._answering = False
-            self.mail.refuse(request, "align", error)
+            self.rpc.refuse(request, "align", error)
 
-        self.mail.loop.work(lambda: side.respond(blinded), answered, failed)
+        self.rpc.loop.work(lambda: side.respond(blinded), answered, failed)
 
 
 class AlignmentLeader:
     """The leader of the alignment."""
 
     def __init__(
-        self, questions: Questions, kit: Kit, purpose: str, part: Samples, log: Log
+        self, rpc_client: RpcClient, kit: Kit, purpose: str, part: Samples, log: Log
     ) -> None:
-        self.questions, self.kit, self.part, self.log = questions, kit, part, log
+        self.rpc_client, self.kit, self.part, self.log = rpc_client, kit, part, log
         self.me, self.agreement = kit.config.name, agreement(kit.config, purpose)
         self.others = [name for name in kit.config.parties if name != self.me]
         self.progress = Progress()
@@ -149,7 +149,7 @@ class AlignmentLeader:
         kind = self.kit.config.alignment
         if kind == GIVEN_ORDER:
             same = dict.fromkeys(self.others, self.wrapped(b""))
-            self.questions.ask("align", same, lambda answers: self._same_number(answers, then))
+            self.rpc_client.ask("align", same, lambda answers: self._same_number(answers, then))
             return
         secret = _secret(self.kit)
         sides = {
@@ -164,7 +164,7 @@ class AlignmentLeader:
             return {name: self.wrapped(side.request()) for name, side in sides.items()}
 
         def answered(answers: Answers) -> None:
-            self.questions.loop.work(
+            self.rpc_client.loop.work(
                 lambda: announce(
                     [_shared(name, sides[name], answer) for name, answer in answers.items()]
                 ),
@@ -179,7 +179,7 @@ class AlignmentLeader:
             )
             then(announcement)
 
-        self.questions.ask_when_made("align", self.others, requests, answered)
+        self.rpc_client.ask_when_made("align", self.others, requests, answered)
 
     def _same_number(self, answers: Answers, then: Callable[[bytes], None]) -> None:
         for name, answer in answers.items():

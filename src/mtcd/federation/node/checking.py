@@ -21,14 +21,14 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
 from mtcd.federation.node.rpc import NOT_KNOWN
-from mtcd.federation.node.rpc_client import Answers, Questions
+from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.preflight import needed_packages, package_version
 
 CHECK = "check"
 OLDER = b"{}"
 """The answer that a party of a version without this check would give."""
 MOST_SECONDS_APART = 300.0
-"""Of two clocks: beyond it, logs and last words of a federation cannot be put in order, and
+"""Of two clocks: beyond it, logs and exit statuses of a federation cannot be put in order, and
 certificates may fail."""
 NOTED_SECONDS_APART = 30.0
 LONGEST_BYTES = 10_000
@@ -44,8 +44,8 @@ def facts_of(config: KitConfig) -> bytes:
 class OpeningCheck:
     """The check of all other members by the label holder."""
 
-    def __init__(self, questions: Questions, config: KitConfig, log: Log) -> None:
-        self.questions, self.config, self.log = questions, config, log
+    def __init__(self, rpc_client: RpcClient, config: KitConfig, log: Log) -> None:
+        self.rpc_client, self.config, self.log = rpc_client, config, log
         self._arrived: dict[str, float] = {}
 
     def begin(self, body: bytes, then: Callable[[], None]) -> None:
@@ -63,7 +63,7 @@ class OpeningCheck:
         def arrived(name: str) -> None:
             self._arrived[name] = time()
 
-        self.questions.ask(CHECK, dict.fromkeys(others, body), answered, arrived, _refused)
+        self.rpc_client.ask(CHECK, dict.fromkeys(others, body), answered, arrived, _refused)
 
     def _compare(self, name: str, answer: bytes, arrived: float) -> None:
         facts = _read(name, answer)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from mtcd.core.errors import MtcdError
 from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.node.handshake import Greeting
+from mtcd.federation.node.handshake import Handshake
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.rpc import Mail
-from mtcd.federation.node.rpc_client import Questions
+from mtcd.federation.node.rpc import Rpc
+from mtcd.federation.node.rpc_client import RpcClient
 
 
-class Station:
+class NodeContext:
     """The process of one party, or of the server. ``changed`` gets a peer and whether it is up."""
 
     def __init__(
@@ -29,9 +29,9 @@ class Station:
         self._changed = changed
         self.failed: Callable[[BaseException], None] = lambda error: None
         """Called with the error that ends this process, while the links are open."""
-        self.mail = Mail(kit, self.loop, log, self._on_change, connect)
-        self.questions = Questions(self.mail, self.loop, log)
-        self._greeting = Greeting(self.mail, log)
+        self.rpc = Rpc(kit, self.loop, log, self._on_change, connect)
+        self.rpc_client = RpcClient(self.rpc, self.loop, log)
+        self._handshake = Handshake(self.rpc, log)
 
     def run(self, begin: Callable[[], None]) -> None:
         """Call ``begin``, and run until the loop is stopped."""
@@ -63,13 +63,13 @@ class Station:
     def close(self) -> None:
         """Close the links and the log."""
         try:
-            self.mail.link.close()
+            self.rpc.link.close()
         finally:
             self.log.close()
 
     def missing(self) -> list[str]:
         """The peers without a connection."""
-        link = self.mail.link
+        link = self.rpc.link
         return [
             name for name in self.kit.config.peers if name in link.peers and name not in link.up
         ]
@@ -80,13 +80,13 @@ class Station:
         if missing := self.missing():
             sentence += f" No connection yet to {', '.join(missing)}."
         sentence += "".join(
-            f" {self.mail.incompatible[name]}" for name in waits if name in self.mail.incompatible
+            f" {self.rpc.incompatible[name]}" for name in waits if name in self.rpc.incompatible
         )
         self.log.throttled(("waiting", sentence), sentence, waiting_for=waits, missing=missing)
 
     def _on_change(self, name: str, up: bool) -> None:
         self.log.say("link", peer=name, up=up)
         if up:
-            self._greeting.greet(name)
+            self._handshake.greet(name)
         if self._changed is not None:
             self._changed(name, up)

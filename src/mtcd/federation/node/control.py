@@ -22,7 +22,7 @@ def answer_operator(node: Node) -> None:
     """Register the handlers of the operator's requests at a node."""
     answers: dict[str, Callable[[Node], Any]] = {"status": _status, "stop": _stop, "logs": _logs}
     for kind, answer in answers.items():
-        node.mail.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
+        node.rpc.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
 
 
 def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[IncomingRequest], None]:
@@ -40,11 +40,11 @@ def _status(node: Node) -> dict[str, Any]:
     status: dict[str, Any] = {
         "name": config.name,
         "phase": node.phase,
-        "connected": sorted(node.mail.link.up & set(config.peers)),
+        "connected": sorted(node.rpc.link.up & set(config.peers)),
         "lost": {name: int(when) for name, when in node.lost.items()},
         "waiting_for": node.waits_for(),
         "aligning": _aligning(node),
-        "last_words": node.farewell.known.signed(),
+        "last_words": node.gossip.known.signed(),
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
@@ -70,7 +70,7 @@ def _aligning(node: Node) -> dict[str, Any] | None:
 def _stop(node: Node) -> dict[str, Any]:
     node.log.say("stopping", "Stopping on request of the operator.")
     if node.trainer is None:
-        node.farewell.say(STOPPED)
+        node.gossip.say(STOPPED)
     else:
         node.trainer.finish(STOPPED)
     if node.trainer is None or node.staying:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from mtcd.core.errors import WireError
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.exit_status import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
-from mtcd.federation.node.exit_status_gossip import Farewell
-from mtcd.federation.node.final_check import Outcome, Verdict
+from mtcd.federation.node.exit_status_gossip import ExitStatusGossip
+from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.refusal import Refusal, UnableError
@@ -46,30 +46,30 @@ class Ending:
     role: Role
     trainer: Trainer | None = None
     watch: Watch | None = None
-    verdict: Verdict | None = None
+    final_check: FinalCheck | None = None
     status: str | None = None
     """The status of the end."""
 
     def __init__(
-        self, kit: Kit, participant: Participant, folder: RunFolder, station: Station
+        self, kit: Kit, participant: Participant, folder: RunFolder, context: NodeContext
     ) -> None:
-        self.kit, self.participant, self.folder, self.station = kit, participant, folder, station
-        station.failed = self._failed
-        self.refusal = Refusal(station, self._has_begun)
-        self.log, self.loop, self.mail, self.questions = (
-            station.log,
-            station.loop,
-            station.mail,
-            station.questions,
+        self.kit, self.participant, self.folder, self.context = kit, participant, folder, context
+        context.failed = self._failed
+        self.refusal = Refusal(context, self._has_begun)
+        self.log, self.loop, self.rpc, self.rpc_client = (
+            context.log,
+            context.loop,
+            context.rpc,
+            context.rpc_client,
         )
         self.outcome = Outcome()
         """The outcome of the evaluation after the end."""
-        self.farewell = Farewell(station, folder)
-        self.watched = Watched(station.loop)
+        self.gossip = ExitStatusGossip(context, folder)
+        self.watched = Watched(context.loop)
         self.stay_seconds = 0.0
         """For how long this party stays after the end, to answer the operator."""
         self.staying = False
-        self.mail.on(FINAL_MODULE, self._receive_final_module)
+        self.rpc.on(FINAL_MODULE, self._receive_final_module)
 
     @property
     def party(self) -> Party:
@@ -127,7 +127,7 @@ class Ending:
         if end is not None and end.status == DIVERGED:
             return False
         return self.participant.awaits_final_module or (
-            self.verdict is not None and self.verdict.pending
+            self.final_check is not None and self.final_check.pending
         )
 
     def _end(self) -> None:
@@ -139,14 +139,16 @@ class Ending:
         module = self.participant.final_module() if reliable.ended_here and not diverged else None
         if module is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
-            self.loop.call(partial(self.questions.ask, FINAL_MODULE, dict.fromkeys(others, module)))
+            self.loop.call(
+                partial(self.rpc_client.ask, FINAL_MODULE, dict.fromkeys(others, module))
+            )
         # it diverged on the way
-        if self.verdict is None or (diverged and self.folder.verdict() is None):
+        if self.final_check is None or (diverged and self.folder.verdict() is None):
             self._conclude(Outcome())
         else:
-            self.verdict.begin(self._conclude)
+            self.final_check.begin(self._conclude)
         leaving = Leaving(
-            self.trainer, self.questions, self._leave, partial(self.farewell.say, RUNNING)
+            self.trainer, self.rpc_client, self._leave, partial(self.gossip.say, RUNNING)
         )
         self.loop.call(leaving.step)
 
@@ -161,15 +163,15 @@ class Ending:
         self.log.say("ended", summary.message, status=summary.status)
         how = summary.status if summary.status in (DIVERGED, STOPPED) else FINISHED
         facts = {"iteration": summary.iterations, "objective": finite(summary.objective)}
-        self.farewell.say(how, status=summary.status, **facts)
+        self.gossip.say(how, status=summary.status, **facts)
 
     def _leave(self) -> None:
-        """Exit when the last word is delivered, or stay to answer the operator."""
+        """Exit when the exit status is delivered, or stay to answer the operator."""
         if self.stay_seconds:
             self.staying = True
             self.log.say("staying", f"Staying for {self.stay_seconds:g} s, to answer the operator.")
             self.loop.later(self.stay_seconds, self.loop.stop)
-        self.farewell.leave((lambda: None) if self.stay_seconds else self._leave_operator)
+        self.gossip.leave((lambda: None) if self.stay_seconds else self._leave_operator)
 
     def _leave_operator(self) -> None:
         self.watched.leave(self.loop.stop)
@@ -200,9 +202,9 @@ class Ending:
             facts["status"] = f"{error.party} cannot take part"
         opening = isinstance(error, UnableError) or not self.folder.has_run
         if how == INTERRUPTED or not opening or self.is_observed:
-            self.farewell.say_at_once(how, **facts)
+            self.gossip.say_at_once(how, **facts)
         else:  # all are needed until training begins: nobody is to wait for this party
-            self.farewell.say(how, **facts)
+            self.gossip.say(how, **facts)
             self.refusal.tell(error)
 
     def _keep(self) -> Summary:
@@ -223,8 +225,8 @@ class Ending:
             request.drop()  # the end message is in flight: the sender retries
             return
         if self.participant.accept_final_module(request.body):
-            if self.verdict is not None and self.verdict.pending:
-                self.verdict.proceed()
+            if self.final_check is not None and self.final_check.pending:
+                self.final_check.proceed()
             else:
                 self._keep()
         request.answer()

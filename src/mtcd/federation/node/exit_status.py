@@ -1,9 +1,8 @@
-"""Last words: what a party leaves with others when its process ends, so that finished is told from
-dead.
+"""Exit statuses: how a party's process ended, told to others, so that finished is told from dead.
 
-A word says how the run ended at this party, or that it runs again. It names the run, so that a word
-of another run is refused, and is signed with the key of the party, so that nobody else can make or
-change one. The latest word of a party counts: a restarted party supersedes its last one.
+A status says how the run ended at this party, or that it runs again. It names the run: a status of
+another run is refused. It is signed with the key of the party, so that nobody else can make or
+change one. The latest status of a party counts: a restarted party replaces its earlier one.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from mtcd.federation.credentials.private_files import read_file, write_files
 from mtcd.federation.names import SERVER
 from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE
 
-FILE = "last_words.json"
-MARK = b"mtcd last word 1"
+FILE = "last_words.json"  # the name in run folders, also of older versions
+MARK = b"mtcd last word 1"  # signed: other bytes would refuse parties of older versions
 SIGNATURE = ec.ECDSA(hashes.SHA256())
 RUNNING, FINISHED, STOPPED, DIVERGED = "running", "finished", "stopped", "diverged"
 FAILED, INTERRUPTED = "failed", "interrupted"
@@ -46,12 +45,12 @@ KEYS = {"word", "certificate", "signature"}
 LAST_MOMENT = 253_402_300_799_000  # the end of the year 9999, in ms
 
 Signed = dict[str, str]
-"""A word as it is signed, its certificate and its signature in hex: texts, for JSON."""
+"""The signed text of a status, with its certificate and signature in hex, for JSON."""
 ShortText = Annotated[StrictStr, Field(max_length=200, pattern=r"^[ -~]*$")]
 
 
-class LastWord(BaseModel):
-    """A word of one party. ``run`` is empty before a run is agreed."""
+class ExitStatus(BaseModel):
+    """How the run ended at one party. ``run`` is empty before a run is agreed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,7 +58,7 @@ class LastWord(BaseModel):
     run: ShortText
     outcome: Literal["running", "finished", "stopped", "diverged", "failed", "interrupted"]
     time: Annotated[StrictInt, Field(ge=0, le=LAST_MOMENT)]
-    """In ms since 1970; each word of a party has a later one."""
+    """In ms since 1970; each status of a party has a later one."""
     status: ShortText = ""
     """The status of the end, such as the name of a limit; of a failure, its kind."""
     iteration: Annotated[StrictInt, Field(ge=0)] | None = None
@@ -72,7 +71,7 @@ class LastWord(BaseModel):
 
 
 class Signer:
-    """Signs the words of the owner of a kit (credentials bundle)."""
+    """Signs the statuses of one party, with the key in its credentials."""
 
     def __init__(self, kit: Credentials) -> None:
         self._federation = kit.config.federation
@@ -82,9 +81,9 @@ class Signer:
             read_file(certificate, WHAT), str(certificate)
         ).public_bytes(Encoding.DER)
 
-    def sign(self, word: LastWord) -> Signed:
-        """The word with its certificate and signature."""
-        text = word.model_dump_json()
+    def sign(self, status: ExitStatus) -> Signed:
+        """The status with its certificate and signature."""
+        text = status.model_dump_json()
         signature = self._key.sign(_bound(self._federation, self._certificate, text), SIGNATURE)
         return {
             "word": text,
@@ -93,33 +92,33 @@ class Signer:
         }
 
 
-class LastWords:
-    """The latest word of each party, checked, and kept in a file. A damaged file counts as
+class ExitStatuses:
+    """The latest status of each party, checked, and kept in a file. A damaged file counts as
     empty."""
 
     def __init__(self, kit: Credentials, path: Path) -> None:
         self.path, self._members, self._config = path, Members(kit), kit.config
-        self._kept: dict[str, tuple[LastWord, Signed]] = {}
+        self._kept: dict[str, tuple[ExitStatus, Signed]] = {}
         with suppress(OSError, ValueError, RecursionError):
             for signed in json.loads(path.read_text()):
                 with suppress(WireError):  # its certificate may have expired
                     self._keep(self.read(signed), signed)
 
     @property
-    def words(self) -> dict[str, LastWord]:
+    def statuses(self) -> dict[str, ExitStatus]:
         """By party."""
-        return {name: word for name, (word, _) in self._kept.items()}
+        return {name: status for name, (status, _) in self._kept.items()}
 
     def signed(self, names: Iterable[str] | None = None) -> list[Signed]:
-        """The words of these parties, or of all, to pass on."""
+        """The statuses of these parties, or of all, to pass on."""
         return [
             self._kept[name][1]
             for name in (self._kept if names is None else names)
             if name in self._kept
         ]
 
-    def read(self, signed: Any) -> LastWord:
-        """The word, if its signature is that of the party it is of; otherwise raises a
+    def read(self, signed: Any) -> ExitStatus:
+        """The status, if its signature is that of the party it is of; otherwise raises a
         WireError."""
         try:
             if set(signed) != KEYS:
@@ -128,42 +127,42 @@ class LastWords:
             certificate, signature = (
                 bytes.fromhex(signed[key]) for key in ("certificate", "signature")
             )
-            word = LastWord.model_validate_json(text)
+            status = ExitStatus.model_validate_json(text)
         except (ValidationError, ValueError, TypeError, KeyError):
-            raise WireError("a last word", "is not readable") from None
+            raise WireError("an exit status", "is not readable") from None
         owner, public = self._members.owner(
-            certificate, [*self._config.parties, SERVER], "a last word"
+            certificate, [*self._config.parties, SERVER], "an exit status"
         )
         try:
             public.verify(signature, _bound(self._config.federation, certificate, text), SIGNATURE)
         except InvalidSignature:
-            raise WireError(f"the signature of {owner!r}", "does not fit a last word") from None
-        if word.party != owner:
-            raise WireError(f"a last word of {word.party!r}", f"is signed by {owner!r}")
-        return word
+            raise WireError(f"the signature of {owner!r}", "does not fit an exit status") from None
+        if status.party != owner:
+            raise WireError(f"an exit status of {status.party!r}", f"is signed by {owner!r}")
+        return status
 
-    def add(self, word: LastWord, signed: Signed) -> bool:
-        """Keep a word that was read, if it is later than the one known; returns whether it is."""
-        new = self._keep(word, signed)
+    def add(self, status: ExitStatus, signed: Signed) -> bool:
+        """Keep a status that was read, if it is later than the one known; returns whether it is."""
+        new = self._keep(status, signed)
         if new:
             self._write()
         return new
 
     def keep_runs(self, runs: Iterable[str]) -> None:
-        """Drop the words of all other runs."""
+        """Drop the statuses of all other runs."""
         kept = {name: one for name, one in self._kept.items() if one[0].run in set(runs)}
         if len(kept) < len(self._kept):
             self._kept = kept
             self._write()
 
-    def _keep(self, word: LastWord, signed: Signed) -> bool:
-        known = self._kept.get(word.party)
+    def _keep(self, status: ExitStatus, signed: Signed) -> bool:
+        known = self._kept.get(status.party)
         if known is not None and (known[0].time, known[0].objective is not None) >= (
-            word.time,
-            word.objective is not None,
+            status.time,
+            status.objective is not None,
         ):
             return False
-        self._kept[word.party] = word, signed
+        self._kept[status.party] = status, signed
         return True
 
     def _write(self) -> None:

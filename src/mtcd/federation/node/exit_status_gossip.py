@@ -1,9 +1,8 @@
-"""The last words at one party: it tells its own to its neighbours and the server, and keeps theirs
-for the operator.
+"""Gossip of exit statuses: a party sends its own to all peers, and keeps theirs for the operator.
 
-The server is told no objective, which it may not know. Without a server, parties pass words on to
-neighbours of theirs that are no neighbours of the party whose word it is, so that the last one to
-leave knows how all the others ended.
+The server is not told the objective, which it may not know. Without a server, parties forward a
+status to neighbours that are not directly connected to its origin. So the last party to leave
+knows how all the others ended.
 """
 
 from __future__ import annotations
@@ -15,83 +14,84 @@ from typing import Any
 
 from mtcd.core.errors import WireError
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.context import Station
-from mtcd.federation.node.exit_status import FILE, RUNNING, LastWord, LastWords, Signed, Signer
+from mtcd.federation.node.context import NodeContext
+from mtcd.federation.node.exit_status import FILE, RUNNING, ExitStatus, ExitStatuses, Signed, Signer
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.rpc import IncomingRequest
 
-LAST_WORD = "last_word"
+EXIT_STATUS = "last_word"  # the kind of the request: part of the protocol
 WAIT_SECONDS = 1.0  # for acks, before this party leaves
 STEP_SECONDS = 0.05
 SENDING_SECONDS = 0.2  # when the loop has failed, and no ack is processed
 
 
-class Farewell:
-    """The last words at one party. ``run`` is the id of the run, empty before it is agreed."""
+class ExitStatusGossip:
+    """The exit statuses that one party knows. ``run`` is empty before a run is agreed."""
 
-    def __init__(self, station: Station, folder: RunFolder) -> None:
-        self.kit, self.mail, self.loop, self.log = (
-            station.kit,
-            station.mail,
-            station.loop,
-            station.log,
+    def __init__(self, context: NodeContext, folder: RunFolder) -> None:
+        self.kit, self.rpc, self.loop, self.log = (
+            context.kit,
+            context.rpc,
+            context.loop,
+            context.log,
         )
-        self.me, self.run = station.kit.config.name, ""
-        self.known = LastWords(station.kit, folder.path / FILE)
-        self._signer = Signer(station.kit)
+        self.me, self.run = context.kit.config.name, ""
+        self.known = ExitStatuses(context.kit, folder.path / FILE)
+        self._signer = Signer(context.kit)
         self._for_server: Signed | None = None
         self._told: dict[str, set[tuple[str, int]]] = {}
-        """By peer: the words that it has, or that are on their way to it."""
+        """By peer: the statuses that it has, or that are being sent to it."""
         self._pending = 0
-        config = station.kit.config
+        config = context.kit.config
         self._near = {frozenset(link) for link in config.links}
-        self._passes_on = SERVER not in config.peers and not config.is_server
-        self.mail.on(LAST_WORD, self._receive)
+        self._forwards = SERVER not in config.peers and not config.is_server
+        self.rpc.on(EXIT_STATUS, self._receive)
 
     def begin(self, run: str) -> None:
-        """A run is agreed, or resumed: the words of others do not count, and the own one is
-        superseded."""
+        """Start a run, or resume it: drop the statuses of other runs, and report running again."""
         self.run = run
         self.known.keep_runs([run])
-        if self.me in self.known.words:
+        if self.me in self.known.statuses:
             self.say(RUNNING)
 
     def say(self, outcome: str, **facts: Any) -> None:
-        """A new word of this party."""
-        before = self.known.words.get(self.me)
+        """A new status of this party."""
+        before = self.known.statuses.get(self.me)
         moment = max(int(time() * 1000), 0 if before is None else before.time + 1)
-        word = LastWord.model_validate(
+        status = ExitStatus.model_validate(
             {"party": self.me, "run": self.run, "outcome": outcome, "time": moment, **facts}
         )
-        self.known.add(word, self._signer.sign(word))
-        self._for_server = self._signer.sign(word.model_copy(update={"objective": None}))
+        self.known.add(status, self._signer.sign(status))
+        self._for_server = self._signer.sign(status.model_copy(update={"objective": None}))
         self.tell()
 
     def tell(self) -> None:
-        """Send all peers that are up the words that they do not have."""
-        for peer in sorted(self.mail.link.up):
+        """Send all peers that are up the statuses that they do not have."""
+        for peer in sorted(self.rpc.link.up):
             new = {
-                name: word for name, word in self.known.words.items() if self._is_for(name, peer)
+                name: status
+                for name, status in self.known.statuses.items()
+                if self._is_for(name, peer)
             }
             told = self._told.setdefault(peer, set())
             fresh = {
-                name: (name, word.time)
-                for name, word in new.items()
-                if (name, word.time) not in told
+                name: (name, status.time)
+                for name, status in new.items()
+                if (name, status.time) not in told
             }
             if fresh:
                 told |= set(fresh.values())
                 body = self._bodies(peer, list(fresh))
                 self._pending += 1
-                self.mail.ask(
-                    peer, LAST_WORD, body, self._answered(peer, set(fresh.values())), True
+                self.rpc.ask(
+                    peer, EXIT_STATUS, body, self._answered(peer, set(fresh.values())), True
                 )
 
     def _is_for(self, name: str, peer: str) -> bool:
-        """Whether this party tells a peer the word of a party."""
+        """Whether this party sends a peer the status of party ``name``."""
         if name == self.me:
             return True
-        return self._passes_on and name != peer and frozenset((name, peer)) not in self._near
+        return self._forwards and name != peer and frozenset((name, peer)) not in self._near
 
     def _bodies(self, peer: str, names: list[str]) -> bytes:
         if peer == SERVER and self._for_server is not None:
@@ -109,32 +109,32 @@ class Farewell:
         return answered
 
     def _receive(self, request: IncomingRequest) -> None:
-        """Keep the words of a peer, its own and others that it passes on."""
+        """Keep what a peer sends: its own status, and others that it forwards."""
         try:
             brought = json.loads(request.body)
         except (ValueError, RecursionError):
             brought = None
         members = len(self.kit.config.parties) + 1
         if not isinstance(brought, list) or not 1 <= len(brought) <= members or not request.direct:
-            raise WireError("last words", "are not readable")
-        words = [self.known.read(signed) for signed in brought]
-        if len({word.party for word in words}) < len(words):
-            raise WireError("last words", "are two of one party")
-        if any(word.run != self.run for word in words):
+            raise WireError("exit statuses", "are not readable")
+        statuses = [self.known.read(signed) for signed in brought]
+        if len({status.party for status in statuses}) < len(statuses):
+            raise WireError("exit statuses", "hold two of one party")
+        if any(status.run != self.run for status in statuses):
             raise WireError("run", "is another one")
         told = self._told.setdefault(request.sender, set())
-        for word, signed in zip(words, brought, strict=True):
-            if word.party != self.me:
-                self.known.add(word, signed)
-                told.add((word.party, word.time))
+        for status, signed in zip(statuses, brought, strict=True):
+            if status.party != self.me:
+                self.known.add(status, signed)
+                told.add((status.party, status.time))
         request.answer()
-        if self._passes_on:
+        if self._forwards:
             self.tell()
 
     # Leaving
 
     def leave(self, then: Callable[[], None]) -> None:
-        """Call ``then`` when the words are delivered, or after a while."""
+        """Call ``then`` when the statuses are delivered, or after a while."""
         self.tell()
         end = self.loop.now() + WAIT_SECONDS
 
@@ -147,7 +147,7 @@ class Farewell:
         step()
 
     def say_at_once(self, outcome: str, **facts: Any) -> None:
-        """A new word when the loop has failed: it is sent, and nothing is heard of it."""
+        """Send a new status after the loop has failed, without waiting for acks."""
         self.say(outcome, **facts)
         if self._pending:
             sleep(SENDING_SECONDS)

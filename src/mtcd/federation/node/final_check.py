@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mtcd.core.errors import WireError
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
 from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import Answers
@@ -80,7 +80,7 @@ class Outcome:
         return Outcome(away=tuple(away))
 
 
-class VerdictStore(Protocol):
+class FinalCheckStore(Protocol):
     """The storage of the verdict and, at the holder, of the parties that have confirmed it."""
 
     def verdict(self) -> tuple[bool, set[str]] | None:
@@ -110,18 +110,23 @@ class Evidence(Protocol):
         """Whether the training has diverged, given the sum of all parts."""
 
 
-class Verdict:
+class FinalCheck:
     """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the
     verdict comes late."""
 
     def __init__(
-        self, station: Station, config: KitConfig, run: str, own: Evidence, store: VerdictStore
+        self,
+        context: NodeContext,
+        config: KitConfig,
+        run: str,
+        own: Evidence,
+        store: FinalCheckStore,
     ) -> None:
-        self.mail, self.questions, self.loop, self.log = (
-            station.mail,
-            station.questions,
-            station.loop,
-            station.log,
+        self.rpc, self.rpc_client, self.loop, self.log = (
+            context.rpc,
+            context.rpc_client,
+            context.loop,
+            context.log,
         )
         self.run, self.own, self.config, self.name = run.encode(), own, config, config.name
         self.holder = config.labels.held_by
@@ -136,12 +141,12 @@ class Verdict:
             update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})}
         )
         if self.name == self.holder:
-            self._receiver = SumReceiver(self.mail, self.questions, seen)
+            self._receiver = SumReceiver(self.rpc, self.rpc_client, seen)
             return
-        self.mail.on(VERDICT, self._receive_verdict)
+        self.rpc.on(VERDICT, self._receive_verdict)
         if not config.is_server:
-            SumContributor(self.mail, self.questions, seen, self._sums)
-            self.mail.on(JUDGE, self._send_certificate)
+            SumContributor(self.rpc, self.rpc_client, seen, self._sums)
+            self.rpc.on(JUDGE, self._send_certificate)
 
     def begin(self, then: Callable[[Outcome], None]) -> None:
         """Begin the evaluation after this party has ended. A verdict from before a restart
@@ -166,7 +171,7 @@ class Verdict:
     def _awaited(self) -> set[str]:
         """The parties for which the holder waits: for an answer, or for the final theta_0."""
         has_module = {SERVER} & set(self.config.peers) if not self.own.complete else set()
-        return (self.questions.waits_for | has_module) or set(self.parties)
+        return (self.rpc_client.waits_for | has_module) or set(self.parties)
 
     def _without(self, away: set[str]) -> Outcome:
         return Outcome(away=tuple(sorted(away)))
@@ -175,7 +180,7 @@ class Verdict:
         """Evaluate the objective, if this is the holder and it is complete; called when either may
         have changed."""
         if self.pending and self.name == self.holder and self.own.complete:
-            self.questions.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
+            self.rpc_client.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
 
     def _request(self) -> bytes:
         """The run, and the term of a token that was regenerated: blocks of an older term are not of
@@ -184,7 +189,7 @@ class Verdict:
 
     def _give_up(self, awaited: set[str]) -> None:
         """End without a verdict if one of the awaited parties is unreachable."""
-        link = self.mail.link
+        link = self.rpc.link
         if away := awaited & (link.peers - link.up):
             self._announce(self._without(away))
 
@@ -223,11 +228,11 @@ class Verdict:
             self._receiver.begin(own.shape, certificates, self._evaluate)
 
     def _is_valid(self, name: str, certificate: bytes) -> bool:
-        assert self.mail.seal is not None  # parties have one
+        assert self.rpc.seal is not None  # parties have one
         try:
-            self.mail.seal.key_of(name, certificate)
+            self.rpc.seal.key_of(name, certificate)
         except WireError as error:
-            self.mail.note_refused(name, "certificate", error)
+            self.rpc.note_refused(name, "certificate", error)
             return False
         return True
 
@@ -265,7 +270,7 @@ class Verdict:
                 self._store.keep_verdict(outcome.diverged, self._confirmed)
 
         body = self.run + b" " + str(outcome).encode()
-        self.questions.ask(VERDICT, dict.fromkeys(now, body), proceed, confirmed)
+        self.rpc_client.ask(VERDICT, dict.fromkeys(now, body), proceed, confirmed)
         self.loop.later(GROUP_TIMEOUT_SECONDS, proceed)
 
     # The others
@@ -305,8 +310,8 @@ class Verdict:
         return self._part
 
     def _certificate(self) -> bytes:
-        assert self.mail.seal is not None  # parties have one
-        return self.mail.seal.certificate
+        assert self.rpc.seal is not None  # parties have one
+        return self.rpc.seal.certificate
 
 
 def farthest_first(config: KitConfig) -> list[list[str]]:

@@ -14,20 +14,20 @@ from typing import Any
 from mtcd.core.errors import WireError
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.rpc import HELLO, IncomingRequest, Mail
+from mtcd.federation.node.rpc import HELLO, IncomingRequest, Rpc
 
 LONGEST_VERSION = 40
 BEFORE = 6, "0.1.0"
 """The protocol and version of a party that refuses this request."""
 
 
-class Greeting:
+class Handshake:
     """Sends the version of this party to each peer that comes up, and compares the versions of
     peers with it."""
 
-    def __init__(self, mail: Mail, log: Log) -> None:
-        self.mail, self.log = mail, log
-        mail.on(HELLO, self._receive)
+    def __init__(self, rpc: Rpc, log: Log) -> None:
+        self.rpc, self.log = rpc, log
+        rpc.on(HELLO, self._receive)
 
     def greet(self, name: str) -> None:
         """Tell a peer that has come up what this party speaks; the answer is what the peer
@@ -40,9 +40,9 @@ class Greeting:
                 elif why:  # a version from before this request
                     self._compare(name, *BEFORE)
             except WireError as error:
-                self.mail.note_refused(name, HELLO, error)
+                self.rpc.note_refused(name, HELLO, error)
 
-        self.mail.ask(name, HELLO, spoken(), answered, direct=True)
+        self.rpc.ask(name, HELLO, spoken(), answered, direct=True)
 
     def _receive(self, request: IncomingRequest) -> None:
         if not request.direct:
@@ -51,9 +51,9 @@ class Greeting:
         request.answer(spoken())
 
     def _compare(self, name: str, protocol: int, version: str) -> None:
-        me = self.mail.me
+        me = self.rpc.me
         if protocol == PROTOCOL:
-            self.mail.incompatible.pop(name, None)
+            self.rpc.incompatible.pop(name, None)
             return
         older = name if protocol < PROTOCOL else me
         sentence = (
@@ -61,8 +61,8 @@ class Greeting:
             f"(mtcd {VERSION}): "
             f"upgrade mtcd at {older}, or use the same version at all parties."
         )
-        if self.mail.incompatible.get(name) != sentence:
-            self.mail.incompatible[name] = sentence
+        if self.rpc.incompatible.get(name) != sentence:
+            self.rpc.incompatible[name] = sentence
             self.log.say("incompatible", sentence, peer=name, theirs=protocol, ours=PROTOCOL)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
-from mtcd.federation.node.rpc_client import Questions
+from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.node.training import Trainer
 from mtcd.protocol.codec.envelopes import End
 
@@ -25,12 +25,12 @@ class Leaving:
     def __init__(
         self,
         trainer: Trainer,
-        questions: Questions,
+        rpc_client: RpcClient,
         leave: Callable[[], None],
         undone: Callable[[], None],
     ) -> None:
-        self.trainer, self.questions, self.leave, self.undone = trainer, questions, leave, undone
-        self.mail, self.loop = trainer.mail, trainer.loop
+        self.trainer, self.rpc_client, self.leave, self.undone = trainer, rpc_client, leave, undone
+        self.rpc, self.loop = trainer.rpc, trainer.loop
         self._began = self.loop.now()
         self._unanswered: Counter[str] = Counter()
 
@@ -40,13 +40,13 @@ class Leaving:
         An unreachable party that only this one may notify has ``UNREACHABLE_STAY_SECONDS`` to come
         back.
         """
-        trainer, link, reliable = self.trainer, self.mail.link, self.trainer.reliable
+        trainer, link, reliable = self.trainer, self.rpc.link, self.trainer.reliable
         if reliable.ended is None:  # a stale token had ended it
             self.undone()
             return
         undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
-        unnotified = undelivered | self.questions.waits_for
-        unaware = (undelivered | link.up) - trainer.known_ended | self.questions.waits_for
+        unnotified = undelivered | self.rpc_client.waits_for
+        unaware = (undelivered | link.up) - trainer.known_ended | self.rpc_client.waits_for
         stayed = self.loop.now() - self._began
         expected = unnotified if stayed < UNREACHABLE_STAY_SECONDS else set()
         waited_for = {
@@ -58,7 +58,7 @@ class Leaving:
         # before, the others must stay up to relay reports
         ended = b"" if trainer.awaits_reports() else HAS_ENDED
         for name in unaware:
-            self.mail.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
+            self.rpc.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
         self.loop.later(STEP_SECONDS, self.step)
 
     def _leave(self, unnotified: set[str]) -> None:
@@ -82,7 +82,7 @@ class Leaving:
         reliable.commit()
 
     def _is_unreachable(self, name: str) -> bool:
-        link = self.mail.link
+        link = self.rpc.link
         return (
             name not in link.up
             if name in link.peers

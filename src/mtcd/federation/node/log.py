@@ -35,7 +35,7 @@ REQUESTS = {  # kinds of requests, as text
     "judge": "a request to evaluate the objective",
     "verdict": "the verdict on divergence",
     "add": "a masked sum",
-    "last_word": "a last word",
+    "last_word": "an exit status",
     "check": "a request to check the requirements of the run",
     "unable": "the news that a party cannot take part",
 }

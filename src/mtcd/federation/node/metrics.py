@@ -92,7 +92,7 @@ def _token_ages(node: Node) -> Samples:
 
 
 def _peers_up(node: Node) -> Samples:
-    link = node.mail.link
+    link = node.rpc.link
     return [((peer,), peer in link.up) for peer in sorted(link.peers)]
 
 
@@ -146,19 +146,19 @@ METRICS = (
     Measured(
         "mtcd_sent_bytes_total",
         "Bytes of requests and answers to the peer, without what TLS and Zenoh add",
-        lambda node: _by_label(node.mail.counters.sent_bytes),
+        lambda node: _by_label(node.rpc.counters.sent_bytes),
         ("peer",),
     ),
     Measured(
         "mtcd_received_bytes_total",
         "Bytes of requests and answers from the peer, without what TLS and Zenoh add",
-        lambda node: _by_label(node.mail.counters.received_bytes),
+        lambda node: _by_label(node.rpc.counters.received_bytes),
         ("peer",),
     ),
     Measured(
         "mtcd_messages_refused_total",
         "Messages of other members that were refused",
-        lambda node: _by_label(node.mail.counters.refused),
+        lambda node: _by_label(node.rpc.counters.refused),
         ("reason",),
     ),
     Measured(
@@ -192,7 +192,7 @@ class PartyCollector(Collector):
         yield self._commits()
 
     def _commits(self) -> Metric:
-        commits = self._node.mail.counters.commits
+        commits = self._node.rpc.counters.commits
         bounds = [*(str(bound) for bound in commits.bounds), "+Inf"]
         buckets = list(zip(bounds, accumulate(commits.counts), strict=True))
         family = HistogramMetricFamily(COMMITS, COMMITS_TEXT)

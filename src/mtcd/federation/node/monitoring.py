@@ -67,7 +67,7 @@ class Monitoring(Closing):
                 **facts,
             }
         age = node.loop.now() - node.loop.turned
-        link = node.mail.link
+        link = node.rpc.link
         facts |= {
             "party": node.kit.config.name,
             "phase": node.phase,

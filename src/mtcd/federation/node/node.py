@@ -18,11 +18,11 @@ import numpy as np
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.counted_journal import CountedJournal
 from mtcd.federation.node.ending import Ending
-from mtcd.federation.node.final_check import Verdict
+from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.identity import certify
 from mtcd.federation.node.link import Connect, Link
@@ -72,13 +72,13 @@ class Node(Ending):
         participant.folder = folder.path
         log = Log(config.name, folder.log, show)
         try:
-            station = Station(kit, log, self._changed, loop, connect)
+            context = NodeContext(kit, log, self._changed, loop, connect)
         except BaseException:
             # its address may be in use: whoever starts it again must find the folder unlocked
             log.close()
             folder.close()
             raise
-        super().__init__(kit, participant, folder, station)
+        super().__init__(kit, participant, folder, context)
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.agreed: Agreed | None = None
         self.leading: OpeningLeader | None = None
@@ -91,7 +91,7 @@ class Node(Ending):
         self.lost: dict[str, float] = {}
         """By peer whose connection was lost, and did not come back: when, in seconds since 1970."""
         for kind in ("envelope", "ready", COUNTS):
-            self.mail.on(kind, self._too_early)  # until there is a trainer
+            self.rpc.on(kind, self._too_early)  # until there is a trainer
         self._began = self.loop.now()
         answer_operator(self)
 
@@ -99,7 +99,7 @@ class Node(Ending):
         """Run until the training has ended and the other parties know."""
         try:
             with np.errstate(all="ignore"):  # overflows are detected when messages are sent
-                self.station.run(self._begin)
+                self.context.run(self._begin)
         finally:
             self.folder.close()
         if self.status is None:
@@ -108,7 +108,7 @@ class Node(Ending):
 
     def close(self) -> None:
         """Close the links and the folder of a node that does not run."""
-        self.station.close()
+        self.context.close()
         self.folder.close()
 
     @property
@@ -123,7 +123,7 @@ class Node(Ending):
         if leads:
             confirmed = _Confirmed(self.folder)
             self.leading = OpeningLeader(
-                self.questions,
+                self.rpc_client,
                 self.kit,
                 self.participant,
                 self.log,
@@ -133,7 +133,7 @@ class Node(Ending):
             )
         else:
             part = None if config.is_server else self.participant
-            self.following = OpeningFollower(self.mail, self.kit, part, self.log, self._agree)
+            self.following = OpeningFollower(self.rpc, self.kit, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
             self.log.say("resumed", "Resuming the run of this folder.")
@@ -145,7 +145,7 @@ class Node(Ending):
             if self.leading is not None:
                 self.leading.start_others(known[0], opener)
         else:
-            self.farewell.begin("")
+            self.gossip.begin("")
             if self.leading is not None:
                 self.leading.lead()
         self._say_waiting()
@@ -160,13 +160,13 @@ class Node(Ending):
         """Prepare to receive envelopes; returns the party that sends the first message, if it is
         one party."""
         self.agreed = agreed
-        self.farewell.begin(agreed.run)
+        self.gossip.begin(agreed.run)
         self.watch = role.watch
         role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
         self.role = role
         journal = CountedJournal(
-            self.folder.journal, self.kit.config.limits.sync, self.mail.counters.commits
+            self.folder.journal, self.kit.config.limits.sync, self.rpc.counters.commits
         )
         network = self.kit.config.network
 
@@ -176,7 +176,7 @@ class Node(Ending):
                 if self.trainer is not None
                 else role.parties
             )
-            certify(parties, self.number, self.mail.seal, self.kit.config, agreed.run)
+            certify(parties, self.number, self.rpc.seal, self.kit.config, agreed.run)
             reliable = make_reliable_party(self.number, parties, journal, network)
             reliable.limit, reliable.judge = (
                 partial(role.watch.limit, keeper=reliable),
@@ -187,11 +187,13 @@ class Node(Ending):
 
         callbacks = self._on_payload, self._on_report, self._end
         self.trainer = Trainer(
-            self.mail, self.loop, self.log, make, role.bounds, *callbacks, resumed
+            self.rpc, self.loop, self.log, make, role.bounds, *callbacks, resumed
         )
-        self.verdict = None
+        self.final_check = None
         if role.evaluated_at_end:
-            self.verdict = Verdict(self.station, self.kit.config, agreed.run, self, self.folder)
+            self.final_check = FinalCheck(
+                self.context, self.kit.config, agreed.run, self, self.folder
+            )
         self.trainer.awaits_reports = self._awaits_reports
         for note in role.notes:
             self.log.say("note", note)
@@ -222,10 +224,10 @@ class Node(Ending):
 
     def _say_waiting(self) -> None:
         """Log the parties for which this one waits, until training has begun."""
-        if self.trainer is None or (self.leading is not None and self.questions.waits_for):
+        if self.trainer is None or (self.leading is not None and self.rpc_client.waits_for):
             if waits := self.waits_for():
-                self.station.say_waiting(waits)
-            reached = self.kit.config.labels.held_by not in self.station.missing()
+                self.context.say_waiting(waits)
+            reached = self.kit.config.labels.held_by not in self.context.missing()
             early = self._early is not None and self.loop.now() - self._early > WAITING_NOTE_SECONDS
             if self.trainer is None and early and reached:
                 self.log.throttled(("early",), OTHER_RUN)
@@ -236,7 +238,7 @@ class Node(Ending):
     def _say_how_to_check(self) -> None:
         """Log once, for peers without a connection: a certificate that has expired, say, lets them
         tell nobody."""
-        if missing := self.station.missing():
+        if missing := self.context.missing():
             sentence = (
                 f"Still no connection to {', '.join(missing)}: not started, or cannot be reached. "
                 f"On its host, 'mtcd "
@@ -256,7 +258,9 @@ class Node(Ending):
 
     def waits_for(self) -> list[str]:
         """The parties for which this one waits."""
-        if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
+        if self.trainer is not None and not (
+            self.leading is not None and self.rpc_client.waits_for
+        ):
             names, ended = self.trainer.names, self.trainer.reliable.ended is not None
             return (
                 []
@@ -264,7 +268,7 @@ class Node(Ending):
                 else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
             )
         return (
-            sorted(self.questions.waits_for)
+            sorted(self.rpc_client.waits_for)
             if self.leading is not None
             else [self.kit.config.labels.held_by]
         )
@@ -284,7 +288,7 @@ class Node(Ending):
         if self.trainer is not None:
             self.trainer.changed(name, up)
         if up:
-            self.farewell.tell()
+            self.gossip.tell()
 
     # In training
 

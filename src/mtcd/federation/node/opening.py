@@ -30,8 +30,8 @@ from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Sa
 from mtcd.federation.node.checking import CHECK, OpeningCheck, facts_of
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.rpc import IncomingRequest, Mail
-from mtcd.federation.node.rpc_client import Answers, Questions
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.rpc_client import Answers, RpcClient
 
 PURPOSE = "training"
 OWN_ERRORS = (DataError, ConfigError, NotInstalledError)
@@ -90,17 +90,17 @@ class OpeningFollower:
     agreement."""
 
     def __init__(
-        self, mail: Mail, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]
+        self, rpc: Rpc, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]
     ) -> None:
-        self.mail, self.kit, self.part, self.start = mail, kit, part, start
+        self.rpc, self.kit, self.part, self.start = rpc, kit, part, start
         self.agreed: Agreed | None = None
         self._confirmed: str | None = None
         """The run that the leader has confirmed."""
-        self.alignment = AlignmentFollower(mail, kit, kit.config.labels.held_by, PURPOSE, part, log)
-        mail.on(CHECK, self._answer_check)
-        mail.on("start", self._start)
+        self.alignment = AlignmentFollower(rpc, kit, kit.config.labels.held_by, PURPOSE, part, log)
+        rpc.on(CHECK, self._answer_check)
+        rpc.on("start", self._start)
         if part is not None:
-            mail.on("prepare", self._prepare)
+            rpc.on("prepare", self._prepare)
 
     def _answer_check(self, request: IncomingRequest) -> None:
         self.alignment.read(request, 0)
@@ -147,7 +147,7 @@ class OpeningFollower:
         """End this party by an error on its own data, settings or packages: the leader would ask
         again for ever."""
         request.drop()
-        self.mail.loop.call(lambda: _raise(error))
+        self.rpc.loop.call(lambda: _raise(error))
 
     def _confirm(self, run: str) -> None:
         """Ask the leader for its run: a relayed request may be a replay, but the answer to this one
@@ -157,7 +157,7 @@ class OpeningFollower:
             if answer == run.encode():
                 self._confirmed = run
 
-        self.mail.ask(self.alignment.leader, WHICH, run.encode(), answered)
+        self.rpc.ask(self.alignment.leader, WHICH, run.encode(), answered)
 
     def _check(self, agreed: Agreed) -> None:
         """Check that parties get samples and labels; the server gets no samples, and labels only if
@@ -184,7 +184,7 @@ class OpeningLeader:
 
     def __init__(
         self,
-        questions: Questions,
+        rpc_client: RpcClient,
         kit: Kit,
         part: Part,
         log: Log,
@@ -192,9 +192,9 @@ class OpeningLeader:
         go: Callable[[], None],
         confirmed: set[str],
     ) -> None:
-        self.questions, self.kit, self.part, self.start, self.go = questions, kit, part, start, go
-        self.leader = AlignmentLeader(questions, kit, PURPOSE, part, log)
-        self.check = OpeningCheck(questions, kit.config, log)
+        self.rpc_client, self.kit, self.part, self.start, self.go = rpc_client, kit, part, start, go
+        self.leader = AlignmentLeader(rpc_client, kit, PURPOSE, part, log)
+        self.check = OpeningCheck(rpc_client, kit.config, log)
         self.confirmed = confirmed
         """The parties that have confirmed the start: one that lost its folder since then must not
         start again."""
@@ -205,7 +205,7 @@ class OpeningLeader:
 
     def start_others(self, agreed: Agreed, opener: str | None) -> None:
         """Start all parties that have not confirmed the start."""
-        self.questions.mail.on(WHICH, lambda request: request.answer(agreed.run.encode()))
+        self.rpc_client.rpc.on(WHICH, lambda request: request.answer(agreed.run.encode()))
 
         def ready(answers: Answers) -> None:
             self.go()
@@ -225,7 +225,7 @@ class OpeningLeader:
     ) -> None:
         body = self.leader.wrapped(agreed.packed())
         missing = [name for name in names if name not in self.confirmed]
-        self.questions.ask("start", dict.fromkeys(missing, body), then, self.confirmed.add)
+        self.rpc_client.ask("start", dict.fromkeys(missing, body), then, self.confirmed.add)
 
     def _prepare(self, announcement: bytes) -> None:
         rows = agreed_rows(announcement, self.part)
@@ -242,7 +242,7 @@ class OpeningLeader:
             self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
         )
         bodies = dict.fromkeys(self.leader.others, body)
-        self.questions.ask("prepare", bodies, answered)
+        self.rpc_client.ask("prepare", bodies, answered)
 
 
 def _raise(error: MtcdError) -> None:

@@ -30,7 +30,7 @@ QUERY_SECONDS = 1.0
 RETRY_SECONDS = 0.05
 
 
-class Patience(NamedTuple):
+class Timeouts(NamedTuple):
     """Seconds to wait: for a connection to a party, and for the answer of a connected one."""
 
     connection: float
@@ -38,13 +38,13 @@ class Patience(NamedTuple):
 
 
 ANSWER_SECONDS = 5.0
-THOROUGH = Patience(2.0, ANSWER_SECONDS)
+THOROUGH = Timeouts(2.0, ANSWER_SECONDS)
 
 
-def patience_of(seconds: float) -> Patience:
+def timeouts_of(seconds: float) -> Timeouts:
     """To wait so long for a connection; a party that is connected has five seconds or more to
     answer."""
-    return Patience(seconds, max(seconds, ANSWER_SECONDS))
+    return Timeouts(seconds, max(seconds, ANSWER_SECONDS))
 
 
 def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:
@@ -85,9 +85,9 @@ class Operator:
         self.loop.stop()
         self.link.close()
 
-    def ask(self, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
+    def ask(self, kind: str, timeouts: Timeouts = THOROUGH) -> dict[str, Any]:
         """The answers of all reachable parties, by name; a refusal is returned as an MtcdError."""
-        asking = _Asking(self, kind, patience)
+        asking = _Asking(self, kind, timeouts)
         self.loop.call(asking.begin)
         asking.complete.wait()
         return {
@@ -97,25 +97,25 @@ class Operator:
         }
 
 
-def ask_everybody(kit: Credentials, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
+def ask_everybody(kit: Credentials, kind: str, timeouts: Timeouts = THOROUGH) -> dict[str, Any]:
     """The answers to one request, in a session of its own."""
     with Operator(kit) as operator:
-        return operator.ask(kind, patience)
+        return operator.ask(kind, timeouts)
 
 
 class _Asking:
     """One request to all parties. Everything but ``complete`` is for the loop alone."""
 
-    def __init__(self, operator: Operator, kind: str, patience: Patience) -> None:
+    def __init__(self, operator: Operator, kind: str, timeouts: Timeouts) -> None:
         self.link, self.loop, self.kit = operator.link, operator.loop, operator.kit
-        self.kind, self.patience = f"{CONTROL}/{kind}", patience
+        self.kind, self.timeouts = f"{CONTROL}/{kind}", timeouts
         self.answers: dict[str, Any] = {}
         self.complete = Event()
 
     def begin(self) -> None:
         """Ask everybody."""
         began = self.loop.now()
-        self.until = dict.fromkeys(self.link.peers, began + self.patience.connection)
+        self.until = dict.fromkeys(self.link.peers, began + self.timeouts.connection)
         if not self.until:
             self.complete.set()
         for name in self.until:
@@ -126,14 +126,14 @@ class _Asking:
             else:
                 _connect(
                     parse_address(address),
-                    self.patience.connection,
+                    self.timeouts.connection,
                     partial(self._found, name, began),
                 )
 
     def _found(self, name: str, began: float, here: bool) -> None:
         """Wait longer for a party that accepts a connection, and no more for another; from any
         thread."""
-        until = began + self.patience.answer if here else began
+        until = began + self.timeouts.answer if here else began
         self.loop.call(lambda: self.until.update({name: until}))
 
     def _ask(self, name: str) -> None:

@@ -1,5 +1,5 @@
 """One overview of the whole federation, from the answers of all parties to the operator, and their
-last words."""
+exit statuses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from mtcd.federation.node.exit_status import (
     INTERRUPTED,
     RUNNING,
     STOPPED,
-    LastWord,
-    LastWords,
+    ExitStatus,
+    ExitStatuses,
 )
-from mtcd.federation.node.rpc_answers import read_status, read_words
+from mtcd.federation.node.rpc_answers import read_status, read_statuses
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 
@@ -34,7 +34,7 @@ WELL = (*UP, FINISHED, STOPPED, DIVERGED)
 """The phases of parties that are up, and of all that need nobody's attention."""
 LEFT = (FINISHED, STOPPED, DIVERGED, FAILED, INTERRUPTED)
 FINAL = (ENDED, NOT_REACHED, NOT_READABLE, *LEFT)
-"""The phases of parties that have left a last word, and of all from which nothing is to be
+"""The phases of parties that have left an exit status, and of all from which nothing is to be
 expected."""
 DEAD = (NOT_REACHED, FAILED)
 """The phases of parties that somebody has to look after."""
@@ -78,31 +78,33 @@ def _clock(when: datetime) -> str:
     return f"{day}{when:%H:%M:%S} UTC"
 
 
-def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
-    """Take over the last words that came with the answers, each if it is of the run that its bearer
+def learn_statuses(known: ExitStatuses, answers: Mapping[str, Any]) -> None:
+    """Take over the exit statuses that came with the answers, each if it is of the run that its bearer
     is in.
 
     Words of runs in which nobody is any more are dropped, unless nobody answers.
     """
-    brought = [read_words(answer) for answer in answers.values()]
+    brought = [read_statuses(answer) for answer in answers.values()]
     if brought:
         known.keep_runs({run for run, _ in brought})
-    for run, words in brought:
-        for signed in words:
+    for run, statuses in brought:
+        for signed in statuses:
             with suppress(WireError):  # forged, or its certificate has expired
-                word = known.read(signed)
-                if word.run == run:
-                    known.add(word, signed)
+                status = known.read(signed)
+                if status.run == run:
+                    known.add(status, signed)
 
 
-def learn_words_beside(known: LastWords, kit: Credentials, answers: Mapping[str, Any]) -> None:
-    """Take over the last words of parties that do not answer, from their run folders, where their
+def learn_statuses_beside(
+    known: ExitStatuses, kit: Credentials, answers: Mapping[str, Any]
+) -> None:
+    """Take over the exit statuses of parties that do not answer, from their run folders, where their
     kits are beside.
 
     So it is on the administrator's machine, or if a whole federation runs on one. Words are signed,
     wherever they lie.
     """
-    runs = {read_words(answer)[0] for answer in answers.values()}
+    runs = {read_statuses(answer)[0] for answer in answers.values()}
     for name in kit.config.peers:
         path = kit.folder.parent / name / "run" / FILE
         if name in answers or not path.is_file():
@@ -110,21 +112,21 @@ def learn_words_beside(known: LastWords, kit: Credentials, answers: Mapping[str,
         with suppress(OSError, ValueError, RecursionError):
             for signed in json.loads(path.read_text()):
                 with suppress(WireError):
-                    word = known.read(signed)
-                    if word.party == name and (not runs or word.run in runs):
-                        known.add(word, signed)
+                    status = known.read(signed)
+                    if status.party == name and (not runs or status.run in runs):
+                        known.add(status, signed)
 
 
 def summarise(
     config: Membership,
     answers: Mapping[str, Any],
     before: Mapping[str, Any] = NOTHING,
-    words: Mapping[str, LastWord] = NOTHING,
+    statuses: Mapping[str, ExitStatus] = NOTHING,
 ) -> dict[str, Any]:
     """Merge the answers of all parties: which are up, the locations of the tokens, progress and
     cost.
 
-    Parties exit after the end. How a party has ended is known from its last word; that it has, also
+    Parties exit after the end. How a party has ended is known from its exit status; that it has, also
     from the other parties, and from the parties ``before``: those of the last overview. Since when
     a party is not reached is known from the others, which have lost their connections to it, and
     from its last answer.
@@ -134,7 +136,9 @@ def summarise(
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
     silent = {
-        name: one for name, one in words.items() if name not in answers and one.outcome != RUNNING
+        name: one
+        for name, one in statuses.items()
+        if name not in answers and one.outcome != RUNNING
     }
     ended = {name for one in reported.values() for name in one.get("heard_end", ())}
     trained = [one for one in reported.values() if "ledger" in one]
@@ -193,31 +197,33 @@ def _seen_by_others(
     return {"since": max(moments).isoformat(timespec="seconds")} if moments else {}
 
 
-def _last(word: LastWord, reported: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a party that has left: its last word, and what it ``reported`` before."""
+def _last(status: ExitStatus, reported: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a party that has left: its exit status, and what it ``reported`` before."""
     told: dict[str, Any] = {
-        "phase": word.outcome,
-        "time": word.when.isoformat(timespec="seconds"),
-        "run": word.run,
+        "phase": status.outcome,
+        "time": status.when.isoformat(timespec="seconds"),
+        "run": status.run,
     }
-    if word.iteration is not None:
-        told["iteration"] = word.iteration
-    return {**reported, **told, "ended": word.status, "objective": word.objective}
+    if status.iteration is not None:
+        told["iteration"] = status.iteration
+    return {**reported, **told, "ended": status.status, "objective": status.objective}
 
 
-def _objective(reported: Sequence[Mapping[str, Any]], words: Iterable[LastWord]) -> float | None:
+def _objective(
+    reported: Sequence[Mapping[str, Any]], statuses: Iterable[ExitStatus]
+) -> float | None:
     """The objective of the latest iteration at which one is known."""
     known = [(one["iteration"], one["objective"]) for one in reported]
-    known += [(one.iteration or 0, one.objective) for one in words if one.objective is not None]
+    known += [(one.iteration or 0, one.objective) for one in statuses if one.objective is not None]
     return max(known)[1] if known else None
 
 
-def _common(words: Iterable[LastWord]) -> str | None:
-    """The status of the end, from the last words of parties that have not failed."""
+def _common(statuses: Iterable[ExitStatus]) -> str | None:
+    """The status of the end, from the exit statuses of parties that have not failed."""
     return next(
         (
             one.status
-            for one in words
+            for one in statuses
             if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status
         ),
         None,

@@ -25,8 +25,8 @@ from mtcd.core.errors import DataError, WireError
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.rpc import IncomingRequest, Mail
-from mtcd.federation.node.rpc_client import Questions
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.relay_encryption import Seal
 from mtcd.privacy.masked.fixed_point import WIDE
 
@@ -71,13 +71,13 @@ class SumContributor:
     """A party in a pass: adds its own part, once per pass, and forwards the sum."""
 
     def __init__(
-        self, mail: Mail, questions: Questions, config: KitConfig, own: Callable[[], Sums]
+        self, rpc: Rpc, rpc_client: RpcClient, config: KitConfig, own: Callable[[], Sums]
     ) -> None:
-        assert mail.seal is not None  # parties have one
-        self.questions, self.config, self.own, self.seal = questions, config, own, mail.seal
+        assert rpc.seal is not None  # parties have one
+        self.rpc_client, self.config, self.own, self.seal = rpc_client, config, own, rpc.seal
         self.expected = order_of(config)
         self._seen: set[str] = set()
-        mail.on("add", self._add)
+        rpc.on("add", self._add)
 
     def _add(self, request: IncomingRequest) -> None:
         head, content = _read(request.body, self.expected, self.config)
@@ -97,7 +97,7 @@ class SumContributor:
             to = self.config.seen_by if last else order[place + 1]
             body = wrap(head, locked(self.seal, to, head["certificates"], sums))
             self._seen.add(number)
-            self.questions.ask("sum" if last else "add", {to: body})
+            self.rpc_client.ask("sum" if last else "add", {to: body})
         request.answer()
 
 
@@ -123,13 +123,13 @@ def certificate_of(certificates: Any, name: str) -> bytes:
 class SumReceiver:
     """The receiver of a pass: starts it, and learns the sum."""
 
-    def __init__(self, mail: Mail, questions: Questions, config: KitConfig) -> None:
-        self.questions, self.config, self.seal = questions, config, mail.seal
+    def __init__(self, rpc: Rpc, rpc_client: RpcClient, config: KitConfig) -> None:
+        self.rpc_client, self.config, self.seal = rpc_client, config, rpc.seal
         self.order = order_of(config)
         self._number = ""
         self._mask: Sums = np.zeros(0, dtype=np.uint64)
         self._done: Callable[[Sums], None] | None = None
-        mail.on("sum", self._sum)
+        rpc.on("sum", self._sum)
 
     def begin(self, shape: Sequence[int], certificates: Any, done: Callable[[Sums], None]) -> None:
         """Start a pass; ``done`` gets the sum of the other parties' parts."""
@@ -141,7 +141,7 @@ class SumReceiver:
         self._done = done
         head = {"pass": self._number, "order": self.order, "certificates": certificates}
         first = self.order[0]
-        self.questions.ask(
+        self.rpc_client.ask(
             "add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))}
         )
 

@@ -22,7 +22,7 @@ from mtcd.core.errors import DataError, WireError
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.passing import (
     SumContributor,
@@ -101,8 +101,8 @@ class Predictor:
             write,
             decide,
         )
-        self.station = Station(kit, Log(kit.config.name, log, show))
-        mail, questions = self.station.mail, self.station.questions
+        self.context = NodeContext(kit, Log(kit.config.name, log, show))
+        rpc, rpc_client = self.context.rpc, self.context.rpc_client
         self.leader = (
             self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
         )
@@ -110,26 +110,26 @@ class Predictor:
         self.rows: Sequence[int] | None = None
         self.finished = self.noted = False
         self.receiver = (
-            SumReceiver(mail, questions, self.config) if learns_predictions(self.config) else None
+            SumReceiver(rpc, rpc_client, self.config) if learns_predictions(self.config) else None
         )
         if new is not None and not learns_predictions(self.config):
-            SumContributor(mail, questions, self.config, self._own_part)
+            SumContributor(rpc, rpc_client, self.config, self._own_part)
         if self.leads:
             assert new is not None
-            self.leading = AlignmentLeader(questions, kit, PURPOSE + run, new, self.station.log)
+            self.leading = AlignmentLeader(rpc_client, kit, PURPOSE + run, new, self.context.log)
         else:
             self.alignment = AlignmentFollower(
-                mail, kit, self.leader, PURPOSE + run, new, self.station.log
+                rpc, kit, self.leader, PURPOSE + run, new, self.context.log
             )
-            mail.on("done", self._done)
-            mail.on(
+            rpc.on("done", self._done)
+            rpc.on(
                 "collect" if new is None else "rows",
                 self._collect if new is None else self._take_rows,
             )
 
     def run(self) -> None:
         """Run until the predictions are written."""
-        self.station.run(self._begin)
+        self.context.run(self._begin)
 
     def _begin(self) -> None:
         if self.leads:
@@ -138,10 +138,10 @@ class Predictor:
 
     def _say_waiting(self) -> None:
         if not self.finished:
-            waits = sorted(self.station.questions.waits_for) if self.leads else [self.leader]
+            waits = sorted(self.context.rpc_client.waits_for) if self.leads else [self.leader]
             if waits:
-                self.station.say_waiting(waits)
-            self.station.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
+                self.context.say_waiting(waits)
+            self.context.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
 
     # The leader
 
@@ -149,7 +149,7 @@ class Predictor:
         assert self.new is not None
         self.rows = agreed_rows(announcement, self.new)
         bodies = dict.fromkeys(self.leading.others, self.leading.wrapped(announcement))
-        self.station.questions.ask("rows", bodies, self._pass)
+        self.context.rpc_client.ask("rows", bodies, self._pass)
 
     def _pass(self, answers: Answers) -> None:
         assert self.new is not None
@@ -163,7 +163,7 @@ class Predictor:
             return
         sizes = {"samples": len(self.rows), "width": self.new.width}
         body = self.leading.wrapped(**sizes, classes=self.new.classes(), certificates=certificates)
-        self.station.questions.ask("collect", {SERVER: body}, lambda _: self._announce_done())
+        self.context.rpc_client.ask("collect", {SERVER: body}, lambda _: self._announce_done())
 
     def _received_by_party(self, sums: Sums) -> None:
         assert self.new is not None
@@ -185,7 +185,7 @@ class Predictor:
             else ""
         )
         bodies = dict.fromkeys([*self.leading.others, *server], body)
-        self.station.questions.ask("done", bodies, lambda _: self.station.loop.stop())
+        self.context.rpc_client.ask("done", bodies, lambda _: self.context.loop.stop())
 
     # The followers
 
@@ -218,7 +218,7 @@ class Predictor:
             if not learns_predictions(self.config)
             else ""
         )
-        self.station.loop.later(EXIT_DELAY_SECONDS, self.station.loop.stop)
+        self.context.loop.later(EXIT_DELAY_SECONDS, self.context.loop.stop)
 
     # All parties
 
@@ -229,12 +229,12 @@ class Predictor:
         part = to_sums(self.new.part(self.rows))
         if not self.noted:  # a pass that is restarted says nothing new
             for note in self.new.notes(self.rows):
-                self.station.log.say("note", note)
+                self.context.log.say("note", note)
         self.noted = True
         return part
 
     def _certificate(self) -> bytes:
-        seal = self.station.mail.seal
+        seal = self.context.rpc.seal
         assert seal is not None  # parties have one
         return seal.certificate
 
@@ -246,14 +246,14 @@ class Predictor:
         if self.finished:
             return
         self.receiver.begin(shape, certificates, received)
-        self.station.loop.later(
+        self.context.loop.later(
             PASS_TIMEOUT_SECONDS, lambda: self._start_pass(shape, certificates, received)
         )
 
     def _finish(self, sentence: str) -> None:
         if not self.finished:
             self.finished = True
-            self.station.log.say("predicted", sentence)
+            self.context.log.say("predicted", sentence)
 
 
 def as_json(classes: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
 from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"
@@ -26,9 +26,9 @@ class Presence(ABC):
 
     reliable: ReliableParty
 
-    def __init__(self, mail: Mail, loop: Loop, log: Log, run: str) -> None:
-        self.mail, self.loop, self.log, self.run = mail, loop, log, run
-        self.names = {SERVER: SERVER_NAME, **dict(enumerate(mail.kit.config.parties))}
+    def __init__(self, rpc: Rpc, loop: Loop, log: Log, run: str) -> None:
+        self.rpc, self.loop, self.log, self.run = rpc, loop, log, run
+        self.names = {SERVER: SERVER_NAME, **dict(enumerate(rpc.kit.config.parties))}
         self.numbers = {name: number for number, name in self.names.items()}
         self.under_way: dict[tuple[int, int], float] = {}
         """Envelopes that were sent and not acknowledged, or that wait for their next retry; with
@@ -41,9 +41,9 @@ class Presence(ABC):
         """Whether reports are pending after the end (final fusion module, verdict): others must
         stay up meanwhile."""
         self._began = self.loop.now()
-        self._patience = SILENT_LEASES * mail.kit.config.limits.lease_ms / 1000
+        self._silence_seconds = SILENT_LEASES * rpc.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
-        mail.on("ready", self._ready)
+        rpc.on("ready", self._ready)
 
     @abstractmethod
     def pump(self) -> None:
@@ -56,7 +56,7 @@ class Presence(ABC):
     def watch(self) -> None:
         """Start to check for silent parties."""
         self._began = self.loop.now()
-        self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
+        self.loop.later(min(self._silence_seconds / 4, LONGEST_RETRY_SECONDS), self._watch)
 
     def changed(self, name: str, up: bool) -> None:
         """Handle a link that came up or went down."""
@@ -93,10 +93,10 @@ class Presence(ABC):
         def answered(answer: bytes | None, why: str) -> None:
             if answer in (IN_TRAINING, ENDED):
                 self._found(name)
-            elif self.numbers[name] in self.reliable.down and name in self.mail.link.up:
+            elif self.numbers[name] in self.reliable.down and name in self.rpc.link.up:
                 self.loop.later(LONGEST_RETRY_SECONDS, lambda: self._ask_ready(name))
 
-        self.mail.ask(name, "ready", self.run.encode(), answered)
+        self.rpc.ask(name, "ready", self.run.encode(), answered)
 
     def _ready(self, request: IncomingRequest) -> None:
         """Answer a party that asks for the state of this one; the request may add that the sender
@@ -112,13 +112,13 @@ class Presence(ABC):
 
     def _watch(self) -> None:
         """Report parties that have been silent for too long as down, even if their links are up."""
-        now, link = self.loop.now(), self.mail.link
+        now, link = self.loop.now(), self.rpc.link
         silent = {
             self.names[number]
             for number, since in self.silent.items()
-            if now - since > self._patience
+            if now - since > self._silence_seconds
         }
-        if now - self._began > self._patience:
+        if now - self._began > self._silence_seconds:
             silent |= link.peers - link.up
         for name in silent & link.peers:
             if self.numbers[name] not in self.reliable.down:
@@ -126,7 +126,7 @@ class Presence(ABC):
                 if name in link.up:
                     self._ask_ready(name)
         self._say_waiting()
-        self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
+        self.loop.later(min(self._silence_seconds / 4, LONGEST_RETRY_SECONDS), self._watch)
 
     def _say_waiting(self) -> None:
         """Log the reason for which training waits, if it persists."""

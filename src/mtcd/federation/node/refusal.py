@@ -17,7 +17,7 @@ from typing import Any
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.rpc import UNABLE, IncomingRequest
 from mtcd.federation.preflight import ELSEWHERE, table_failure
@@ -63,8 +63,8 @@ class Refusal:
     """What one party says and hears about parties that cannot take part. ``begun`` says whether
     training has begun."""
 
-    def __init__(self, station: Station, begun: Callable[[], bool]) -> None:
-        self.station, self.mail, self.loop = station, station.mail, station.loop
+    def __init__(self, context: NodeContext, begun: Callable[[], bool]) -> None:
+        self.context, self.rpc, self.loop = context, context.rpc, context.loop
         self._begun = begun
         self._aware: set[str] = set()
         """The members that know, as far as this one has heard."""
@@ -75,10 +75,10 @@ class Refusal:
         self._heard_from: str | None = None
         self._content: dict[str, Any] | None = None
         """What this party tells; None until it does."""
-        self.mail.on(UNABLE, self._receive)
+        self.rpc.on(UNABLE, self._receive)
 
     def _receive(self, request: IncomingRequest) -> None:
-        party, reason, aware = _read(request, [*self.station.kit.config.parties, SERVER])
+        party, reason, aware = _read(request, [*self.context.kit.config.parties, SERVER])
         self._aware |= {request.sender, *aware}
         request.answer(json.dumps(sorted(self._aware)).encode())
         if self._content is not None or self._heard_from is not None or self._begun():
@@ -93,15 +93,15 @@ class Refusal:
         Called when the loop has ended by the error, while the links are open. Nothing else is done
         any more: requests are dropped, and no timer of before is due.
         """
-        me, heard = self.station.kit.config.name, self._heard_from is not None
+        me, heard = self.context.kit.config.name, self._heard_from is not None
         party, reason = (
             (error.party, error.reason)
             if isinstance(error, UnableError)
             else (me, reason_of(error))
         )
         self._content = {"party": party, "reason": reason}
-        self.mail.end()
-        self.station.questions.give_up()
+        self.rpc.end()
+        self.context.rpc_client.give_up()
         self.loop.drop_timers()
         seconds = PASSING_SECONDS if heard else OWN_SECONDS
         self._until = self.loop.now() + seconds
@@ -118,7 +118,7 @@ class Refusal:
                 return
 
     def _step(self) -> None:
-        link, now = self.mail.link, self.loop.now()
+        link, now = self.rpc.link, self.loop.now()
         alone = not link.up and not self._aware and now > self._alone_until
         # a peer that knows already is told too: it may stay until it has heard that this party
         # knows
@@ -133,7 +133,7 @@ class Refusal:
 
     def _report_back(self) -> None:
         """Tell the peers once more, with all members that know by now: they may stay for these."""
-        left = set(self.mail.link.up)
+        left = set(self.rpc.link.up)
         if not left:
             self._stop()
             return
@@ -160,10 +160,10 @@ class Refusal:
             # an older version refuses a request that it does not know
             if answer is not None or why:
                 self._told.add(peer)
-                self._aware |= {peer, *_names(answer, self.station.kit.config.parties)}
+                self._aware |= {peer, *_names(answer, self.context.kit.config.parties)}
             then()
 
-        self.mail.ask(peer, UNABLE, body, answered, direct=True)
+        self.rpc.ask(peer, UNABLE, body, answered, direct=True)
 
 
 def _read(request: IncomingRequest, members: list[str]) -> tuple[str, str, set[str]]:

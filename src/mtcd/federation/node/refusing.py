@@ -10,7 +10,7 @@ from pathlib import Path
 from mtcd.core.errors import MtcdError
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.listening import runs_already
-from mtcd.federation.node.context import Station
+from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.folder import FolderInUseError, RunFolder
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import OWN_SECONDS, Refusal, UnableError
@@ -36,10 +36,10 @@ def refuse(
     with ExitStack() as open_ones:
         if _is_busy(out, open_ones):
             return
-        station = _station(kit, log)
-        if station is None:
+        context = _context(kit, log)
+        if context is None:
             return
-        open_ones.callback(station.close)
+        open_ones.callback(context.close)
         told = UnableError(kit.config.name, " ".join(shared for _, shared in reasons))
         for own, _ in reasons:
             log.say("failed", f"Cannot take part: {own}")
@@ -47,7 +47,7 @@ def refuse(
             "telling",
             f"Telling the other parties, for {OWN_SECONDS:.0f} s at most. Ctrl-C ends this.",
         )
-        Refusal(station, lambda: False).tell(told)
+        Refusal(context, lambda: False).tell(told)
 
 
 def _is_busy(out: Path, open_ones: ExitStack) -> bool:
@@ -65,16 +65,16 @@ def _is_busy(out: Path, open_ones: ExitStack) -> bool:
     return folder.has_run
 
 
-def _station(kit: Kit, log: Log) -> Station | None:
+def _context(kit: Kit, log: Log) -> NodeContext | None:
     """The links of this party; None if another process of it has them, or they cannot be opened at
     all."""
     try:
-        return Station(kit, log)
+        return NodeContext(kit, log)
     except MtcdError:
         if runs_already(kit):
             return None
     calling = kit.config.model_copy(update={"address": None, "listen": None})
     try:
-        return Station(replace(kit, config=calling), log)
+        return NodeContext(replace(kit, config=calling), log)
     except MtcdError:
         return None

@@ -52,15 +52,15 @@ class Rejoining:
     each."""
 
     def __init__(self, trainer: Trainer, resumed: bool, confirmed: Callable[[], None]) -> None:
-        self.trainer, self.mail, self.loop, self._then = (
+        self.trainer, self.rpc, self.loop, self._then = (
             trainer,
-            trainer.mail,
+            trainer.rpc,
             trainer.loop,
             confirmed,
         )
         self._unconfirmed = set(trainer.names) - {trainer.reliable.number} if resumed else set()
         self._asked: set[int] = set()
-        self.mail.on(COUNTS, self._receive)
+        self.rpc.on(COUNTS, self._receive)
 
     def is_confirmed(self, number: int) -> bool:
         """Whether envelopes may be exchanged with a party; if not, it is asked."""
@@ -72,7 +72,7 @@ class Rejoining:
             body = json.dumps(
                 counts(self.trainer.reliable, number, self.trainer.run)._asdict()
             ).encode()
-            self.mail.ask(
+            self.rpc.ask(
                 name, COUNTS, body, lambda answer, why: self._answered(number, answer, why)
             )
         return False
@@ -81,7 +81,7 @@ class Rejoining:
         if answer == OLDER:
             name = self.trainer.names[number]
             raise JournalError(
-                f"{name} remembers messages of {self.mail.me} that this folder lacks. {WHAT_TO_DO}"
+                f"{name} remembers messages of {self.rpc.me} that this folder lacks. {WHAT_TO_DO}"
             )
         if answer == CURRENT or why:
             self._unconfirmed.discard(number)

@@ -65,7 +65,7 @@ class IncomingRequest:
 Handler = Callable[[IncomingRequest], None]
 
 
-class Mail:
+class Rpc:
     """The requests of one party. ``on`` adds a handler; a handler that raises an error refuses the
     request."""
 

@@ -19,7 +19,7 @@ from mtcd.federation.node.log import tidy
 from mtcd.protocol.ledger.ledger import Ledger
 
 Text = Annotated[StrictStr, AfterValidator(tidy)]
-MOST_WORDS = 10_000
+MOST_STATUSES = 10_000
 # in seconds since 1970, up to the year 9999
 Moment = Annotated[StrictInt, Field(ge=0, le=253_402_300_799)]
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]  # larger ones do not fit a float, nor a browser
@@ -69,11 +69,11 @@ class PartyStatus(BaseModel):
 
 
 class Answered(BaseModel):
-    """What every answer to the operator may hold: the run, and the last words that the party knows
+    """What every answer to the operator may hold: the run, and the exit statuses that the party knows
     of it."""
 
     run: Text = ""
-    last_words: list[Any] = Field(default=[], max_length=MOST_WORDS)
+    last_words: list[Any] = Field(default=[], max_length=MOST_STATUSES)
 
 
 class LogEvent(BaseModel):
@@ -97,8 +97,8 @@ def read_status(answer: Any) -> dict[str, Any] | None:
         return None
 
 
-def read_words(answer: Any) -> tuple[str, list[Any]]:
-    """The run of an answer, and the last words that came with it, which are not checked yet."""
+def read_statuses(answer: Any) -> tuple[str, list[Any]]:
+    """The run of an answer, and the exit statuses that came with it, which are not checked yet."""
     try:
         found = Answered.model_validate(answer)
     except ValidationError:

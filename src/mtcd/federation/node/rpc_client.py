@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mtcd.federation.node.log import Log, in_words
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.rpc import Mail
+from mtcd.federation.node.rpc import Rpc
 
 RETRY_SECONDS = 0.3
 REFUSED_RETRY_SECONDS = 3.0
@@ -14,11 +14,11 @@ REFUSED_RETRY_SECONDS = 3.0
 Answers = dict[str, bytes]
 
 
-class Questions:
+class RpcClient:
     """The pending requests of one party."""
 
-    def __init__(self, mail: Mail, loop: Loop, log: Log) -> None:
-        self.mail, self.loop, self.log = mail, loop, log
+    def __init__(self, rpc: Rpc, loop: Loop, log: Log) -> None:
+        self.rpc, self.loop, self.log = rpc, loop, log
         self._asked: list[set[str]] = []
         self._over = False
 
@@ -73,7 +73,7 @@ class Questions:
         self._asked.append(missing)
 
         def ask(name: str) -> None:
-            self.mail.ask(name, kind, bodies[name], lambda answer, why: answered(name, answer, why))
+            self.rpc.ask(name, kind, bodies[name], lambda answer, why: answered(name, answer, why))
 
         def answered(name: str, answer: bytes | None, why: str) -> None:
             if name in answers or self._over:  # a duplicate, or nobody waits for it any more

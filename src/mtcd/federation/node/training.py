@@ -26,7 +26,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.presence import FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, Presence
 from mtcd.federation.node.rejoining import Rejoining
-from mtcd.federation.node.rpc import IncomingRequest, Mail
+from mtcd.federation.node.rpc import IncomingRequest, Rpc
 from mtcd.protocol.codec.envelopes import Ack, Envelope
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
@@ -45,7 +45,7 @@ class Trainer(Presence):
 
     def __init__(
         self,
-        mail: Mail,
+        rpc: Rpc,
         loop: Loop,
         log: Log,
         make: Callable[[], ReliableParty],
@@ -55,7 +55,7 @@ class Trainer(Presence):
         ended: Callable[[], None],
         resumed: bool = False,
     ) -> None:
-        super().__init__(mail, loop, log, bounds.run)
+        super().__init__(rpc, loop, log, bounds.run)
         self._make = make
         self.reliable = reliable = make()
         reliable.started()
@@ -70,9 +70,9 @@ class Trainer(Presence):
         """Bounds of relayed envelopes: control payloads only, never a token."""
         self._known_end = self._going = False
         self._rejoining = Rejoining(self, resumed, self.pump)
-        mail.on("envelope", self._envelope)
+        rpc.on("envelope", self._envelope)
         if reliable.number == SERVER:
-            mail.on(DIVERGED, self._receive_divergence)
+            rpc.on(DIVERGED, self._receive_divergence)
 
     def go(self) -> None:
         """Start to send envelopes."""
@@ -162,12 +162,12 @@ class Trainer(Presence):
             return
         direct = type(envelope.message.payload) not in CONTROL_PAYLOADS
         done = partial(self._answered, place)
-        self.mail.ask(self.names[envelope.to], "envelope", body, done, direct)
+        self.rpc.ask(self.names[envelope.to], "envelope", body, done, direct)
 
     def report_divergence(self) -> None:
         """Report to the server that the training has diverged, so that it ends the run; without
         one, end it here."""
-        if SERVER_NAME not in self.mail.link.peers:
+        if SERVER_NAME not in self.rpc.link.peers:
             self.finish(DIVERGED)
             return
 
@@ -175,7 +175,7 @@ class Trainer(Presence):
             if answer is None and self.reliable.ended is None:
                 self.loop.later(LONGEST_RETRY_SECONDS, self.report_divergence)
 
-        self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), answered)
+        self.rpc.ask(SERVER_NAME, DIVERGED, self.run.encode(), answered)
 
     def _receive_divergence(self, request: IncomingRequest) -> None:
         if request.body != self.run.encode():
@@ -211,7 +211,7 @@ class Trainer(Presence):
             if ack.sequence != place[1]:
                 raise WireError("sequence", "is that of another envelope")
         except WireError as error:
-            self.mail.note_refused(self.names[to], "ack", error)
+            self.rpc.note_refused(self.names[to], "ack", error)
             self._schedule_retry(place)
             return
         self.under_way.pop(place, None)

@@ -36,7 +36,7 @@ class Watched:
             self.loop.later(ANSWER_SECONDS, self._leave)
 
     @property
-    def patience(self) -> float:
+    def silence_seconds(self) -> float:
         """For how many seconds the next request is worth waiting for; 0 if nobody watches."""
         if self._last is None or self._interval is None or self._interval > LONGEST_INTERVAL:
             return 0.0
@@ -47,8 +47,8 @@ class Watched:
         """Call ``then`` when an operator that watches has asked once more, or does not ask
         again."""
         self._then = then
-        if self.patience:
-            self.loop.later(self.patience, self._leave)
+        if self.silence_seconds:
+            self.loop.later(self.silence_seconds, self._leave)
         else:
             self._leave()
 
