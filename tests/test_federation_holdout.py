@@ -357,7 +357,7 @@ def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
     )
     loop, kept = (
         SimpleNamespace(later=lambda seconds, act: None),
-        SimpleNamespace(verdict=lambda: None),
+        SimpleNamespace(final_check=lambda: None),
     )
     context: Any = SimpleNamespace(rpc=rpc, rpc_client=None, loop=loop, log=None)
     own: Any = SimpleNamespace(term=None, evidence=lambda: np.zeros(3))

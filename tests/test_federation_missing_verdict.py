@@ -166,10 +166,10 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())
-        one._receive_verdict(asked)
+        one._receive_result(asked)
         assert asked.answered
     assert concluded == [Outcome(away=(HOLDER,)), Outcome(diverged=True)]
-    assert kept.verdict() == (True, set())
+    assert kept.final_check() == (True, set())
     kept.close()
 
 
@@ -188,10 +188,10 @@ def test_what_is_no_outcome_is_refused(told: str) -> None:
 
 def test_a_verdict_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert folder.verdict() is None
-    folder.keep_verdict(True, {"b", "a"})
-    assert folder.verdict() == (True, {"a", "b"})
+    assert folder.final_check() is None
+    folder.keep_final_check(True, {"b", "a"})
+    assert folder.final_check() == (True, {"a", "b"})
     (tmp_path / "verdict.json").write_text("{}")
     with pytest.raises(MtcdError, match="remove it and restart all"):
-        folder.verdict()
+        folder.final_check()
     folder.close()

@@ -41,9 +41,9 @@ def ask(
             if not {(name, p), (p, name)} & {(names[a], names[b]) for a, b in cut}
         }
         wire.up -= {"server"}
-    hub.nodes["c2"].mail.on("hello", lambda asked: asked.answer(b"hello " + asked.sender.encode()))
+    hub.nodes["c2"].rpc.on("hello", lambda asked: asked.answer(b"hello " + asked.sender.encode()))
     heard: list[Any] = []
-    hub.nodes["c0"].mail.ask(to, "hello", b"", lambda answer, why: heard.append(answer))
+    hub.nodes["c0"].rpc.ask(to, "hello", b"", lambda answer, why: heard.append(answer))
     for _ in range(100):
         if heard:
             break

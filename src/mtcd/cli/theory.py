@@ -247,7 +247,7 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
         yield finding("breakeven_cost", "break-even, cost", cost, never)
         yield finding("breakeven_time", "break-even, time", time, never)
         return
-    verdict = "no dearer" if ratio >= cost else "dearer"
+    compared = "no more expensive" if ratio >= cost else "more expensive"
     saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
     larger = comparison.hop != 1
     rule = (
@@ -260,7 +260,7 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
         "break-even, cost",
         cost,
         f"{rule}, the R_C from which an iteration costs no more than a client-server round; "
-        f"with R_C = {ratio:g} it is {verdict}",
+        f"with R_C = {ratio:g} it is {compared}",
     )
     yield finding(
         "breakeven_time",

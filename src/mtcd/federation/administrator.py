@@ -1,4 +1,4 @@
-"""The administrator's commands: create all kits (credentials bundles), renew, revoke or move one,
+"""The administrator's commands: create all kits, renew, revoke or move one,
 list them."""
 
 from __future__ import annotations

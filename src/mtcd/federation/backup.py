@@ -1,4 +1,4 @@
-"""Backup of a stopped party: its kit (credentials bundle) and its run folder in one file, and back.
+"""Backup of a stopped party: its kit and its run folder in one file, and back.
 
 A party must be stopped: the journal of a running one is out of date as soon as it is copied, and a
 party that returns with an older journal is refused by the others (``node/rejoining.py``).

@@ -75,7 +75,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
 
 
 def _code_notes(federation: Federation) -> tuple[str, ...]:
-    """Notes on the network code that parties need besides the kit (credentials bundle)."""
+    """Notes on the network code that parties need besides the kit."""
     return tuple(
         f"model.{key}: {name} is custom code. "
         f"{'Every party' if key == 'client' else 'Every party and the server'} "

@@ -29,7 +29,7 @@ from mtcd.core.errors import ConfigError
 
 _OWN_NAME = re.compile(r"([A-Za-z]\w*(?:\.[A-Za-z]\w*)*):([A-Za-z]\w*)", re.ASCII)
 FOLDER = "code"
-"""The folder of a kit (credentials bundle) with network code, which runs after the party has agreed
+"""The folder of a kit with network code, which runs after the party has agreed
 to it."""
 
 

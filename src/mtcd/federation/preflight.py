@@ -93,7 +93,7 @@ def preflight(
     extra_packages: Iterable[str] = (),
     seconds: float = CONNECTION_SECONDS,
 ) -> list[Finding]:
-    """Check everything that a run needs of the party whose kit (credentials bundle) is in a folder.
+    """Check everything that a run needs of the party whose kit is in a folder.
 
     ``given`` overrides the ``data`` section of the kit, as the options of ``mtcd party`` do (data,
     key, columns, label, prepare, weights); ``code`` and ``agreed`` are those of ``read_kit``;

@@ -35,7 +35,7 @@ def _is_free(host: str, port: int) -> bool:
 
 
 class Processes:
-    """Starts and ends the parties whose kits (credentials bundles) are in a folder. ``show`` gets
+    """Starts and ends the parties whose kits are in a folder. ``show`` gets
     their output."""
 
     def __init__(

@@ -50,7 +50,7 @@ class Sealed:
 
 
 class Seal:
-    """The seal of a party. The server and the operator have none: their kits (credentials bundles)
+    """The seal of a party. The server and the operator have none: their kits
     lack the key."""
 
     def __init__(self, kit: Kit) -> None:

@@ -213,5 +213,5 @@ class Federation(Section):
 
     @property
     def members(self) -> list[str]:
-        """All members that have a kit (credentials bundle): parties, server, operator."""
+        """All members that have a kit: parties, server, operator."""
         return [*self.places, OPERATOR]

@@ -1,4 +1,4 @@
-"""The Zenoh configuration of a kit (credentials bundle): endpoints, TLS certificates and access
+"""The Zenoh configuration of a kit: endpoints, TLS certificates and access
 rules.
 
 Each party enforces the rules on its own links. Zenoh silently drops messages that they do not

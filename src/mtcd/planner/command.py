@@ -146,7 +146,7 @@ def plan_config(options: PlanOptions) -> None:
             soft_wrap=True,
         )
     else:
-        screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
+        screen.print(escape(recommendation(found)), highlight=False, soft_wrap=True)
         if work is not None:
             screen.print(
                 nothing_measured(found, options.machines or 1), highlight=False, soft_wrap=True
@@ -262,7 +262,7 @@ def _progress() -> Iterator[Watch]:
 
 
 def _heading(found: Plan, config: Path) -> str:
-    return f"{_planned_from(config)} for a gap of {found.target:g}. {verdict(found)}\n"
+    return f"{_planned_from(config)} for a gap of {found.target:g}. {recommendation(found)}\n"
 
 
 def _planned_from(config: Path) -> str:
@@ -308,7 +308,7 @@ def candidates_table(found: Plan) -> ScreenTable:
     return ScreenTable(titles, rows, words=["method", "how sure"], best=True)
 
 
-def verdict(found: Plan) -> str:
+def recommendation(found: Plan) -> str:
     """The recommendation and its reason, in one or two sentences."""
     best = found.chosen
     if not best.arrives:

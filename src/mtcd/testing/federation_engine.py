@@ -49,7 +49,7 @@ END_SECONDS = 120.0  # for all parties to learn of the end
 
 
 class FederationEngine(Engine):
-    """Runs the parties (and the server) of these kits (credentials bundles), with run folders in
+    """Runs the parties (and the server) of these kits, with run folders in
     ``folder``.
 
     ``participant`` makes the participant of a kit; without it, tables are read as the kits say.

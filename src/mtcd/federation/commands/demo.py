@@ -21,7 +21,7 @@ from mtcd.models.glm.training import best_objective
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
-    """Create tables and kits (credentials bundles), start all processes, train, and compare with
+    """Create tables and kits, start all processes, train, and compare with
     the optimum."""
     find("mtcd.federation.node.link")  # raises with installation advice
     administrator, own = find("mtcd.federation.administrator"), find("mtcd.models.glm.party.block")

@@ -15,7 +15,7 @@ parties = typer.Typer()
 
 @parties.command(
     help=(
-        "Take part in a federation with the kit (credentials bundle) of a party: wait for the "
+        "Take part in a federation with the kit of a party: wait for the "
         "other parties, align "
         "samples, train, and save this party's block of the model.\n\n"
         "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the "

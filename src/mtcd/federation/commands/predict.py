@@ -1,5 +1,4 @@
-"""mtcd predict: predict new samples in a federation; each party has its own columns and kit
-(credentials bundle)."""
+"""mtcd predict: predict new samples in a federation; each party has its own columns and kit."""
 
 from __future__ import annotations
 

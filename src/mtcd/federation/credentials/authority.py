@@ -64,7 +64,7 @@ class Authority:
 
     @classmethod
     def load(cls, kits: Path) -> Authority:
-        """Read the authority of a folder of kits (credentials bundles)."""
+        """Read the authority of a folder of kits."""
         folder = kits / AUTHORITY
         what = "the authority of a federation (mtcd federation init makes one)"
         key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))

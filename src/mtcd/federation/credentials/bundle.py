@@ -1,4 +1,4 @@
-"""Reading of a kit (credentials bundle), as a party or the server does when it starts."""
+"""Reading of a kit, as a party or the server does when it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of party.yaml, the settings in a kit (credentials bundle)."""
+"""The schema of party.yaml, the settings in a kit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading of credentials: the files of a kit (credentials bundle) that say who its owner is and who
+"""Reading of credentials: the files of a kit that say who its owner is and who
 the others are."""
 
 from __future__ import annotations

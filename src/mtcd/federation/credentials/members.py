@@ -22,7 +22,7 @@ from mtcd.federation.transport import CA_FILE
 
 
 class Members:
-    """The certificates that a kit (credentials bundle) lets its owner check."""
+    """The certificates that a kit lets its owner check."""
 
     def __init__(self, kit: Credentials) -> None:
         self.config, self.revoked = kit.config, kit.revoked

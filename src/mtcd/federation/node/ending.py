@@ -120,7 +120,7 @@ class Ending:
             self.log.say("metrics", sentence, **known)
 
     def _awaits_reports(self) -> bool:
-        """Whether the final fusion module or the verdict is pending; not after divergence, which
+        """Whether the final fusion module or the final check is pending; not after divergence, which
         leaves no model."""
         assert self.trainer is not None
         end = self.trainer.reliable.ended
@@ -143,7 +143,7 @@ class Ending:
                 partial(self.rpc_client.ask, FINAL_MODULE, dict.fromkeys(others, module))
             )
         # it diverged on the way
-        if self.final_check is None or (diverged and self.folder.verdict() is None):
+        if self.final_check is None or (diverged and self.folder.final_check() is None):
             self._conclude(Outcome())
         else:
             self.final_check.begin(self._conclude)

@@ -1,11 +1,11 @@
-"""The verdict: the evaluation after the end whether the training has diverged.
+"""The final check: the evaluation after the end whether the training has diverged.
 
 The model is in the blocks of all parties. The label holder asks the other parties whether they have
 ended; then a masked sum (``passing.py``) adds up their representations (and penalties, of a linear
 model), which only the holder learns. It evaluates the objective, as a training in one process does
-at its end, and announces the verdict to all parties. Before, no block is kept. Every party writes
-the verdict to its run folder, so that it survives a restart. If a party is unreachable, the holder
-waits up to a timeout: the run then ends with the status of its limit and the note that the verdict
+at its end, and announces the result to all parties. Before, no block is kept. Every party writes
+the result to its run folder, so that it survives a restart. If a party is unreachable, the holder
+waits up to a timeout: the run then ends with the status of its limit and the note that the result
 is missing. When all parties are restarted, the objective is evaluated again.
 """
 
@@ -46,7 +46,7 @@ class Outcome:
     away: tuple[str, ...] = ()
 
     def sentence(self, judged: bool) -> str:
-        """What is not known, why, and what to do; empty if there is a verdict.
+        """What is not known, why, and what to do; empty if the result is known.
 
         ``judged``: the token told whether the training has diverged, and only metrics are missing.
         """
@@ -81,14 +81,14 @@ class Outcome:
 
 
 class FinalCheckStore(Protocol):
-    """The storage of the verdict and, at the holder, of the parties that have confirmed it."""
+    """The storage of the result and, at the holder, of the parties that have confirmed it."""
 
-    def verdict(self) -> tuple[bool, set[str]] | None:
+    def final_check(self) -> tuple[bool, set[str]] | None:
         """Whether the training has diverged, and the parties that have confirmed it; None while it
         is unknown."""
 
-    def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
-        """Write the verdict, and the parties that have confirmed it."""
+    def keep_final_check(self, diverged: bool, confirmed: set[str]) -> None:
+        """Write the result, and the parties that have confirmed it."""
 
 
 class Evidence(Protocol):
@@ -112,7 +112,7 @@ class Evidence(Protocol):
 
 class FinalCheck:
     """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the
-    verdict comes late."""
+    result comes late."""
 
     def __init__(
         self,
@@ -143,16 +143,16 @@ class FinalCheck:
         if self.name == self.holder:
             self._receiver = SumReceiver(self.rpc, self.rpc_client, seen)
             return
-        self.rpc.on(VERDICT, self._receive_verdict)
+        self.rpc.on(VERDICT, self._receive_result)
         if not config.is_server:
             SumContributor(self.rpc, self.rpc_client, seen, self._sums)
             self.rpc.on(JUDGE, self._send_certificate)
 
     def begin(self, then: Callable[[Outcome], None]) -> None:
-        """Begin the evaluation after this party has ended. A verdict from before a restart
+        """Begin the evaluation after this party has ended. A result from before a restart
         stands."""
         self._then, self._part, self.known, self._missing = then, None, False, False
-        kept = self._store.verdict()
+        kept = self._store.final_check()
         if kept is not None:
             diverged, self._confirmed = kept
             self._announce(Outcome(diverged))
@@ -188,18 +188,18 @@ class FinalCheck:
         return self.run + (b" %d" % self.own.term if self.own.term else b"")
 
     def _give_up(self, awaited: set[str]) -> None:
-        """End without a verdict if one of the awaited parties is unreachable."""
+        """End without a result if one of the awaited parties is unreachable."""
         link = self.rpc.link
         if away := awaited & (link.peers - link.up):
             self._announce(self._without(away))
 
     @property
     def pending(self) -> bool:
-        """Whether this party still waits for the verdict."""
+        """Whether this party still waits for the result."""
         return self._then is not None and not self.known
 
     def _is_new(self, outcome: Outcome) -> bool:
-        """Whether the outcome counts: the first one, or a verdict after a missing one; none if the
+        """Whether the outcome counts: the first one, or a result after a missing one; none if the
         end was undone."""
         return self.own.term is not None and (self.pending or (self._missing and not outcome.away))
 
@@ -207,7 +207,7 @@ class FinalCheck:
         if self._is_new(outcome) and self._then is not None:
             self.known, self._missing = True, bool(outcome.away)
             if not outcome.away:
-                self._store.keep_verdict(outcome.diverged, self._confirmed)
+                self._store.keep_final_check(outcome.diverged, self._confirmed)
             self._then(outcome)
 
     # The holder
@@ -267,7 +267,7 @@ class FinalCheck:
         def confirmed(name: str) -> None:
             if not outcome.away:
                 self._confirmed.add(name)
-                self._store.keep_verdict(outcome.diverged, self._confirmed)
+                self._store.keep_final_check(outcome.diverged, self._confirmed)
 
         body = self.run + b" " + str(outcome).encode()
         self.rpc_client.ask(VERDICT, dict.fromkeys(now, body), proceed, confirmed)
@@ -287,7 +287,7 @@ class FinalCheck:
                 self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode()
             )
 
-    def _receive_verdict(self, request: IncomingRequest) -> None:
+    def _receive_result(self, request: IncomingRequest) -> None:
         run, _, text = request.body.partition(b" ")
         if request.sender != self.holder or run != self.run or not text.isascii():
             raise WireError("verdict", "is not valid, or not from the label holder")
@@ -317,7 +317,7 @@ class FinalCheck:
 def farthest_first(config: KitConfig) -> list[list[str]]:
     """All other parties, grouped by distance, the farthest first and the server last.
 
-    A party may exit once it knows the verdict, and nearer parties relay it to farther ones.
+    A party may exit once it knows the result, and nearer parties relay it to farther ones.
     """
     graph = nx.Graph(config.links)
     graph.add_nodes_from(config.parties)

@@ -17,7 +17,7 @@ from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.node.opening import Agreed
 
 AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
-VERDICT, WRITTEN_BY, LOCK = "verdict.json", "version.json", ".lock"
+FINAL_CHECK, WRITTEN_BY, LOCK = "verdict.json", "version.json", ".lock"
 VERSIONS = {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
 BEFORE = {"mtcd": "0.1.0", "protocol": 6, "journal": 8}
 """The versions of folders that say nothing about them."""
@@ -122,10 +122,10 @@ class RunFolder:
         """Write the parties that have confirmed the start of the run."""
         write_files(self.path, {CONFIRMED: json.dumps(sorted(confirmed)).encode()}, private=True)
 
-    def verdict(self) -> tuple[bool, set[str]] | None:
+    def final_check(self) -> tuple[bool, set[str]] | None:
         """Whether the training has diverged, and the parties that have confirmed it; None while it
         is unknown."""
-        path = self.path / VERDICT
+        path = self.path / FINAL_CHECK
         try:
             kept = json.loads(path.read_text())
             return bool(kept["diverged"]), set(kept["told"])
@@ -137,10 +137,10 @@ class RunFolder:
                 f"the objective again."
             ) from None
 
-    def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
-        """Write the verdict, and the parties that have confirmed it."""
+    def keep_final_check(self, diverged: bool, confirmed: set[str]) -> None:
+        """Write the result of the final check, and the parties that have confirmed it."""
         content = json.dumps({"diverged": diverged, "told": sorted(confirmed)}) + "\n"
-        write_files(self.path, {VERDICT: content.encode()}, private=True)
+        write_files(self.path, {FINAL_CHECK: content.encode()}, private=True)
 
     def close(self) -> None:
         """Release the lock."""

@@ -57,7 +57,7 @@ class Request:
 
 
 class Link:
-    """The Zenoh session of one party, with its kit (credentials bundle).
+    """The Zenoh session of one party, with its kit.
 
     ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the
     loop. ``counters`` has the bytes to and from each peer.

@@ -33,7 +33,7 @@ REQUESTS = {  # kinds of requests, as text
     "words": "the final fusion module",
     "relay": "a message to relay",
     "judge": "a request to evaluate the objective",
-    "verdict": "the verdict on divergence",
+    "verdict": "the result of the final check",
     "add": "a masked sum",
     "last_word": "an exit status",
     "check": "a request to check the requirements of the run",

@@ -53,7 +53,7 @@ OTHER_RUN = (
 
 
 class Node(Ending):
-    """One party, or the server, with its kit (credentials bundle).
+    """One party, or the server, with its kit.
 
     ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated
     federation injects ``loop``, which has the clock, and ``connect``, which makes the links.

@@ -48,7 +48,7 @@ def timeouts_of(seconds: float) -> Timeouts:
 
 
 def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:
-    """The operator's kit (credentials bundle), in this folder or in its subfolder.
+    """The operator's kit, in this folder or in its subfolder.
 
     ``read``: read_credentials, which is quicker, or read_kit where the settings of the training are
     needed.

@@ -38,7 +38,7 @@ class Presence(ABC):
         self.known_ended: set[str] = set()
         """The parties that are known to have ended."""
         self.awaits_reports: Callable[[], bool] = lambda: False
-        """Whether reports are pending after the end (final fusion module, verdict): others must
+        """Whether reports are pending after the end (final fusion module, final check): others must
         stay up meanwhile."""
         self._began = self.loop.now()
         self._silence_seconds = SILENT_LEASES * rpc.kit.config.limits.lease_ms / 1000

@@ -27,7 +27,7 @@ def refuse(
     program, this party calls all its peers.
 
     Args:
-        kit: The kit (credentials bundle), with or without its network code.
+        kit: The kit, with or without its network code.
         out: The run folder.
         reasons: The failures, as a sentence for this party and one for all others each.
         show: Gets what is shown on the screen; None shows nothing.

@@ -78,7 +78,7 @@ def own_table(
     prepare: Any = None,
     weights: str | None = None,
 ) -> PartyTable:
-    """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override
+    """The table of the party whose kit is in ``folder``; arguments override
     the kit.
 
     ``key`` is the id column. Without ``columns``, all columns but those of ids, labels and weights

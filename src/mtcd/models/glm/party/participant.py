@@ -58,7 +58,7 @@ READY = b"ready"  # what a party without a step size of its own reports
 
 
 def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
-    """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of
+    """The participant of a kit; ``given`` overrides the ``data`` section of
     the kit."""
     config = kit.config
     table = None if config.is_server else own_table(config, kit.folder, **given)

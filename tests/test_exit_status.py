@@ -70,7 +70,7 @@ def test_a_word_is_read_by_everybody_and_kept_over_restarts(kits: Path, tmp_path
         for party in ("a", "server"):
             one = signed(kits, party)
             assert words.add(words.read(one), one)
-        assert known(kits, tmp_path / reader, reader).words == {
+        assert known(kits, tmp_path / reader, reader).statuses == {
             "a": word(),
             "server": word("server"),
         }
@@ -117,16 +117,16 @@ def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path
             }
         },
     )
-    assert words.words["a"].outcome == RUNNING
+    assert words.statuses["a"].outcome == RUNNING
     learn_statuses(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
-    assert not words.words
+    assert not words.statuses
     learn_statuses(
         words,
         {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}},
     )
-    assert words.words["a"].run == "r2"
+    assert words.statuses["a"].run == "r2"
     learn_statuses(words, {})  # nobody answers
-    assert words.words["a"].run == "r2"
+    assert words.statuses["a"].run == "r2"
 
 
 @pytest.mark.parametrize("bad", [None, 3, "x", [None], [{}], [["x"]], [{"word": 3}], {"a": 1}])
@@ -136,7 +136,7 @@ def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> Non
         words,
         {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}},
     )
-    assert words.words == {"a": word()}
+    assert words.statuses == {"a": word()}
 
 
 def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
@@ -186,7 +186,7 @@ def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path)
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    again = ExitStatuses(kit, kit.folder / FILE).words  # when nobody answers any more
+    again = ExitStatuses(kit, kit.folder / FILE).statuses  # when nobody answers any more
     parties = summarise(kit.config, {}, {}, again)["parties"]
     assert {
         name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()
@@ -194,7 +194,7 @@ def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path)
     at_server = json.loads((tmp_path / "runs" / "server" / FILE).read_text())
     # it has no labels
     assert all(ExitStatus.model_validate_json(one["word"]).objective is None for one in at_server)
-    at_neighbour = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words
+    at_neighbour = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).statuses
     assert at_neighbour["c0"].objective == pytest.approx(at_neighbour["c2"].objective)
 
 
@@ -229,8 +229,8 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
             with pytest.raises(KeyboardInterrupt):
                 left.result()
             heard = nodes["c1"].gossip.known
-            assert until(lambda: heard.words.get("c2") is not None)
-            assert heard.words["c2"].outcome == "interrupted"
+            assert until(lambda: heard.statuses.get("c2") is not None)
+            assert heard.statuses["c2"].outcome == "interrupted"
             participant = LinearParticipant(kits["c2"], own_table_of(DATA, kits["c2"]))
             back = Node(kits["c2"], tmp_path / "runs" / "c2", participant, None)
             nodes["c2"] = back
@@ -239,7 +239,7 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    assert ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).words["c2"].outcome == FINISHED
+    assert ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).statuses["c2"].outcome == FINISHED
 
 
 def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
@@ -263,5 +263,5 @@ def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
         assert "c2 cannot take part" in str(error)
         assert "MtcdError" in str(error)
         assert "secret" not in str(error)
-    word = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words["c2"]
+    word = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).statuses["c2"]
     assert (word.outcome, word.status) == ("failed", "MtcdError")
