@@ -11,14 +11,19 @@ import math
 from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError
-from mtcd.methods.membership.relay import Relay
-from mtcd.methods.membership.roaming import through_changes
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.roaming import Roaming, Start, StartAt, plan_roaming, tour_length
+from mtcd.methods.mtcd.roaming import (
+    Roaming,
+    Start,
+    StartAt,
+    plan_roaming,
+    through_changes,
+    tour_length,
+)
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
 from mtcd.methods.tours.parties import Tours
@@ -200,10 +205,8 @@ class MTCD(TokenSettings):
                 Parties([Collecting(client) for client in clients], None, first_messages(plan))
             )
         if self.hops is None:
-            relays = OnDemand(network.size, lambda k: Relay(clients[k]))
-            return self.equip(
-                Parties(relays if network.changes else clients, None, plan.lone_token())
-            )
+            hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
+            return self.equip(Parties(hosts, None, plan.lone_token()))
         server = host(network.size, plan, problem)
         if self.aggregation == MASKED and plan.tokens_return:
             _check_masked_tokens(plan.tokens)

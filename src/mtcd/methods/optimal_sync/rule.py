@@ -1,4 +1,4 @@
-"""Optimal sync: the server chooses the weights that minimise f, see ``weights.py``."""
+"""Optimal sync: the server chooses the weights that minimise f, see ``methods/optimal_weights.py``."""
 
 from __future__ import annotations
 

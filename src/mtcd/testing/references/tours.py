@@ -11,7 +11,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.optimal_sync.weights import Along
+from mtcd.methods.optimal_weights import Along
 from mtcd.methods.tours.anderson import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.tours.conjugate import along_tour, mixing_weights
 from mtcd.methods.tours.momentum import next_momentum
