@@ -28,7 +28,13 @@ from mtcd.federation.credentials.bundle import Kit, read_kit_without_code, with_
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import Address, parse_address
-from mtcd.federation.participant.table import ColumnsError, LabelsError, PartyTable, own_table
+from mtcd.federation.participant.table import (
+    ColumnsError,
+    LabelsError,
+    LossError,
+    PartyTable,
+    own_table,
+)
 from mtcd.federation.transport import connects_to
 from mtcd.models.trees.families.trees import TreeFamily
 
@@ -37,6 +43,7 @@ TABLE, COLUMNS, LABELS = "table", "columns", "labels"
 ADDRESSES, CLOCK = "addresses", "clock"
 MET, NOTE, FAILED = "met", "note", "failed"
 CONNECTION_SECONDS = 2.0
+WRONG_LOSS = "The loss, which is a plug-in, contradicts itself as it is installed there."
 NO_CODE = "The network code that it was started with cannot be used."
 ELSEWHERE = "The details are on its own screen."
 """Errors about tables name columns, and may show values: others are told the kind of the problem
@@ -282,6 +289,9 @@ def table_failure(error: MtcdError) -> Finding:
             f"The columns of its table cannot be used. {ELSEWHERE}",
             error,
         )
+    if isinstance(error, LossError):
+        told = f"{WRONG_LOSS} {ELSEWHERE}"
+        return Finding(SETTINGS, FAILED, str(error), told, error)
     if isinstance(error, ConfigError):
         return Finding(
             SETTINGS, FAILED, str(error), f"Its settings cannot be used. {ELSEWHERE}", error
