@@ -71,9 +71,7 @@ def test_the_check_and_status_say_it_too(
 
 
 @pytest.mark.parametrize("content", [None, "[]", "{", '{"c2": 3}', '{"c2": "soon"}'])
-def test_a_kit_without_dates_tells_nothing(
-    content: str | None, hub: Hub, tmp_path: Path
-) -> None:
+def test_a_kit_without_dates_tells_nothing(content: str | None, hub: Hub, tmp_path: Path) -> None:
     kit = tmp_path / "kits" / "c0"
     assert expired_peers(kit, ["c1", "c2", "server"])
     (kit / EXPIRY_FILE).unlink()
