@@ -188,7 +188,7 @@ class Sealed:
 
 
 class Stubs:
-    """Rpc and questions of one party in a pass, without links: what it asks of others is kept."""
+    """Both sides of RPC of one party in a pass, without links: what it asks of others is kept."""
 
     def __init__(self, name: str, links: list[tuple[str, str]], seen_by: str) -> None:
         self.seal, self.handlers, self.asked = Sealed(), {}, []

@@ -1,7 +1,7 @@
 """Counts of one process, for its metrics: plain numbers that the loop adds to, and that another
 thread may read.
 
-Links, mail and journal count always, as adding to a number takes less than a microsecond. The keys
+Links, RPC and journal count always, as adding to a number takes less than a microsecond. The keys
 of all counts are known from the start, so that a reader in another thread never meets a dictionary
 that grows.
 """
