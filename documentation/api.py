@@ -50,12 +50,29 @@ def docstring(value: Any) -> list[str]:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", (inspect.getdoc(value) or "").replace("``", "`"))
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
-        example = ["```pycon", paragraph, "```"]
-        lines += [
-            "",
-            *(example if paragraph.startswith(">>>") else _no_emphasis(paragraph).splitlines()),
-        ]
+        lines += ["", *_paragraph(paragraph)]
     return lines[1:]
+
+
+def _paragraph(text: str) -> list[str]:
+    """A paragraph, an example, or a section of parameters, as NumPy's style has them."""
+    section = re.match(r"([A-Z]\w+)\n-+\n", text)
+    body = text[section.end() :] if section else text
+    title = [f"**{section[1]}**", ""] if section else []
+    if body.startswith(">>>"):
+        return [*title, "```pycon", body, "```"]
+    return [*title, *(_entries(body) if section else _no_emphasis(body).splitlines())]
+
+
+def _entries(text: str) -> list[str]:
+    """The entries of a section: a name with its type, and indented lines about it."""
+    rows = []
+    for entry in re.split(r"\n(?=\S)", text):
+        head, *about = entry.splitlines()
+        name, _, kind = head.partition(" : ")
+        meaning = " ".join(line.strip() for line in about)
+        rows.append(f"- `{name}`{f' ({kind})' if kind else ''}: {meaning}")
+    return _no_emphasis("\n".join(rows)).splitlines()
 
 
 def _no_emphasis(text: str) -> str:

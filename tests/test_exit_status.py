@@ -239,7 +239,9 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    assert ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).statuses["c2"].outcome == FINISHED
+    assert (
+        ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).statuses["c2"].outcome == FINISHED
+    )
 
 
 def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(

@@ -70,14 +70,32 @@ def load_dataset(
     test_samples: int | None = None,
     forecast: Forecast | None = None,
 ) -> VerticalData | VerticalDataset:
-    """A public data set, split over the clients: see :func:`load_table`, :func:`load_pictures`,
-    :func:`load_series`.
+    """A public data set, split over the clients.
 
-    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, ``cifar10`` or
-    ``modelnet10``, which are pictures for split networks, with a test set, or ``beijing-air``, of
-    which ``forecast`` says what is predicted. The environment variable MTCD_DATA names the folder
-    that holds their files. ``samples``, ``features`` and ``test_samples`` ask for a random part,
-    drawn from ``seed``.
+    The environment variable MTCD_DATA names the folder that holds the files (docs/datasets.md).
+
+    Parameters
+    ----------
+    name : str
+        'gisette', 'gisette-like' or 'basehock', which are tables; 'cifar10' or 'modelnet10', which
+        are pictures for split networks, with a test set; or 'beijing-air'.
+    clients : int
+        K, the number of clients.
+    samples : int, optional
+        The size of a random part; all samples unless given.
+    features : int, optional
+        The number of columns of a random part.
+    seed : int, default 0
+        Determines random parts.
+    test_samples : int, optional
+        The size of a random part of the test set.
+    forecast : Forecast, optional
+        What is predicted of 'beijing-air'.
+
+    Returns
+    -------
+    VerticalData or VerticalDataset
+        The samples, split over the clients.
     """
     if name in SERIES:
         if features is not None:

@@ -51,8 +51,17 @@ class RawSeries:
 
 @dataclass(frozen=True)
 class Forecast:
-    """PM2.5 at the station ``target``, so many ``hours`` ahead, tested on the year that starts in
-    March of ``year``."""
+    """PM2.5 at a station of Beijing's air, some hours ahead.
+
+    Parameters
+    ----------
+    target : str, default 'Dongsi'
+        The station.
+    hours : int, default 6
+        How far ahead.
+    year : int, default 2016
+        The test year begins in March of this year.
+    """
 
     target: str = "Dongsi"
     hours: int = 6

@@ -30,15 +30,32 @@ def load_run(
     run_code: bool = False,
     trusted: Sequence[str] = (),
 ) -> Run:
-    """The run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
+    """Read the run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
 
     Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them,
-    which tells how to make the modules again; for a run of your own, ``model`` brings them. Modules
-    that are not built in are made by the code that the config names, and so is a loss named
-    'module:Class': that code runs only with ``run_code``, so that the folder of a stranger is safe
-    to read.
-    ``trusted`` names types of transformers of scikit-learn that skops does not know, and that may
-    be loaded.
+    which tells how to make the modules again.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The run folder.
+    model : SplitModel, optional
+        The modules of a run of your own, whose folder has no config.
+    run_code : bool, default False
+        Whether to run the code that the config names, for modules and losses that are not built in.
+        Without it, the folder of a stranger is safe to read.
+    trusted : sequence of str
+        Types of transformers of scikit-learn that skops does not know, and that may be loaded.
+
+    Returns
+    -------
+    Run
+        The run.
+
+    Raises
+    ------
+    MtcdError
+        If the folder is no run folder, or cannot be read.
     """
     place = Path(folder)
     with running_code(_code_folder(place)) if run_code else nullcontext():

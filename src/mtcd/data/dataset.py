@@ -27,16 +27,29 @@ from mtcd.protocol.codec.tensors import plain
 
 @dataclass(frozen=True, eq=False)
 class VerticalDataset:
-    """N samples, K clients; ``features`` tells what each client, by name, sees of every sample.
+    """N samples of any shape, K clients: data for split networks.
 
-    That is an array or tensor with one row (or picture) per sample, or a data set with a length
-    that gives samples by number. ``labels`` are numbers or class names, known to all parties, and
-    kept as an array. ``transforms`` change the training batches of a client: they are called with a
-    tensor and a ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same
-    clients. ``notes`` are for the user. ``columns`` names the features of each client, where these
-    are columns of a table; ``table`` is the table with the columns as given, where these were
-    prepared.
+    Parameters
+    ----------
+    features : mapping
+        What each client, by name, sees of every sample: an array or tensor with one row (or
+        picture) per sample, or a data set with a length that gives samples by number.
+    labels : array
+        Numbers or class names, known to all parties.
+    transforms : mapping, optional
+        Functions that change the training batches of a client: called with a tensor and a
+        ``torch.Generator``, they give a tensor.
+    test : VerticalDataset, optional
+        Further samples of the same clients, which no party trains on.
+    notes : tuple of str
+        For the user.
+    columns : mapping, optional
+        The names of the features of each client, where these are columns of a table.
+    table : VerticalData, optional
+        The table with the columns as given, where these were prepared.
 
+    Examples
+    --------
     >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
     >>> data.clients, data.samples, data.shapes["b"]
     (('a', 'b'), 4, (3, 8, 8))

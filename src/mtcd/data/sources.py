@@ -91,13 +91,28 @@ class MadeBlock:
 
 @dataclass(frozen=True, eq=False)
 class BlockSources:
-    """N samples of K clients, whose blocks are read where they are used, in the order of the
-    labels.
+    """N samples of K clients, whose blocks are read where they are used.
 
-    ``columns`` names the columns of each client. Made by :func:`parquet_blocks`,
-    :func:`svmlight_blocks` or :func:`made_blocks`. Trained with an engine that has processes of its
-    own, such as :class:`mtcd.Ray`, the blocks never come to this process; without one, they are
-    read here.
+    Made by :func:`parquet_blocks`, :func:`svmlight_blocks` or :func:`made_blocks`. Trained with an
+    engine that has processes of its own, such as :class:`mtcd.Ray`, the blocks never come to this
+    process; without one, they are read here.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The names of the clients.
+    columns : tuple of tuples of str
+        The columns of each client.
+    sources : tuple of BlockSource
+        How each block is read; rows in the order of the labels.
+    labels : array
+        A label per row.
+    positions : tuple of tuples of int
+        Where each column stood originally.
+    weights : array, optional
+        A number of 0 or more per row, by which its loss counts.
+    notes : tuple of str
+        What the user should know.
     """
 
     clients: tuple[str, ...]
@@ -160,8 +175,26 @@ def parquet_blocks(
     ignore: Sequence[str] = (),
     weight: str | None = None,
 ) -> BlockSources:
-    """Columns of a Parquet file, split over clients as by :func:`mtcd.read_tables`; only the label
-    is read here."""
+    """Columns of a Parquet file, split over clients; only the label is read here.
+
+    Parameters
+    ----------
+    table : str or Path
+        The file.
+    label : str
+        The column to predict.
+    clients : int or mapping
+        As in :func:`mtcd.read_tables`.
+    ignore : sequence of str
+        Columns that are no features.
+    weight : str, optional
+        The column with the weights of the samples.
+
+    Returns
+    -------
+    BlockSources
+        Blocks that are read where they are used.
+    """
     path = Path(table).resolve()
     if not os.path.exists(path):  # false, not an error, for a name that is too long
         raise no_such_file(Path(table))
@@ -197,8 +230,20 @@ def parquet_blocks(
 def svmlight_blocks(
     shards: Mapping[str, tuple[str | Path, int]], labels: ArrayLike
 ) -> BlockSources:
-    """A file in the svmlight format for each client, with its number of columns; rows in the order
-    of the labels."""
+    """Blocks from a file in the svmlight format for each client.
+
+    Parameters
+    ----------
+    shards : mapping from str to (path, columns)
+        The file of each client, with its number of columns. Rows are in the order of the labels.
+    labels : array
+        A label per row.
+
+    Returns
+    -------
+    BlockSources
+        Blocks that are read where they are used.
+    """
     sources = tuple(
         SvmlightShard(Path(path).resolve(), columns) for path, columns in shards.values()
     )
@@ -215,8 +260,26 @@ def made_blocks(
     labels: ArrayLike,
     folder: str | Path = ".",
 ) -> BlockSources:
-    """Blocks of ``columns`` columns, made by a function 'module:name' of ``folder`` (client,
-    number, samples)."""
+    """Blocks that a function of the user makes, where they are used.
+
+    Parameters
+    ----------
+    function : str
+        'module:name' of a function of (client, number, samples).
+    clients : int or sequence of str
+        Their number, or their names.
+    columns : int
+        The columns of each block.
+    labels : array
+        A label per row.
+    folder : str or Path, default '.'
+        Where the module is.
+
+    Returns
+    -------
+    BlockSources
+        Blocks that are made where they are used.
+    """
     names = (
         tuple(f"client_{k}" for k in range(clients)) if isinstance(clients, int) else tuple(clients)
     )

@@ -34,23 +34,43 @@ def split(
 ) -> VerticalData:
     """Split the columns of a matrix or data frame over clients.
 
-    ``X`` is a matrix, dense or sparse (which stays sparse), or a tensor, or a table with named
-    columns: a data frame of pandas or polars, an Arrow table, a dict of columns. ``columns`` names
-    the columns of a matrix, or renames those of a table. ``y`` holds a label per row: an array, a
-    series, or a frame of one column. ``weights`` may hold a number of 0 or more per row, by which
-    its loss counts.
+    What ``prepare`` guesses or cannot read is in the ``notes`` of the data, and a
+    :class:`mtcd.DataWarning`. Columns that nobody holds need not be numeric.
 
-    ``clients`` is their number or a list of their names (columns are split evenly, in order), a
-    list with the columns of each client, or a mapping from names to columns. Columns are given by
-    name or position, or as a slice of positions; in a table that has whole numbers for names, a
-    whole number is a name. Columns that nobody holds need not be numeric.
+    Parameters
+    ----------
+    X : matrix, tensor or table
+        A matrix, dense or sparse (which stays sparse), or a tensor, or a table with named columns:
+        a data frame of pandas or polars, an Arrow table, a dict of columns.
+    y : array, series or frame of one column
+        A label per row.
+    clients : int, sequence or mapping
+        Their number or a list of their names (columns are split evenly, in order), a list with the
+        columns of each client, or a mapping from names to columns. Columns are given by name or
+        position, or as a slice of positions; in a table that has whole numbers for names, a whole
+        number is a name.
+    columns : sequence of str, optional
+        Names for the columns of a matrix, or new names for those of a table.
+    prepare : 'auto' or mapping, optional
+        Turns texts, dates and missing values into numbers: 'auto', a mapping as under
+        ``data.prepare`` in a config, or a mapping from clients to these or to transformers of
+        scikit-learn. It is fitted on the samples that are trained on, and kept with the model
+        (docs/prepare.md).
+    weights : array, optional
+        A number of 0 or more per row, by which its loss counts.
 
-    ``prepare`` turns texts, dates and missing values into numbers: ``"auto"``, a mapping as under
-    ``data.prepare`` in a config, or a mapping from clients to these or to transformers of
-    scikit-learn. It is fitted on the samples that are trained on, and kept with the model
-    (docs/prepare.md). What it guesses or cannot read is in the ``notes`` of the data, and a
-    :class:`mtcd.DataWarning`.
+    Returns
+    -------
+    VerticalData
+        The samples, split over the clients.
 
+    Raises
+    ------
+    MtcdError
+        If a column does not exist, is held twice, or has values that are not finite numbers.
+
+    Examples
+    --------
     >>> data = split({"age": [41, 52, 33], "dose": [1, 2, 2], "stay": [3, 9, 4]}, [0, 1, 0], clients=2)
     >>> data.clients, data.columns, data.blocks[1].shape
     (('client_0', 'client_1'), (('age', 'dose'), ('stay',)), (3, 1))

@@ -49,11 +49,26 @@ def read_svmlight(
     features: int | None = None,
     ignore: Sequence[str] = (),
 ) -> VerticalData:
-    """The samples of a file, with sparse blocks; columns are named after their indices: x1, x2, ...
+    """Read a file in the svmlight format; blocks are sparse.
 
-    ``clients`` as in :func:`mtcd.split`. Indices start at 1, or at 0 where the file has an index 0.
-    ``features`` is the number of columns, where the file does not use the last ones. ``ignore``
-    names columns that are no features.
+    Columns are named after their indices: x1, x2, ... Indices start at 1, or at 0 where the file
+    has an index 0.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    clients : int or mapping
+        As in :func:`mtcd.split`.
+    features : int, optional
+        The number of columns, where the file does not use the last ones.
+    ignore : sequence of str
+        Columns that are no features.
+
+    Returns
+    -------
+    VerticalData
+        The samples, split over the clients.
     """
     path = Path(path)
     if features is not None:

@@ -27,13 +27,36 @@ def synthetic(
     classes: int = 3,
     seed: int = 0,
 ) -> VerticalData:
-    """Standard normal features, split evenly over the clients, and labels that depend on all of
-    them.
+    """Make data: standard normal features, and labels that depend on all of them.
 
-    ``ridge`` (also ``linear``, ``huber``): a linear function plus normal noise of size ``noise``.
-    ``logistic`` (also ``squared-hinge``): classes 0 and 1, and ``multinomial``: ``classes``
-    classes, drawn with the probabilities of a linear model; there, the draw is the noise.
+    The columns are split evenly over the clients.
 
+    Parameters
+    ----------
+    kind : str
+        'ridge' (also 'linear', 'huber'): a linear function plus normal noise. 'logistic' (also
+        'squared-hinge'): classes 0 and 1. 'multinomial': more classes. Classes are drawn with the
+        probabilities of a linear model; there, the draw is the noise.
+    samples : int
+        N, the number of rows.
+    features : int
+        The number of columns.
+    clients : int
+        K, the number of clients.
+    noise : float, default 0.1
+        The size of the normal noise.
+    classes : int, default 3
+        The number of classes of 'multinomial'.
+    seed : int, default 0
+        Determines the data.
+
+    Returns
+    -------
+    VerticalData
+        The samples, split over the clients.
+
+    Examples
+    --------
     >>> synthetic("ridge", samples=10, features=4, clients=2).blocks[0].shape
     (10, 2)
     """

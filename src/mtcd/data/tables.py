@@ -24,7 +24,15 @@ from mtcd.data.vertical import VerticalData, prepared, told
 
 @dataclass(frozen=True)
 class TableShare:
-    """A client's own table. Without ``columns`` it holds all of them, but the id and the label."""
+    """A client's own table, for :func:`read_tables`.
+
+    Parameters
+    ----------
+    table : Path
+        The file, CSV or Parquet.
+    columns : sequence of str, optional
+        The columns that the client holds; all but the id and the label unless given.
+    """
 
     table: Path
     columns: Sequence[str] | None = None
@@ -48,14 +56,46 @@ def read_tables(
     prepare: Any = None,
     weight: str | None = None,
 ) -> VerticalData:
-    """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its
-    columns.
+    """Read samples from CSV or Parquet files, and split their columns over clients.
 
-    ``clients`` is their number (columns are split evenly, in order) or a mapping from names to
-    columns of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of
-    ``table``; ids that are not in every table are left out, and reported in the notes. ``ignore``
-    names columns that are no features. ``weight`` names the column of ``table`` with the weights of
-    the samples. ``prepare`` as in :func:`mtcd.split`.
+    Samples keep the order of ``table``; ids that are not in every table are left out, and reported
+    in the notes.
+
+    Parameters
+    ----------
+    table : Path
+        The file that holds the label.
+    label : str
+        The column to predict.
+    clients : int or mapping
+        Their number (columns are split evenly, in order), or a mapping from names to columns of
+        ``table`` or to a :class:`TableShare`.
+    id : str, optional
+        The column on which tables are joined.
+    ignore : sequence of str
+        Columns that are no features.
+    prepare : 'auto' or mapping, optional
+        As in :func:`mtcd.split`.
+    weight : str, optional
+        The column of ``table`` with the weights of the samples.
+
+    Returns
+    -------
+    VerticalData
+        The samples, split over the clients.
+
+    Raises
+    ------
+    MtcdError
+        If a file or a column cannot be read, or no id is in all tables.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> table = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = table.write_text("age,bmi,ill\\n50,20,0\\n60,30,1\\n")
+    >>> mtcd.read_tables(table, "ill", clients={"clinic": ["age"], "lab": ["bmi"]}).columns
+    (('age',), ('bmi',))
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")

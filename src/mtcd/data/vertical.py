@@ -28,15 +28,39 @@ Block: TypeAlias = Any
 class VerticalData:
     """N samples, K clients; client k holds the block X_k (N x d_k).
 
-    Blocks are dense (column-major views of one matrix where possible) or ``csr_array``; labels are
-    known to all parties. ``notes`` are for the user, such as ids that did not match.
-    ``positions`` tells where each column stood originally; without it, clients are in that order.
-    ``weights`` holds a number of 0 or more per sample, by which its loss counts; without it, all
-    count the same. ``test`` holds further samples of the same clients and columns, which no party
-    trains on: see ``holdout``. Where columns were prepared, ``raw`` has them as given, and
-    ``preparations`` what was fitted on these samples. ``tables`` has the file of each client's
-    columns, if they are from files.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The names of the clients.
+    columns : tuple of tuples of str
+        The names of the columns of each client.
+    blocks : tuple of arrays
+        Dense (column-major views of one matrix where possible) or ``csr_array``.
+    labels : array
+        A label per sample, known to all parties.
+    notes : tuple of str
+        For the user, such as ids that did not match.
+    positions : tuple of tuples of int
+        Where each column stood originally; without it, clients are in that order.
+    test : VerticalData, optional
+        Further samples of the same clients and columns, which no party trains on: see ``holdout``.
+    raw : RawColumns, optional
+        The columns as given, where they were prepared.
+    preparations : Preparations, optional
+        What was fitted on these samples, where columns were prepared.
+    weights : array, optional
+        A number of 0 or more per sample, by which its loss counts; without it, all count the same.
+    tables : tuple of Path
+        The file of each client's columns, if they are from files.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=10, features=4, clients=2)
+    >>> data.clients, data.holdout(0.2).test.samples
+    (('client_0', 'client_1'), 2)
     """
 
     clients: tuple[str, ...]

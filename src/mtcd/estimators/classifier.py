@@ -17,13 +17,46 @@ from mtcd.methods.method import Method
 
 
 class MTCDClassifier(SplitClassifier, LinearEstimator):
-    """Linear classification of two or more classes on vertically split columns.
+    """Linear classification on vertically split columns, as an estimator of scikit-learn.
 
-    ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The
-    other parameters and attributes are those of :class:`MTCDRegressor`, and ``class_weight``:
-    'balanced' or a weight for each class, 1 where none is given. ``classes_`` are the classes,
-    ``coef_`` has a row for each of them, or one row for two.
+    If training ended at ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above
+    the optimum by an estimate, a ``ConvergenceWarning`` says so. Settings of a method are
+    parameters too: ``method__local_updates``.
 
+    After ``fit``: ``classes_``, ``coef_`` (a row for each class, or one row for two),
+    ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run`.
+
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on an accelerated tour.
+    loss : str, optional
+        'logistic' (multinomial for more than two classes; the default), or 'squared-hinge' for two
+        classes.
+    l1 : float, default 0.0
+        The weight of the absolute values of the coefficients.
+    l2 : float, default 1.0
+        The weight of half their squares.
+    class_weight : 'balanced' or mapping, optional
+        The weights of classes, 1 where none is given.
+    fit_intercept : bool, default True
+        Whether to fit an intercept, without a penalty.
+    tol : float, default 1e-08
+        Training stops when f improves by less than this, relatively.
+    max_iter : int, default 10000
+        The most iterations (hops per token).
+    random_state : int, optional
+        The seed.
+    verbose : bool, default False
+        Whether to print progress.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
     >>> MTCDClassifier().fit(X, ["no", "no", "yes", "yes"]).predict([[3.0, 3.0]])

@@ -14,21 +14,46 @@ from mtcd.estimators.linear import LinearEstimator
 
 
 class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
-    """Linear regression on vertically split columns: min_theta sum_n loss(x_n . theta + b, y_n) +
-    l1 |theta|_1 + l2/2 |theta|^2.
+    """Linear regression on vertically split columns, as an estimator of scikit-learn.
 
-    ``loss``: 'squared' (half the square) or 'huber'. ``blocks``: the number of clients, over which
-    the columns are split evenly (default: 4, or fewer if there are fewer columns), or a mapping
-    from clients to their columns, by name or position. ``network``, ``method``: as in
-    :func:`mtcd.train`; by default a token on an accelerated tour, which chooses its own step size.
-    Settings of a method are parameters too: ``method__local_updates``. Training stops when f
-    improves by less than ``tol``, relatively, or after ``max_iter`` iterations. If it ended at
-    ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above the optimum by an
-    estimate, a ``ConvergenceWarning`` says so.
+    It minimises sum_n loss(x_n . theta + b, y_n) + l1 |theta|_1 + l2/2 |theta|^2.
+
+    If training ended at ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above
+    the optimum by an estimate, a ``ConvergenceWarning`` says so. Settings of a method are
+    parameters too: ``method__local_updates``.
 
     After ``fit``: ``coef_``, ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run` with
     history and ledger.
 
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on an accelerated tour, which chooses its own
+        step size.
+    loss : str, optional
+        'squared' (half the square; the default) or 'huber'.
+    l1 : float, default 0.0
+        The weight of the absolute values of the coefficients.
+    l2 : float, default 1.0
+        The weight of half their squares.
+    fit_intercept : bool, default True
+        Whether to fit an intercept, without a penalty.
+    tol : float, default 1e-08
+        Training stops when f improves by less than this, relatively.
+    max_iter : int, default 10000
+        The most iterations (hops per token).
+    random_state : int, optional
+        The seed.
+    verbose : bool, default False
+        Whether to print progress.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> round(MTCDRegressor().fit(X, X @ [1, 2] + 3).score(X, X @ [1, 2] + 3), 3)

@@ -200,15 +200,50 @@ def _texts(X: Any, name: str) -> pl.Series:
 
 
 class TreesClassifier(SplitClassifier, TreesEstimator):
-    """Boosted trees for two or more classes on vertically split columns; NaN is a missing value.
+    """Boosted trees for classes on vertically split columns, as an estimator of scikit-learn.
 
-    Columns of categories (Categorical, Enum) of a data frame are categories, whatever their values
-    are.
+    NaN is a missing value. Columns of categories (Categorical, Enum) of a data frame are
+    categories, whatever their values are.
 
-    ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a
-    tour), the settings of trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit
-    grows ``method.local_updates`` trees, or as many as pay off (``adaptive``).
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on a tour.
+    loss : str, optional
+        A loss for classes; by default what the number of classes asks for.
+    delta : float, default 1.0
+        The residual from which the loss 'huber' is linear.
+    quantile : float, default 0.5
+        The quantile of the loss 'quantile'.
+    max_iter : int, default 100
+        The hops of the token.
+    learning_rate : float, default 0.1
+        Each tree is multiplied by it.
+    depth : int, default 6
+        The most levels of a tree; 0: any number.
+    leaves : int, default 31
+        The most leaves of a tree.
+    l2 : float, default 1.0
+        Added to the second derivatives of a leaf.
+    min_samples : int, default 20
+        The fewest samples of a leaf.
+    columns : float, default 1.0
+        The share of columns that a tree is grown on, drawn anew for every visit.
+    rows : float, default 1.0
+        The share of samples that a tree is grown on, drawn anew for every visit.
+    adaptive : bool, default True
+        Whether parties compare their gains, and grow trees where they gain most. Otherwise every
+        visit grows ``method.local_updates``.
+    random_state : int, optional
+        The seed.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.arange(60.0)[:, None] % 30
     >>> TreesClassifier(min_samples=5).fit(X, np.where(X[:, 0] < 10, "low", "high")).predict([[3.0]])
@@ -230,10 +265,47 @@ class TreesClassifier(SplitClassifier, TreesEstimator):
 
 
 class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
-    """Boosted trees for numbers on vertically split columns; NaN is a missing value.
+    """Boosted trees for numbers on vertically split columns, as an estimator of scikit-learn.
 
-    ``loss``: 'squared', 'huber' (with ``delta``), 'quantile' (with ``quantile``) or 'poisson'. The
-    other parameters are those of :class:`TreesClassifier`.
+    NaN is a missing value.
+
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on a tour.
+    loss : str, optional
+        'squared' (the default), 'huber' (with ``delta``), 'quantile' (with ``quantile``) or
+        'poisson'.
+    delta : float, default 1.0
+        The residual from which the loss 'huber' is linear.
+    quantile : float, default 0.5
+        The quantile of the loss 'quantile'.
+    max_iter : int, default 100
+        The hops of the token.
+    learning_rate : float, default 0.1
+        Each tree is multiplied by it.
+    depth : int, default 6
+        The most levels of a tree; 0: any number.
+    leaves : int, default 31
+        The most leaves of a tree.
+    l2 : float, default 1.0
+        Added to the second derivatives of a leaf.
+    min_samples : int, default 20
+        The fewest samples of a leaf.
+    columns : float, default 1.0
+        The share of columns that a tree is grown on, drawn anew for every visit.
+    rows : float, default 1.0
+        The share of samples that a tree is grown on, drawn anew for every visit.
+    adaptive : bool, default True
+        Whether parties compare their gains, and grow trees where they gain most. Otherwise every
+        visit grows ``method.local_updates``.
+    random_state : int, optional
+        The seed.
     """
 
     losses = ("squared", "huber", "quantile", "poisson")

@@ -14,10 +14,29 @@ Absence = tuple[int, frozenset[int]]
 
 
 def with_changes(network: Network, changes: Iterable[Change]) -> Network:
-    """The network with these changes; inconsistent changes are rejected.
+    """Add changes of the clients to a network.
 
     A client whose first change is to join is absent before.
 
+    Parameters
+    ----------
+    network : Network
+        All clients and links that there ever are.
+    changes : iterable of Change
+        Who leaves and joins, and when.
+
+    Returns
+    -------
+    Network
+        The network with these changes.
+
+    Raises
+    ------
+    NetworkError
+        If the changes contradict each other.
+
+    Examples
+    --------
     >>> from mtcd.network.topology import make_network
     >>> path = make_network("path", ["a", "b", "c"])
     >>> absences(with_changes(path, [Change(9, join=["a", "c"]), Change(5, leave=["c"])]))

@@ -17,12 +17,30 @@ from mtcd.network.topology import Network, checked_names, neighbour_lists
 def network_from_edges(
     edges: Iterable[tuple[str | int, str | int]] | nx.Graph, clients: Sequence[str]
 ) -> Network:
-    """A network from pairs of clients, or from a networkx graph.
+    """Make a network from pairs of clients, or from a networkx graph.
 
-    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one,
-    directions and weights are ignored; notes say so, as links carry messages both ways and walks
-    choose among neighbours by rules of their own.
+    Loops are dropped, repeated edges are one, directions and weights are ignored; notes say so, as
+    links carry messages both ways and walks choose among neighbours by rules of their own.
 
+    Parameters
+    ----------
+    edges : pairs of clients or networkx.Graph
+        The links. A client is given by name or by number, from 0.
+    clients : sequence of str
+        The names of all clients.
+
+    Returns
+    -------
+    Network
+        The clients and their links.
+
+    Raises
+    ------
+    NetworkError
+        If an edge names a client that does not exist.
+
+    Examples
+    --------
     >>> network_from_edges([("a", "c"), (2, 0), ("b", "b")], ["a", "b", "c"]).neighbours
     ((2,), (), (0,))
     """
@@ -63,7 +81,20 @@ def _unused(graph: nx.Graph) -> tuple[str, ...]:
 
 
 def read_network(path: Path, clients: Sequence[str]) -> Network:
-    """A network from a CSV file with the columns ``source`` and ``target``, one edge to a line."""
+    """Read a network from a CSV file with the columns ``source`` and ``target``.
+
+    Parameters
+    ----------
+    path : Path
+        The file, with one edge to a line.
+    clients : sequence of str
+        The names of all clients.
+
+    Returns
+    -------
+    Network
+        The clients and their links.
+    """
     names = ClientNames(clients)
     rows = csv_rows(path, ("source", "target"), "network")
     return _from_rows(names, ((where, (cells["source"], cells["target"])) for where, cells in rows))

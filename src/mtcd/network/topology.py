@@ -25,7 +25,23 @@ STORED = 1000  # the neighbours of larger complete networks are computed when th
 
 @dataclass(frozen=True)
 class Change:
-    """Clients, by name or number, that leave and join at this iteration."""
+    """Clients that leave and join a network during a training.
+
+    Parameters
+    ----------
+    iteration : int
+        When: hops per token.
+    leave : sequence of str or int
+        Those that leave, by name or number.
+    join : sequence of str or int
+        Those that join.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.Change(100, leave=["bank"]).iteration
+    100
+    """
 
     iteration: int
     leave: Sequence[Any] = ()
@@ -34,7 +50,27 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """An undirected graph over clients 0..K-1; edges are direct links."""
+    """An undirected graph over clients 0..K-1; edges are direct links.
+
+    Made by :func:`make_network` or :func:`network_from_edges`.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The names of the clients.
+    neighbours : tuple of tuples of int
+        The neighbours of each client.
+    changes : tuple of Change
+        Clients that leave and join: see :func:`with_changes`.
+    notes : tuple of str
+        What the user should know of it.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.make_network("cycle", ["a", "b", "c", "d"]).neighbours[0]
+    (1, 3)
+    """
 
     clients: tuple[str, ...]
     neighbours: Neighbours  # sorted, without the client itself
@@ -98,13 +134,37 @@ def make_network(
     radius: float | None = None,
     seed: int = 0,
 ) -> Network:
-    """A network of a standard kind: one of ``KINDS``.
+    """Make a network of a standard kind.
 
-    ``p`` is the probability of each edge of an Erdos-Renyi graph, which is used as it is drawn,
-    connected or not. ``rows`` is the number of rows of a grid; without it the grid is as near to a
-    square as K allows. ``radius`` is the distance up to which clients of a random geometric graph,
-    at random places in a square of side 1, are linked; such a graph must be connected.
+    Parameters
+    ----------
+    kind : str
+        'complete', 'cycle', 'path', 'grid', 'star', 'erdos-renyi', 'random-geometric' or 'empty'.
+    clients : sequence of str
+        The names of the clients.
+    p : float, optional
+        The probability of each edge of an Erdos-Renyi graph, which is used as it is drawn,
+        connected or not.
+    rows : int, optional
+        The rows of a grid; without it the grid is as near to a square as K allows.
+    radius : float, optional
+        The distance up to which clients of a random geometric graph, at random places in a square
+        of side 1, are linked. Such a graph must be connected.
+    seed : int, default 0
+        Determines random graphs.
 
+    Returns
+    -------
+    Network
+        The clients and their links.
+
+    Raises
+    ------
+    NetworkError
+        If there is no such network of these clients.
+
+    Examples
+    --------
     >>> make_network("path", ["a", "b", "c"]).neighbours
     ((1,), (0, 2), (1,))
     """

@@ -19,19 +19,33 @@ MOST_CLIP = 1e3
 
 @dataclass(frozen=True)
 class DP:
-    """Differential privacy of one row of a party's features, towards all parties: see
-    docs/differential-privacy.md.
+    """Differential privacy of one row of a party's features, towards all parties.
 
-    Every party's rows have the budget ``epsilon`` and ``delta``; ``parties`` gives some an epsilon
-    of their own. ``tours`` is the number of gradients that each party receives, fixed before
-    training. Rows are clipped to ``clip`` times the square root of their number of columns, the
-    length that standardised rows have on average; steps are ``stepsize`` / (N + l2) times the
-    gradient.
+    See docs/differential-privacy.md. The number of gradients that each party receives is fixed
+    before training. A step is ``stepsize`` / (N + l2) times the gradient.
 
-    Noise is from the operating system. ``insecure_seeded_noise`` takes it from the seed, the data
-    and these settings instead, for studies in one process that are to be repeated: **such a
-    training protects nobody**.
+    Parameters
+    ----------
+    epsilon : float
+        The budget of every row.
+    delta : float, default 1e-05
+        The probability with which the budget may be exceeded.
+    parties : mapping from str to float
+        An epsilon of their own for some parties.
+    tours : int, default 40
+        The number of gradients that each party receives.
+    clip : float, default 1.0
+        Rows are clipped to this many times the square root of their number of columns, the length
+        that standardised rows have on average.
+    stepsize : float, default 1.0
+        The step size.
+    insecure_seeded_noise : bool, default False
+        Whether the noise is computed from the seed, the data and these settings instead of being
+        drawn from the operating system, for studies in one process that are to be repeated: **such
+        a training protects nobody**.
 
+    Examples
+    --------
     >>> DP(epsilon=3, parties={"bank": 1}).of("bank")
     1.0
     """
@@ -94,17 +108,25 @@ class DP:
 class Privacy:
     """The privacy of a training, named by what it promises: see docs/privacy.md.
 
-    ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed'
-    (the token is encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the
-    server reads every upload), 'masked' (it learns the sum of all uploads only) or 'double-masked'
-    (the same, and a federation goes on without parties that are down). ``dp``: noise on the
-    gradients of a sealed training.
+    Parameters
+    ----------
+    mode : 'open' or 'sealed', default 'open'
+        'open': tokens and labels are readable by every party that they visit. 'sealed': the token
+        is encrypted; a party learns its own gradients only.
+    aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
+        'plain': the server reads every upload. 'masked': it learns only the sum of all uploads.
+        'double-masked': the same, and a federation goes on without parties that are down.
+    dp : DP, optional
+        Noise on the gradients of a sealed training, for differential privacy.
+    accept_revealed_columns : bool, default False
+        Whether to allow a sealed training without a server in which a party has one column: the
+        label holder learns that column.
+    accept_revealed_labels : bool, default False
+        Whether to allow a sealed training in which a party has half as many columns as there are
+        samples, or more: it learns labels.
 
-    Two kinds of sealed trainings reveal more than 'sealed' promises, and are refused unless they
-    are asked for: ``accept_revealed_columns`` allows a party with one column without a server,
-    where the label holder learns that column; ``accept_revealed_labels`` allows a party with half
-    as many columns as there are samples, or more, which learns labels.
-
+    Examples
+    --------
     >>> Privacy().mode
     'open'
     """

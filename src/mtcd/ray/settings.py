@@ -20,13 +20,24 @@ from mtcd.ray.connection import AUTO
 class Ray(EngineSettings):
     """Train on Ray: clients are hosted by actors, on this machine or on a cluster.
 
-    ``address`` is 'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine;
-    without one, Ray is started here for this training), 'local' (always started here), or
-    'host:port'. ``actors`` is the number of actors, by default one per CPU that ``cpus`` allows;
-    each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``gpus`` may be a part of a GPU, which
-    several actors share; by default, actors of split networks take all GPUs of the cluster, one
-    actor for each unless ``actors`` says more. ``restarts`` is how often in a row actors may die
-    without progress. ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
+    Parameters
+    ----------
+    address : str, default 'auto'
+        'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine; without one,
+        Ray is started here for this training), 'local' (always started here), or 'host:port'.
+    actors : int, optional
+        Their number; by default one per CPU that ``cpus`` allows.
+    cpus : float, default 1.0
+        What each actor reserves.
+    gpus : float, optional
+        What each actor reserves; a part of a GPU is shared by several. By default, actors of split
+        networks take all GPUs of the cluster, one actor for each unless ``actors`` says more.
+    memory : float, optional
+        What each actor reserves, in MB.
+    restarts : int, default 3
+        How often in a row actors may die without progress.
+    snapshot_seconds : float, default 2.0
+        How much work a dead actor costs at most, roughly.
     """
 
     address: str = AUTO

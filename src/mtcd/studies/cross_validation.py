@@ -34,11 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation(Outcomes):
-    """The result of :func:`cross_validate`: a run for every fold, and its metrics ('train_auc',
-    'test_auc').
+    """The result of :func:`cross_validate`.
 
-    ``fold`` tells in which fold each sample was held out. ``mean`` and ``sd`` are over the folds,
-    by metric.
+    ``mean`` and ``sd`` are over the folds, by metric.
+
+    Parameters
+    ----------
+    runs : tuple of Run
+        A run for every fold.
+    metrics : tuple of mappings
+        The metrics of each run ('train_auc', 'test_auc').
+    fold : array
+        In which fold each sample was held out.
     """
 
     runs: tuple[Run, ...]
@@ -108,14 +115,46 @@ def cross_validate(
     metrics: Sequence[str] | None = None,
     watch: Watch | None = None,
 ) -> CrossValidation:
-    """Train once for every fold on the other folds, and test on it; the other parameters are those
-    of ``train``.
+    """Train once for every fold on the other folds, and test on it.
 
-    ``folds`` is their number, or holds a fold for each sample. The rows are drawn once for all
-    clients, from the seed; of classes, each fold has about the same share. Preparation and scaling
-    are fitted on the training rows of each fold. A test set of the data takes no part. ``model``
-    may be a function that makes the model from the data of a fold.
+    The rows are drawn once for all clients, from the seed; of classes, each fold has about the same
+    share. Preparation and scaling are fitted on the training rows of each fold. A test set of the
+    data takes no part.
 
+    Parameters
+    ----------
+    data : VerticalData or VerticalDataset
+        As in :func:`train`.
+    model : Glm, Trees, Mixed, SplitModel or callable, optional
+        As in :func:`train`, or a function that makes the model from the data of a fold.
+    network : str, Network or links, default 'complete'
+        As in :func:`train`.
+    method : Method, optional
+        As in :func:`train`.
+    folds : int or array, default 5
+        Their number, or a fold for each sample.
+    stop : Stop, optional
+        As in :func:`train`.
+    costs : Costs, optional
+        As in :func:`train`.
+    seed : int, default 0
+        As in :func:`train`; it also determines the folds.
+    standardise : bool, default False
+        As in :func:`train`.
+    compute : Compute, optional
+        As in :func:`train`.
+    metrics : sequence of str, optional
+        As in :func:`train`.
+    watch : callable, optional
+        As in :func:`train`.
+
+    Returns
+    -------
+    CrossValidation
+        A run for every fold, and its metrics.
+
+    Examples
+    --------
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=60, features=6, clients=3)
     >>> found = cross_validate(data, mtcd.Glm("ridge"), method=mtcd.TreeCG(), folds=3, stop=mtcd.Stop(gap=1e-6))

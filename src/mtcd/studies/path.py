@@ -45,7 +45,18 @@ LEAST = {"l1": 1e-3, "l2": 1e-5}
 class Path(Outcomes):
     """The result of :func:`path`: a run for every value of the penalty, from strong to weak.
 
-    ``metric`` is the one by which ``best`` is chosen, such as 'test_auc'; None without a test set.
+    Parameters
+    ----------
+    over : 'l1' or 'l2'
+        The penalty.
+    values : array
+        Its values.
+    runs : tuple of Run
+        A run for each.
+    metrics : tuple of mappings
+        The metrics of each run.
+    metric : str or None
+        The one by which ``best`` is chosen, such as 'test_auc'; None without a test set.
     """
 
     over: Over
@@ -132,13 +143,48 @@ def path(
 ) -> Path:
     """Train along ``l1`` or ``l2``, from strong to weak, each run from the end of the one before.
 
-    Give a list of values, or the number of points: these are evenly spaced in the logarithm, from
-    the least l1 with which all coefficients are 0 down to a thousandth of it, or from l2 = L, the
-    smoothness of the loss, down to 1e-5 L. The other penalty stays that of the model. Methods that
-    start at 0 (dcpa, tree-cg) do so at every point. ``metric`` decides which run is best on the
-    test set of the data: the first of ``metrics`` unless given. The other parameters are those of
-    ``train``.
+    For a number of points, the values are evenly spaced in the logarithm: from the least l1 with
+    which all coefficients are 0 down to a thousandth of it, or from l2 = L, the smoothness of the
+    loss, down to 1e-5 L. The other penalty stays that of the model. Methods that start at 0 (dcpa,
+    tree-cg) do so at every point.
 
+    Parameters
+    ----------
+    data : VerticalData
+        As in :func:`train`.
+    model : Glm, optional
+        As in :func:`train`.
+    network : str, Network or links, default 'complete'
+        As in :func:`train`.
+    method : Method, optional
+        As in :func:`train`.
+    l1 : int or array, optional
+        The values of l1, or their number.
+    l2 : int or array, optional
+        The values of l2, or their number.
+    stop : Stop, optional
+        As in :func:`train`.
+    costs : Costs, optional
+        As in :func:`train`.
+    seed : int, default 0
+        As in :func:`train`.
+    standardise : bool, default False
+        As in :func:`train`.
+    metrics : sequence of str, optional
+        As in :func:`train`.
+    metric : str, optional
+        Decides which run is best on the test set of the data: the first of ``metrics`` unless
+        given.
+    watch : callable, optional
+        As in :func:`train`.
+
+    Returns
+    -------
+    Path
+        A run for every value.
+
+    Examples
+    --------
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=60, features=6, clients=3).holdout(0.3)
     >>> found = path(data, mtcd.Glm("linear"), "path", mtcd.STCD(5), l1=4, stop=mtcd.Stop(iterations=200))

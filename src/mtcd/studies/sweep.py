@@ -39,7 +39,16 @@ DIVERGED = "diverged"
 class Sweep(Outcomes):
     """The result of :func:`sweep`: a row for every training, in the order of the grid.
 
-    ``by`` names the column that decides which settings are best.
+    Parameters
+    ----------
+    points : tuple of Point
+        The settings of each training.
+    records : tuple of Record
+        What came out of each.
+    by : str
+        The column that decides which settings are best.
+    kept : int
+        How many trainings were there from before.
     """
 
     points: tuple[Point, ...]
@@ -186,13 +195,36 @@ def sweep(
 ) -> Sweep:
     """Train a config over a grid of settings and seeds, several at a time.
 
-    ``config`` is a config file, or its keys as a dict; ``over`` has the values of each key to try,
-    such as ``{"method.tokens": [1, 2, 4], "method.hops": [4, 16]}``. Seeds count from that of the
-    config. Finished trainings are kept in ``out``: the same sweep again, or a larger one, continues
-    from them. A training that fails is a row with its reason. ``workers`` is how many train at the
-    same time: processes, or with ``ray`` ('local', 'auto', an address) actors of Ray. ``by`` is the
-    column by which the best settings are chosen, on average over the seeds: the cost if the config
-    has a gap to reach, else the first metric of the test set, else the objective.
+    A training that fails is a row with its reason.
+
+    Parameters
+    ----------
+    config : str, Path or mapping
+        A config file, or its keys as a dict.
+    over : mapping, optional
+        The values of each key to try, such as ``{"method.tokens": [1, 2, 4], "method.hops": [4,
+        16]}``.
+    seeds : int, default 1
+        How many seeds, counted from that of the config.
+    out : str or Path, optional
+        Where finished trainings are kept: the same sweep again, or a larger one, continues from
+        them.
+    workers : int, optional
+        How many train at the same time: processes, or with ``ray`` actors of Ray.
+    ray : str, optional
+        'local', 'auto' or an address of Ray.
+    by : str, optional
+        The column by which the best settings are chosen, on average over the seeds: the cost if the
+        config has a gap to reach, else the first metric of the test set, else the objective.
+    changes : sequence of str
+        Changes of the config, as ``--set`` on the command line.
+    progress : callable, optional
+        Called as trainings go on.
+
+    Returns
+    -------
+    Sweep
+        A row for every training.
     """
     points = grid(config, over or {}, seeds, changes)
     folder = None if out is None else Path(out)

@@ -13,12 +13,27 @@ PRECISIONS = ("full", "mixed")
 
 @dataclass(frozen=True)
 class Compute:
-    """``device``: 'auto' (a GPU if there is one), 'cpu', 'cuda' or 'cuda:1'.
+    """On what, and how precisely, split networks are computed.
 
-    ``precision``: 'full' (float32) or 'mixed': networks run in bfloat16, parameters and tokens stay
-    float32. ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto':
-    wherever possible. ``threads``: CPU threads for one operation; by default one for small
-    networks, and PyTorch's choice for others.
+    Apart from rounding, and from what dropout draws on a GPU, it does not change what is computed.
+
+    Parameters
+    ----------
+    device : str, default 'auto'
+        'auto' (a GPU if there is one), 'cpu', 'cuda' or 'cuda:1'.
+    precision : 'full' or 'mixed', default 'full'
+        'full': float32. 'mixed': networks run in bfloat16; parameters and tokens stay float32.
+    graphs : bool or 'auto', default 'auto'
+        Whether local updates on a GPU are replayed as CUDA graphs; 'auto': wherever possible.
+    threads : int, optional
+        CPU threads for one operation; by default one for small networks, and PyTorch's choice for
+        others.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.Compute(device="cpu", threads=1).precision
+    'full'
     """
 
     device: str = "auto"

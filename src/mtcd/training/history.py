@@ -28,12 +28,35 @@ PARTS = ("train", "test")
 class Measurement:
     """The state of a training at one moment.
 
-    ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f -
-    f*)/|f*|, None where f* was not asked for. ``seconds`` is time spent training, not measuring.
-    ``epoch`` counts passes over the samples, ``accuracy`` is that on them and ``test_accuracy``
-    that on others; None where not known. ``metrics`` are those on the training samples
-    ('train_auc') and on others ('test_auc'); a name is left out where its value was not computed at
-    this moment, or is not defined.
+    Parameters
+    ----------
+    iteration : int
+        Hops per token.
+    hops : int
+        Hops of all tokens together.
+    syncs : int
+        Syncs at the server.
+    objective : float
+        f, of the model that the parties hold.
+    gap : float or None
+        (f - f*)/|f*|; None where f* was not asked for.
+    cost : float
+        The communication cost so far.
+    messages : tuple of int
+        Messages by kind of link.
+    floats : tuple of int
+        Numbers sent, by kind of link.
+    seconds : float
+        Time spent training, not measuring.
+    epoch : float, optional
+        Passes over the samples.
+    accuracy : float, optional
+        The accuracy on the training samples, where known.
+    test_accuracy : float, optional
+        The accuracy on other samples, where known.
+    metrics : mapping from str to float
+        Metrics on the training samples ('train_auc') and on others ('test_auc'). A name is left out
+        where its value was not computed at this moment, or is not defined.
     """
 
     iteration: int
@@ -97,6 +120,11 @@ class History:
     """All measurements of a run, in order.
 
     ``history["gap"]`` is a column as an array; iterating gives the measurements.
+
+    Parameters
+    ----------
+    rows : sequence of Measurement
+        The measurements.
     """
 
     rows: Sequence[Measurement]

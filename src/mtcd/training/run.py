@@ -33,9 +33,39 @@ if TYPE_CHECKING:
 class Run:
     """The result of :func:`mtcd.train`.
 
-    ``status``: converged, iterations, epochs, seconds, cost, stopped (by a callback), interrupted
-    or diverged; ``message`` says it in a sentence. A diverged run has no model: asking for one is
-    an error that says what to do.
+    A diverged run has no model: asking for one is an error that says what to do.
+
+    Parameters
+    ----------
+    status : str
+        'converged', 'iterations', 'epochs', 'seconds', 'cost', 'stopped' (by a callback),
+        'interrupted' or 'diverged'.
+    message : str
+        The status in a sentence.
+    method : str
+        The method and its settings.
+    stepsize : float or None
+        The step size that was used; None if the method has none.
+    history : History
+        The measurements.
+    ledger : Ledger
+        What was sent, by kind of link.
+    costs : Costs
+        What messages cost.
+    model : trained model or None
+        None if the training diverged.
+    notes : tuple of str
+        What the user should know of this training, such as the rule of the step size.
+    trace : Trace, optional
+        Which token went from whom to whom, if that was recorded.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=40, features=6, clients=3)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge"), "path", mtcd.TreeCG(), mtcd.Stop(gap=1e-8))
+    >>> run.predict(data).shape, bool(run.history["gap"][-1] <= 1e-8)
+    ((40,), True)
     """
 
     status: str

@@ -22,14 +22,33 @@ MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", 
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops
-    per token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an
-    iteration of DCPA or a hop of STCD), ``seconds`` of training, or so much communication ``cost``;
-    or on a ``plateau``: a :class:`Plateau`, its settings, or the relative improvement that ten
-    epochs must exceed.
+    """When a training ends: at the first limit that is reached.
 
-    A gap alone gives up after ten million iterations. A training ends at the first moment, at or
-    after the limit, when the parties hold one model.
+    It ends at the first moment, at or after the limit, when the parties hold one model. A gap alone
+    gives up after ten million iterations.
+
+    Parameters
+    ----------
+    gap : float, optional
+        The relative gap (f - f*)/|f*|; the optimum f* is then computed before training.
+    iterations : int, optional
+        Hops per token.
+    seconds : float, optional
+        Seconds of training, without those of measuring.
+    cost : float, optional
+        Communication cost, as ``costs`` of :func:`train` price it.
+    epochs : float, optional
+        Passes over all samples. With the full batch an epoch is a sync, a round of SVFL, an
+        iteration of DCPA, or a hop of STCD.
+    plateau : Plateau, mapping of its settings, or float, optional
+        The end where f no longer improves. A number is the relative improvement that ten epochs
+        must exceed.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.Stop(gap=1e-6, iterations=1000).iterations
+    1000
     """
 
     gap: float | None = None

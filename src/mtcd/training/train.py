@@ -62,39 +62,70 @@ def train(
     privacy: Privacy | None = None,
     engine: EngineSettings | None = None,
 ) -> Run:
-    """Train a model on vertically split data over a network, and return the :class:`Run`.
+    """Train a model on vertically split data over a network.
 
-    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k).
-    :class:`Trees`: boosted trees at every client; :class:`Mixed`: another family of models at each.
-    A :class:`SplitModel`: a module for every client, on vertical data or a
-    :class:`VerticalDataset`.
+    Parameters
+    ----------
+    data : VerticalData, VerticalDataset or BlockSources
+        The features of each client and the labels of all samples: see :func:`split`,
+        :func:`read_tables`, :func:`synthetic`.
+    model : Glm, Trees, Mixed or SplitModel, optional
+        What is trained; ``Glm()``, ridge regression, unless given.
+    network : str, Network, networkx.Graph or pairs of clients, default 'complete'
+        Who has a link with whom: a kind by name, such as 'path', or the links themselves.
+    method : MTCD, STCD(...), SVFL, DCPA or TreeCG, optional
+        The algorithm. Left out, it is chosen by the model, and ``run.notes`` says which was taken:
+        a token on accelerated tours for a :class:`Glm` (with an l1 penalty, tours with momentum),
+        plain tours for trees and mixed families. Split networks need a method with a step size.
+    stop : Stop, optional
+        When the training ends.
+    costs : Costs, optional
+        What messages cost, for the column ``cost`` of the history.
+    seed : int, default 0
+        Determines walks, batches and all other random choices. The same seed gives the same
+        iterates, in every engine.
+    standardise : bool, default False
+        Whether each client scales its columns to mean 0 and variance 1, fitted on the training
+        samples.
+    watch : callable, optional
+        Called with every measurement, and how far along the training is.
+    compute : Compute, optional
+        The device, precision and threads of split networks.
+    checkpoint : str or Path, optional
+        A folder in which the state of the training is kept.
+    resume : bool, default False
+        Whether to continue from ``checkpoint``, to the same iterates.
+    metrics : sequence of str, optional
+        Names such as 'auc' or 'log_loss', computed on the training samples and on the test set of
+        the data. By default accuracy and AUC of two classes, accuracy and F1 of more, RMSE and R2
+        of values; () for none.
+    callbacks : sequence of Callback
+        Called while it trains; they may end it.
+    start : Run or mapping from clients to parameters, optional
+        Where a :class:`Glm` starts, with mtcd, stcd or svfl: an earlier run on the same clients and
+        columns, or parameters as in ``run.parameters``. The first token is then not zero, and
+        collecting it is on the ledger: an upload of every client, or with stcd a first pass of the
+        token through all of them.
+    privacy : Privacy, optional
+        What parties may learn of each other: ``Privacy(mode="sealed")`` encrypts the token
+        (docs/privacy.md).
+    engine : Ray, optional
+        Where the parties run: in this process unless given (docs/ray.md). The iterates are the
+        same.
 
-    ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a
-    :class:`Network`; ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). Left
-    out, it is chosen by the model, and ``run.notes`` says which was taken: a token on accelerated
-    tours for a :class:`Glm` (with an l1 penalty, tours with momentum), plain tours for trees and
-    mixed families; split networks need one with a step size.
+    Returns
+    -------
+    Run
+        The trained model, its history, and a ledger of what was sent.
 
-    ``watch`` is called with every measurement and how far along it is. ``checkpoint`` names a
-    folder in which the state of the training is kept, and with ``resume`` it goes on from there, to
-    the same iterates. ``callbacks`` are called while it trains, and may end it (:class:`Callback`).
-    ``compute`` says where split networks run.
+    Raises
+    ------
+    MtcdError
+        If the parts do not fit together. Its text says what was wrong and what to do. A training
+        that diverges is no error: ``run.status`` says so.
 
-    ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the
-    test set if the data has one (``data.holdout(0.2)``): see ``history.metrics``. By default
-    accuracy and AUC of two classes, accuracy and F1 of more, RMSE and R2 of values; () for none.
-
-    ``start`` is an earlier run of the same clients and columns, or parameters by client as in
-    ``run.parameters``, from which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token
-    is then not zero, and collecting it is on the ledger: an upload of every client, or with stcd a
-    first pass of the token through all of them.
-
-    ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token
-    (docs/privacy.md).
-
-    ``engine`` is where the parties run: in this process unless given, or ``mtcd.Ray(...)``, on the
-    processes and machines of one owner (docs/ray.md). The iterates are the same.
-
+    Examples
+    --------
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
     >>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(local_updates=5), mtcd.Stop(gap=1e-6))

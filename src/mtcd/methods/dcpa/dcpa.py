@@ -88,11 +88,26 @@ class Offer(Payload):
 @METHODS.register("dcpa")
 @dataclass(frozen=True)
 class DCPA(Method):
-    """The fully decentralised baseline: every client sends one number per sample to every
-    neighbour, every iteration.
+    """The decentralised baseline: in every iteration all neighbours exchange N numbers per class.
 
-    ``stepsize`` is the paper's mu_w, ``dual_stepsize`` mu_y (the same unless given),
-    ``consensus_stepsize`` mu_x (variant A only). ``variant`` is B or A, see the module.
+    The update is that of the module ``mtcd.methods.dcpa``, with the paper's symbols.
+
+    Parameters
+    ----------
+    stepsize : float or 'auto', default 'auto'
+        mu_w, the step size of the parameters; 'auto' takes it from the smoothness of the problem.
+    dual_stepsize : float, optional
+        mu_y; that of the parameters unless given.
+    consensus_stepsize : float, optional
+        mu_x, of variant A only.
+    variant : 'B' or 'A', default 'B'
+        Which of the two variants in the module.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.DCPA(stepsize=0.1).variant
+    'B'
     """
 
     stepsize: Stepsize = "auto"

@@ -51,28 +51,68 @@ from mtcd.protocol.transports.registry import DEFAULT
 @METHODS.register("mtcd")
 @dataclass(frozen=True)
 class MTCD(TokenSettings):
-    """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit,
-    then sync.
+    """Multi-token coordinate descent: tokens roam over the clients, and sync at a server.
 
-    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and
-    'optimal' (ours). ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in
-    their cluster. ``start``: a client, or weights over clients, or one of these per token; uniform
-    by default. ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one
-    token or one per cluster): tours or syncs start from a combination of the last ``depth``. Every
-    tour then starts at the same client. ``adaptive``: conjugate tours choose step size, local
-    updates and depth from their first tour, which takes ``stepsize``; the default with stepsize
-    'auto'.
-    ``hops`` None: the one token roams for ever, without a server (STCD).
-    ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes
-    ``fusion_updates`` steps an iteration at the server (S*Q by default); in STCD it is updated at
-    ``fusion_client``: a client (the first by default), or 'each' of them. Before STCD trains a
-    split network, its token makes a ``first_pass`` on which clients only add their representations,
-    so that Z is the aggregate of theta^0; without it, Z starts at 0. ``features``: what a kind of
-    model adds to tokens and visits; set by the kind of model. ``transport``: the form in which
-    aggregates travel, 'float64' or 'float32'; parties compute in double precision.
-    ``local_solver``: 'gradient' takes the Q steps on f itself; 'majorise' (ours) on the quadratic
-    upper bound of f at the token that arrived, which costs one gradient and two products with the
-    block per visit, whatever Q.
+    Each of Gamma ``tokens`` makes S ``hops`` from neighbour to neighbour; at every visit a client
+    takes Q ``local_updates`` on its own block, and the token's aggregate follows. Then the server
+    combines the tokens.
+
+    Parameters
+    ----------
+    tokens : int, optional
+        Gamma; by default one, or one per cluster.
+    hops : int, optional, default 16
+        S, the hops of each token between two syncs. None: one token roams for ever, without a
+        server (STCD).
+    local_updates : int, default 1
+        Q, the steps of a client at each visit.
+    stepsize : float or 'auto', default 'auto'
+        eta, the step size; 'auto' takes it from the smoothness of the problem.
+    batch : int, optional
+        The number of samples in a mini-batch; all samples unless given.
+    combine : str, optional
+        The rule of the sync: 'average' (tokens may cross), 'cluster' (a token per cluster), or
+        ours: 'visitors', 'optimal'.
+    walk : str, default 'lazy'
+        How a token chooses the next client: 'lazy' is the paper's random walk; 'tour' goes round a
+        closed walk through all clients (docs/beyond.md).
+    clusters : 'auto' or lists of clients, optional
+        Tokens stay in their cluster; 'auto' finds clusters in the network.
+    start : client, weights over clients, or one of these per token, optional
+        Where tokens start; uniform by default.
+    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+        Ours, with ``walk`` 'tour' and one token, or one per cluster: tours or syncs start from a
+        combination of the last ``depth``. Every tour then starts at the same client.
+    depth : int, optional
+        How many earlier tours an acceleration combines.
+    schedule : Schedule, optional
+        How the step size changes from epoch to epoch.
+    fusion_updates : int, optional
+        Of split networks: the steps of theta_0 at the server per iteration; S*Q by default.
+    fusion_client : client or 'each', optional
+        Of split networks without a server: where theta_0 is updated; the first client by default.
+    first_pass : bool, default True
+        Whether the token of STCD first visits all clients of a split network, which only add their
+        representations: Z is then the aggregate of theta^0. Otherwise Z starts at 0.
+    adaptive : bool, default False
+        Whether conjugate tours choose step size, local updates and depth from their first tour,
+        which takes ``stepsize``. So they do with stepsize 'auto', too.
+    features : tuple of TokenFeature
+        What a kind of model adds to tokens and visits; set by the kind of model.
+    transport : 'float64' or 'float32', default 'float64'
+        The form in which aggregates travel; parties compute in double precision.
+    local_solver : 'gradient' or 'majorise', default 'gradient'
+        'gradient' takes the Q steps on f itself. 'majorise' (ours) takes them on the quadratic
+        upper bound of f at the token that arrived: one gradient and two products with the block per
+        visit, whatever Q.
+    aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
+        Whether the server sees each upload, or their sum only; set by ``Privacy(aggregation=...)``.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.MTCD(tokens=2, hops=8, local_updates=5).local_updates
+    5
     """
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
@@ -266,7 +306,44 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     transport: str = DEFAULT,
     local_solver: str = GRADIENT,
 ) -> MTCD:
-    """One token roams for ever, without server and sync: the decentralised special case of MTCD."""
+    """Single-token coordinate descent: one token roams for ever, without a server and syncs.
+
+    The decentralised special case of :class:`MTCD`, with ``hops=None``.
+
+    Parameters
+    ----------
+    local_updates : int, default 1
+        Q, the steps of a client at each visit.
+    stepsize : float or 'auto', default 'auto'
+        eta, the step size; 'auto' takes it from the smoothness of the problem.
+    walk : str, default 'lazy'
+        How the token chooses the next client: 'lazy' is the paper's random walk.
+    start : client or weights over clients, optional
+        Where the token starts; uniform by default.
+    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+        With ``walk`` 'tour': tours start from a combination of the last ``depth`` (docs/beyond.md).
+    depth : int, optional
+        How many earlier tours an acceleration combines.
+    fusion_client : client or 'each', optional
+        Of split networks: where theta_0 is updated; the first client by default.
+    first_pass : bool, default True
+        Of split networks: whether the token first collects the representations of all clients.
+    transport : 'float64' or 'float32', default 'float64'
+        The form in which aggregates travel.
+    local_solver : 'gradient' or 'majorise', default 'gradient'
+        As of :class:`MTCD`.
+
+    Returns
+    -------
+    MTCD
+        The method, without a server.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.STCD(local_updates=5).has_server
+    False
+    """
     return MTCD(
         1,
         None,

@@ -14,14 +14,25 @@ KINDS = ("step", "exponential", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """The factor of the step size, by epoch: a pass over all samples (with the full batch, every
-    iteration).
+    """The factor of the step size by epoch, a pass over all samples.
 
-    ``step``: multiplied by ``factor`` after every ``every`` epochs (the paper halves every 20).
-    ``exponential``: by ``factor`` per ``every`` epochs, continuously. ``cosine``: from 1 to
-    ``factor`` in ``every`` epochs, then constant. ``warmup`` epochs at the start increase it in
-    equal steps.
+    With the full batch every iteration is an epoch.
 
+    Parameters
+    ----------
+    kind : 'step', 'exponential' or 'cosine', default 'step'
+        'step': multiply by ``factor`` after every ``every`` epochs (the paper halves every 20).
+        'exponential': by ``factor`` per ``every`` epochs, continuously. 'cosine': from 1 to
+        ``factor`` in ``every`` epochs, then constant.
+    every : int, default 20
+        The epochs of a step.
+    factor : float, default 0.5
+        What a step multiplies by.
+    warmup : int, default 0
+        Epochs at the start in which the step size increases in equal steps.
+
+    Examples
+    --------
     >>> Schedule(every=20).at(45)
     0.25
     """

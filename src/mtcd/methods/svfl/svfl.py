@@ -65,8 +65,34 @@ class Shared(Payload):
 @METHODS.register("svfl")
 @dataclass(frozen=True)
 class SVFL(Method):
-    """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale,
-    all upload."""
+    """The client-server baseline: in every round all clients talk to the server.
+
+    The server sends the aggregate to all K clients. Each takes Q steps, in which the others' parts
+    are those of the start of the round, and uploads.
+
+    Parameters
+    ----------
+    local_updates : int, default 1
+        Q, the steps of a client in each round.
+    stepsize : float or 'auto', default 'auto'
+        The step size; 'auto' takes it from the smoothness of the problem.
+    batch : int, optional
+        The number of samples in a mini-batch; all samples unless given.
+    schedule : Schedule, optional
+        How the step size changes from epoch to epoch.
+    fusion_updates : int, optional
+        Of split networks: the steps of theta_0 at the server per round.
+    transport : 'float64' or 'float32', default 'float64'
+        The form in which aggregates travel.
+    aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
+        Whether the server sees each upload, or their sum only; set by ``Privacy(aggregation=...)``.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.SVFL(local_updates=5, stepsize=0.01).batch is None
+    True
+    """
 
     local_updates: int = 1
     stepsize: Stepsize = "auto"

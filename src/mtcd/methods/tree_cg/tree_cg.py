@@ -88,11 +88,18 @@ class Direction(Payload):
 @METHODS.register("tree-cg")
 @dataclass(frozen=True)
 class TreeCG(Method):
-    """Conjugate gradients, summed up and sent down a spanning tree of the network: 2(K - 1)
-    messages per iteration.
+    """Conjugate gradients, summed up and sent down a spanning tree of the network.
 
-    For smooth objectives (no l1) on connected networks. It has no settings: each step is the
-    minimum over a plane, and the tree is that of shortest paths from a centre of the network.
+    An anchor for smooth objectives (no l1) on connected networks. An iteration takes 2(K - 1)
+    messages. It has no settings: each step is the minimum over a plane, and the tree is that of
+    shortest paths from a centre of the network.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=40, features=6, clients=3)
+    >>> mtcd.train(data, mtcd.Glm("ridge"), "path", mtcd.TreeCG(), mtcd.Stop(gap=1e-8)).status
+    'converged'
     """
 
     stepsize = None

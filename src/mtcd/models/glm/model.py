@@ -34,18 +34,34 @@ from mtcd.models.score import Score
 
 @dataclass(frozen=True)
 class Glm:
-    """f(theta) = sum_n w_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
+    """A generalised linear model, whose coefficients are split over the clients.
 
-    ``kind``: ridge and linear (squared loss / 2), logistic (two classes), multinomial (any
-    class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin.
-    ``alpha`` is ridge's name for l2 (1 unless given). ``intercept`` adds one unpenalised column of
-    ones at the first client. ``positive`` is the positive one of two classes: the second in sorted
-    order unless given.
+    Training minimises f(theta) = sum_n w_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2. The
+    weight w_n of sample n is that in the data (1 if it has none), times that of its class.
 
-    w_n is the weight of sample n in the data (1 if it has none), times that of its class:
-    ``class_weight`` is 'balanced', with which every class has the same total, or a weight for each
-    class.
+    Parameters
+    ----------
+    kind : str, default 'ridge'
+        The loss l: 'ridge' or 'linear' (half the squared error), 'logistic' (two classes),
+        'multinomial' (any class labels), 'huber', 'squared-hinge' (two classes), or one of a
+        plugin.
+    alpha : float, optional
+        Ridge's name for ``l2``; 1 for 'ridge' unless one of them is given.
+    l1 : float, default 0.0
+        The weight of the absolute values of the coefficients: larger values set more of them to 0.
+    l2 : float, optional
+        The weight of half their squares; 0 unless given, but for 'ridge'.
+    intercept : bool, default False
+        Whether to add a column of ones, without a penalty, at the first client.
+    delta : float, default 1.0
+        The residual from which the loss 'huber' is linear.
+    positive : str or float, optional
+        The positive one of two classes; the second in sorted order unless given.
+    class_weight : 'balanced' or mapping from classes to weights, optional
+        The weights of classes; 'balanced' gives every class the same total.
 
+    Examples
+    --------
     >>> Glm("ridge", alpha=10).l2_weight
     10.0
     """

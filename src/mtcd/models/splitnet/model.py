@@ -20,14 +20,25 @@ from mtcd.training.compute import Compute
 
 @dataclass(frozen=True, eq=False)
 class SplitModel:
-    """f(theta) = loss(fusion(H(h_1(theta_1), ..., h_K(theta_K))), labels), the mean over samples.
+    """A network for every client, and a fusion network that joins their outputs.
 
-    ``representations``: a plain module for every client, from a batch of its features to (samples,
-    numbers); ``fusion``: from the aggregate to the outputs; ``aggregation``: 'concat', 'sum' or
-    'mean'. ``loss``: 'cross-entropy', 'squared', or anything that is called with outputs and labels
-    and gives a mean; by default what the labels ask for. ``optimiser``: of the local updates,
-    called with parameters and ``lr``; plain gradient steps unless given. The modules themselves are
-    not touched: training works on copies.
+    f(theta) = loss(fusion(H(h_1(theta_1), ..., h_K(theta_K))), labels), the mean over samples. The
+    modules themselves are not touched: training works on copies.
+
+    Parameters
+    ----------
+    representations : mapping from clients to torch.nn.Module
+        From a batch of a client's features to (samples, numbers).
+    fusion : torch.nn.Module
+        From the aggregate to the outputs.
+    aggregation : 'concat', 'sum' or 'mean', default 'concat'
+        H, how the representations are joined.
+    loss : str or callable, optional
+        'cross-entropy', 'squared', or anything that is called with outputs and labels and gives a
+        mean; by default what the labels ask for.
+    optimiser : callable, optional
+        Makes the optimiser of the local updates, from parameters and ``lr``; plain gradient steps
+        unless given.
     """
 
     representations: Mapping[str, nn.Module]

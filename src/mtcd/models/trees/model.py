@@ -116,15 +116,49 @@ class Additive(ABC):
 
 @dataclass(frozen=True)
 class Trees(TreeFamily, Additive):
-    """Gradient-boosted trees: at each visit of a token, a party grows trees on its own columns to
-    the gradient there.
+    """Gradient-boosted trees: a visit of a token grows trees on the party's own columns.
 
-    ``loss``: squared, logistic, multinomial, huber (with ``delta``), quantile (with ``quantile``),
-    poisson, squared-hinge, or one of a plugin. ``method.local_updates`` is the number of trees per
-    visit. Trees start from the constant with the lowest loss, and a party whose tree would not
-    lower the loss passes the token on unchanged. Needs LightGBM: ``pip install '.[trees]'`` in the
-    clone.
+    Trees fit the gradient at the token. They start from the constant with the lowest loss, and a
+    party whose tree would not lower the loss passes the token on unchanged. Needs LightGBM: ``pip
+    install '.[trees]'`` in the clone.
 
+    Parameters
+    ----------
+    loss : str, default 'squared'
+        'squared', 'logistic', 'multinomial', 'huber', 'quantile', 'poisson', 'squared-hinge', or
+        one of a plugin.
+    delta : float, default 1.0
+        The residual from which the loss 'huber' is linear.
+    quantile : float, default 0.5
+        The quantile of the loss 'quantile'.
+    positive : str or float, optional
+        The positive one of two classes; the second in sorted order unless given.
+    class_weight : 'balanced' or mapping, optional
+        The weights of classes.
+    learning_rate : float, default 0.1
+        Each tree is multiplied by it.
+    depth : int, default 6
+        The most levels of a tree; 0: any number.
+    leaves : int, default 31
+        The most leaves of a tree.
+    l2 : float, default 1.0
+        Added to the second derivatives of a leaf.
+    min_samples : int, default 20
+        The fewest samples of a leaf.
+    columns : float, default 1.0
+        The share of columns that a tree is grown on, drawn anew for every visit.
+    rows : float, default 1.0
+        The share of samples that a tree is grown on, drawn anew for every visit.
+    adaptive : bool, default True
+        Whether parties compare their gains, and grow trees where they gain most. Otherwise every
+        visit grows ``method.local_updates``.
+    bins : int, default 255
+        The most distinct thresholds of a column.
+    threads : int, default 1
+        The threads of LightGBM; changes the time only.
+
+    Examples
+    --------
     >>> Trees("logistic", learning_rate=0.3).depth
     6
     """
@@ -147,13 +181,30 @@ class Trees(TreeFamily, Additive):
 
 @dataclass(frozen=True)
 class Mixed(Additive):
-    """A model of another family at every party: ``parties`` maps their names to families and
-    settings.
+    """A model of another family at every party.
 
-    A family is a name, ``trees``, ``linear`` or ``net``, or a mapping with the name as ``kind`` and
-    settings, say ``{"kind": "trees", "depth": 3}``. ``default`` is that of parties that are not
-    named.
+    A family is a name, 'trees', 'linear' or 'net', or a mapping with the name as ``kind`` and
+    settings, such as ``{"kind": "trees", "depth": 3}``.
 
+    Parameters
+    ----------
+    loss : str, default 'squared'
+        As of :class:`Trees`.
+    parties : mapping from str to families
+        The family of each party.
+    default : family, optional
+        That of parties that are not named.
+    delta : float, default 1.0
+        The residual from which the loss 'huber' is linear.
+    quantile : float, default 0.5
+        The quantile of the loss 'quantile'.
+    positive : str or float, optional
+        The positive one of two classes.
+    class_weight : 'balanced' or mapping, optional
+        The weights of classes.
+
+    Examples
+    --------
     >>> Mixed("logistic", {"bank": "trees", "insurer": {"kind": "linear", "l2": 0.1}}).families(["bank", "insurer"])[1]
     LinearFamily(l1=0.0, l2=0.1)
     """

@@ -33,12 +33,19 @@ UNIT = Sizes()
 
 @dataclass(frozen=True)
 class Costs:
-    """A message between client and server costs 1, one between clients 1/ratio (the paper's R_C).
+    """The price of messages: one between client and server costs 1, one between clients 1/ratio.
 
-    ``account`` says which account is priced: 'charged' as in the paper, or what was really 'sent'.
-    With ``per`` 'float', each number in a message is priced so, and not the message: the paper lets
-    C^h and C^Z differ.
+    Parameters
+    ----------
+    ratio : float, default 100.0
+        The paper's R_C: how many messages between clients cost as much as one with the server.
+    account : 'charged' or 'sent', default 'charged'
+        Which account is priced: messages as the paper charges them, or those really sent.
+    per : 'message' or 'float', default 'message'
+        Whether a message has the price, or each number in it: the paper lets C^h and C^Z differ.
 
+    Examples
+    --------
     >>> ledger = Ledger([200, 3, 3], [2000, 30, 30])
     >>> Costs(ratio=100).total(ledger), Costs(ratio=100, per="float").total(ledger)
     (8.0, 80.0)

@@ -21,11 +21,34 @@ Totals = dict[str, int]
 
 @dataclass(slots=True)
 class Ledger:
-    """Messages and floats by kind of link; ``hops`` of all tokens; ``unsent_*``: those never sent.
+    """A count of messages and floats by kind of link.
 
     Signals that carry no floats ('done', 'your turn') are not counted, and neither is the fixed
     handful of header numbers of a message (token, iteration, hop, penalty).
 
+    Parameters
+    ----------
+    message_counts : list of int
+        Messages by kind of link: between clients, to the server, from the server.
+    float_counts : list of int
+        The numbers in them.
+    hops : int, default 0
+        The hops of all tokens.
+    unsent_hops : int, default 0
+        Hops that the paper charges and that were not sent: a lazy walk stays where it is, and
+        before a sync the token goes to the server instead.
+    unsent_floats : int, default 0
+        The numbers of these hops.
+    float_bytes : int, default 8
+        The bytes of a number: 8, or 4 in single precision.
+    wide_counts : list of int
+        Numbers that take eight bytes although ``float_bytes`` is 4.
+    unchanged : int, default 0
+        Hops after visits that changed nothing, such as a party's whose trees would not lower the
+        loss.
+
+    Examples
+    --------
     >>> ledger = Ledger()
     >>> ledger.record(UPLINK, floats=1000)
     >>> ledger.record_unsent_hop(floats=1000)

@@ -20,8 +20,15 @@ HEADER = b"iteration,"
 @CALLBACKS.register("csv")
 @dataclass
 class CsvWriter(Callback):
-    """Writes one row per measurement to ``file``, with the columns of history.csv, as they are
-    measured."""
+    """Writes a row for each measurement to a file, as they are measured.
+
+    Its columns are those of history.csv.
+
+    Parameters
+    ----------
+    file : str or Path, default 'history.csv'
+        The file.
+    """
 
     file: str | Path = "history.csv"
 

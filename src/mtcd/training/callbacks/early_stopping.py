@@ -13,9 +13,25 @@ from mtcd.training.history import Measurement
 @CALLBACKS.register("early-stopping")
 @dataclass
 class EarlyStopping(Callback):
-    """Stops after ``patience`` measurements without an improvement of the column ``on`` by the
-    share ``min_improvement`` of the best value. Measurements without that column do not count, nor
-    do those before the model changes (``has_begun``).
+    """Stops after some measurements without an improvement.
+
+    Measurements without the column do not count, nor do those before the model changes
+    (``has_begun``).
+
+    Parameters
+    ----------
+    on : str, default 'objective'
+        The column of the history: 'objective', or a metric.
+    patience : int, default 5
+        How many measurements without an improvement end the training.
+    min_improvement : float, default 0.0
+        The share of the best value that an improvement must exceed.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> mtcd.EarlyStopping(on="test_auc", patience=3).patience
+    3
     """
 
     ends_training = True

@@ -15,9 +15,14 @@ from mtcd.training.columns import Best, check_column, value_of
 @CALLBACKS.register("keep-best")
 @dataclass
 class KeepBest(Callback):
-    """``run.model`` is the model with the best value in the column ``on``: objective, or a metric.
+    """Keeps the best model of the training as ``run.model``.
 
     The history goes on to the end; a note of the run says which iteration the model is of.
+
+    Parameters
+    ----------
+    on : str, default 'objective'
+        The column of the history: 'objective', or a metric.
     """
 
     on: str = "objective"

@@ -15,8 +15,17 @@ from mtcd.training.run import Run
 @CALLBACKS.register("mlflow")
 @dataclass
 class MLflowWriter(Callback):
-    """Logs to the experiment of this name at ``tracking_uri`` (MLflow's own choice unless given),
-    as a new run."""
+    """Logs every measured number to MLflow, as a new run.
+
+    Parameters
+    ----------
+    experiment : str, default 'mtcd'
+        The name of the experiment, which is made if there is none.
+    tracking_uri : str, optional
+        Where MLflow is; its own choice unless given.
+    run_name : str, optional
+        The name of the run; that of the method unless given.
+    """
 
     experiment: str = "mtcd"
     tracking_uri: str | None = None

@@ -14,8 +14,13 @@ from mtcd.training.columns import numbers
 @CALLBACKS.register("tensorboard")
 @dataclass
 class TensorBoardWriter(Callback):
-    """Writes every measured number to the folder ``folder``, by iteration: look at it with
-    ``tensorboard --logdir``."""
+    """Writes every measured number, by iteration, for ``tensorboard --logdir``.
+
+    Parameters
+    ----------
+    folder : str or Path, default 'runs/tensorboard'
+        Where the events are written.
+    """
 
     folder: str | Path = "runs/tensorboard"
 

@@ -1,0 +1,35 @@
+"""The docstrings of the public names: every parameter is there, with the default that it has."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import mtcd
+
+ENTRY = re.compile(r"^(\w+) : (.+)$", re.MULTILINE)
+OF_NO_PARAMETERS = {"Callback", "DataWarning", "Moment", "MtcdError", "TreeCG"}
+NAMES = sorted(set(mtcd.__all__) - OF_NO_PARAMETERS)
+
+
+def section(name: str, title: str) -> str:
+    """The text below a title, up to the next one."""
+    text = inspect.getdoc(getattr(mtcd, name)) or ""
+    parts = re.split(r"^(\w+)\n-+\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True)).get(title, "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_is_described_with_its_default(name: str) -> None:
+    described = dict(ENTRY.findall(section(name, "Parameters")))
+    parameters: dict[str, Any] = dict(inspect.signature(getattr(mtcd, name)).parameters)
+    assert list(described) == list(parameters)
+    for key, kind in described.items():
+        _, stated, default = kind.partition(", default ")
+        if stated:
+            assert default == repr(parameters[key].default)
+        if kind.endswith(", optional"):
+            assert parameters[key].default is not inspect.Parameter.empty
