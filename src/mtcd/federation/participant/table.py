@@ -41,6 +41,10 @@ class LabelsError(DataError):
     """The columns of labels or weights are missing, or cannot be used."""
 
 
+class LossError(ConfigError):
+    """A loss of the user's own contradicts itself."""
+
+
 @dataclass(frozen=True, eq=False)
 class PartyTable:
     """A table in memory, in the order of the file. ``ids`` is None with ``alignment: given

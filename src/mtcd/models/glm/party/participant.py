@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.core.arrays import Array
-from mtcd.core.errors import DataError, WireError
+from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.core.optional import find
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -31,7 +31,7 @@ from mtcd.federation.participant.keeping import Summary, keep_block
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Participant, Role
-from mtcd.federation.participant.table import PartyTable, own_table
+from mtcd.federation.participant.table import LossError, PartyTable, own_table
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.models.glm.evaluation import known_labels, linear_outputs
 from mtcd.models.glm.party.block import PartyBlock
@@ -47,6 +47,8 @@ from mtcd.models.glm.party.problem import (
 )
 from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
 from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.losses import Loss
+from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
 from mtcd.models.trees.party import AdditiveBlock, additive_of, additive_server, own_additive
 from mtcd.models.trees.training import additive_method
@@ -97,8 +99,14 @@ class LinearParticipant(ParticipantTable):
             self.check_labels(table.labels, table.weights)
 
     def check_labels(self, labels: Any, weights: Array | None) -> None:
-        """Refuse early labels that the model cannot use."""
-        glm_of(self.config).weighted(labels, weights)
+        """Refuse early labels that the model cannot use, and a loss that contradicts itself."""
+        model = glm_of(self.config)
+        _, encoded, _ = model.weighted(labels, weights)
+        check_loss(model.loss, encoded)
+
+    def check_own_loss(self, encoded: Array) -> None:
+        """Refuse a loss of the user's own that contradicts itself, given the encoded labels."""
+        check_loss(glm_of(self.config).loss, encoded)
 
     def held_weights(self, rows: Sequence[int]) -> Array | None:
         """The weights of these rows to train on, at the label holder; None if samples have none."""
@@ -176,6 +184,9 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
         bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
+        if labels is not None:
+            # the plug-in of this host, which need not be that of the label holder
+            self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
         reads = problem if labels is not None and method.reads_objective else None
         rule = (
@@ -333,7 +344,12 @@ class AdditiveParticipant(LinearParticipant):
         )
 
     def check_labels(self, labels: Any, weights: Array | None) -> None:
-        additive_of(self.config).weighted(labels, weights)
+        model = additive_of(self.config)
+        _, encoded, _ = model.weighted(labels, weights)
+        check_loss(model.plain_loss, encoded, bounded=False)
+
+    def check_own_loss(self, encoded: Array) -> None:
+        """Do nothing: the problem was made with a loss that was checked."""
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
         """None: no step size depends on them."""
@@ -365,6 +381,20 @@ class AdditiveParticipant(LinearParticipant):
     def block(self, theta: Any) -> AdditiveBlock:
         made: AdditiveBlock = self.part.block(theta)
         return made
+
+
+def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
+    """Refuse a loss of the user's own that contradicts itself: see ``check_own_loss``.
+
+    Raises
+    ------
+    LossError
+        With the details, which may depend on the labels: others are told the kind of error only.
+    """
+    try:
+        check_own_loss(loss, encoded, bounded)
+    except ConfigError as error:
+        raise LossError(str(error)) from None
 
 
 def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:
