@@ -18,12 +18,12 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.participant.kinds import participant_of
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports
 from mtcd.models.glm.party.block import PartyBlock, read_block
 from mtcd.models.glm.party.own_block import NPZ
-from mtcd.models.glm.party.participant import linear_participant
 from mtcd.models.glm.party.problem import glm_of
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.testing.federation_engine import FederationEngine
@@ -102,7 +102,7 @@ def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEng
     """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
     return FederationEngine(
-        kits, folder / "runs", lambda kit: linear_participant(kit, own_table_of(data, kit))
+        kits, folder / "runs", lambda kit: participant_of(kit, own_table_of(data, kit))
     )
 
 
