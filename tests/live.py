@@ -18,11 +18,11 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
-from mtcd.federation.participant.kinds import participant_of
+from mtcd.federation.participant.kinds import participant_of, party_kind
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports
-from mtcd.models.glm.party.block import PartyBlock, read_block
+from mtcd.models.glm.party.block import PartyBlock
 from mtcd.models.glm.party.own_block import NPZ
 from mtcd.models.glm.party.problem import glm_of
 from mtcd.protocol.ledger.ledger import Ledger
@@ -106,6 +106,12 @@ def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEng
     )
 
 
+def _kept(engine: FederationEngine, name: str) -> Any:
+    """The block that a party has kept."""
+    kit = engine.kits[name]
+    return party_kind(kit.config.model).block(kit, engine.folder / name)
+
+
 def unobserved(engine: FederationEngine) -> Federated:
     """Train with nobody observing: the parties end by their own rules. Read what everybody kept."""
     end = monotonic() + PATIENCE
@@ -118,9 +124,7 @@ def unobserved(engine: FederationEngine) -> Federated:
     assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
     assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
     kept = [name for name in engine.kits if (engine.folder / name / NPZ).exists()]
-    return Federated(
-        dict(engine.kits), summaries, {name: read_block(engine.folder / name) for name in kept}
-    )
+    return Federated(dict(engine.kits), summaries, {name: _kept(engine, name) for name in kept})
 
 
 def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
