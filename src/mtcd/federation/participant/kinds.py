@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
+from mtcd.privacy import settings
 
 if TYPE_CHECKING:  # these import this module
     from mtcd.config.schema import ModelSection, PrivacySection, StopSection
@@ -174,7 +175,7 @@ class PartyPrivacy:
         labels."""
 
 
-OPEN = PartyPrivacy()
+NO_PRIVACY = PartyPrivacy()
 
 
 def party_kind(model: Any) -> PartyKind:
@@ -195,10 +196,19 @@ def party_kind(model: Any) -> PartyKind:
 
 
 def party_privacy(privacy: PrivacySection | None) -> PartyPrivacy:
-    """What the mode of privacy of a section ``privacy`` changes; nothing without one."""
+    """What the mode of privacy of a section ``privacy`` changes; nothing without one.
+
+    Raises
+    ------
+    ConfigError
+        The mode is not known here: without it, the party would tell others what it is to keep.
+    """
+    if privacy is None or privacy.mode == settings.OPEN:
+        return NO_PRIVACY
+
     homes = features.parts(PRIVACY)
-    if privacy is None or privacy.mode not in homes:
-        return OPEN
+    if privacy.mode not in homes:
+        raise ConfigError(f"privacy.mode: {privacy.mode} is not for federations.")
 
     found: Any = features.load(homes[privacy.mode])
     return found  # type: ignore[no-any-return]
