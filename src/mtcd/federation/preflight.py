@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.core.optional import EXTRAS, INSTALL_WHERE, USERS, find, install
 from mtcd.core.version import VERSION
@@ -29,6 +28,7 @@ from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.credentials.expiry import expired_peers
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import Address, parse_address
+from mtcd.federation.participant.kinds import participant_of, party_kind, party_privacy
 from mtcd.federation.participant.table import (
     ColumnsError,
     LabelsError,
@@ -37,7 +37,6 @@ from mtcd.federation.participant.table import (
     own_table,
 )
 from mtcd.federation.transport import connects_to
-from mtcd.models.trees.families.trees import TreeFamily
 
 PACKAGES, CERTIFICATES, SETTINGS = "packages", "certificates", "settings"
 TABLE, COLUMNS, LABELS = "table", "columns", "labels"
@@ -149,7 +148,7 @@ def examine(
     if any(one.level == FAILED for one in found):
         return Examined(tuple(found))
     try:
-        participant = find("mtcd.models.glm.party.participant").participant_of(kit, table)
+        participant = participant_of(kit, table)
     except MtcdError as error:
         return Examined((*found, _participant_failure(error)))
     summary = f"{config.method.kind}, model {_kind(config)}, alignment {config.alignment}."
@@ -165,14 +164,8 @@ def needed_packages(config: KitConfig, more: Iterable[str] = ()) -> tuple[str, .
     needed = ["zenoh", "cryptography", "msgpack"]
     if config.alignment == "psi" and not config.is_server:
         needed.append("private_set_intersection")
-    if config.sealed:
-        needed += ["tenseal", "zstandard"]
-    if isinstance(config.model, SplitSection):
-        needed += ["torch", "safetensors"]
-    if isinstance(config.model, AdditiveSection) and not config.is_server:
-        family = config.model.model(config.labels.positive).family(config.name)
-        if isinstance(family, TreeFamily):
-            needed.append("lightgbm")
+    needed += party_privacy(config.privacy).packages()
+    needed += party_kind(config.model).packages(config)
     return tuple(dict.fromkeys([*needed, *more]))
 
 

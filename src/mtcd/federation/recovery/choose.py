@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from mtcd.core import features
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
-from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
 from mtcd.network.topology import Network
 from mtcd.privacy.masked.double_client import DoubleMaskingClient
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.recovery import MaskedUploads
 from mtcd.protocol.party import SERVER, Parties, Recovery
+
+POLICIES = "mtcd.recovery"
+"""The group in which features register their policies, by the name of the ``Recovery`` that their
+parties declare: functions of the number of a party, the party, and what takes the place of
+``Uploads``."""
 
 
 def make_reliable_party(
@@ -41,19 +47,20 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     parties wait.
     """
     kind: Recovery = party.recovery
-    if kind is Recovery.IN_STEP:
-        return InStep(party)
     if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
+
+    masked = party if isinstance(party, DoubleMaskingServer) else None
+    homes = features.parts(POLICIES)
+    if kind.name in homes:
+        uploads = None if masked is None else partial(MaskedUploads, party=masked)
+        inside = party if masked is None else masked.server
+        made: Any = features.load(homes[kind.name])
+        return made(number, inside, uploads)  # type: ignore[no-any-return]
+
     if number == SERVER:
-        masked = party if isinstance(party, DoubleMaskingServer) else None
         server: Any = party if masked is None else masked.server
-        return (
-            RoundServer(server, masked)
-            if kind is Recovery.ROUNDS
-            else IterationServer(server, masked)
-        )
-    if kind is Recovery.ROUNDS:
-        return Wait(needs=frozenset({SERVER}))
+        return IterationServer(server, masked)
+
     client: Any = party.client if isinstance(party, DoubleMaskingClient) else party
     return IterationClient(client, network) if has_server else LoneToken(client, network)

@@ -15,14 +15,14 @@ need not be in the journal either, only whose are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.methods.mtcd.server import TokenServer
-from mtcd.methods.svfl.svfl import SVFLServer
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.gathering import Fresh, Gathering
@@ -53,6 +53,47 @@ class Gatherer(Protocol):
         """The batch that an upload of this iteration is for."""
 
 
+class GatheringServer(Protocol):
+    """A server that adds up the uploads of clients."""
+
+    clients: int
+    gathering: Gathering
+
+    @property
+    def aggregate(self) -> Array:
+        """The sum of all representations."""
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        """Process an upload."""
+
+
+class UploadRules(Protocol):
+    """What a policy asks about uploads: the methods of ``Uploads``, or of what takes its place."""
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """The clients without which there is no sum."""
+
+    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record for the journal."""
+
+    def restore(self, record: dict[str, Any] | None) -> None:
+        """Continue from a record of the journal."""
+
+    def receive(self, envelope: Envelope) -> list[Message]:
+        """Process an upload. Returns the reports for the monitor."""
+
+    def complete_without_down(self) -> None:
+        """A client is down: perhaps the others have all answered."""
+
+    def route(self, message: Message) -> Message | None:
+        """The message to send in place of a request; None if there is none."""
+
+
+MakeUploads = Callable[[RecoveryPolicy], UploadRules]
+"""Makes what takes the place of ``Uploads`` in a policy."""
+
+
 class Uploads:
     """Of one server. The policy calls its methods in place of its own."""
 
@@ -61,7 +102,7 @@ class Uploads:
     array: Array
     """The last known h_k on all samples, client by client."""
 
-    def __init__(self, policy: Gatherer, party: TokenServer | SVFLServer, batches: Batches) -> None:
+    def __init__(self, policy: Gatherer, party: GatheringServer, batches: Batches) -> None:
         self.policy, self.party, self.batches = policy, party, batches
         self.penalties = [0.0] * party.clients
         self.requested: dict[int, int] = {}

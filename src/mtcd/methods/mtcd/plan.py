@@ -38,6 +38,10 @@ class Share(Payload):
 
     t: Iteration
 
+    @property
+    def rounds_ended(self) -> int:
+        return self.t
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:

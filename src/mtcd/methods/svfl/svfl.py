@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
@@ -49,8 +50,14 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 class Shared(Payload):
     """The aggregate on the batch of this round, to every client."""
 
+    opens_round: ClassVar[bool] = True
+
     round: Iteration
     aggregate: Aggregate
+
+    @property
+    def rounds_ended(self) -> int:
+        return self.round
 
     @property
     def floats(self) -> int:

@@ -67,6 +67,10 @@ class SealedToken(Payload):
     data: Ciphertext
 
     @property
+    def rounds_ended(self) -> int:
+        return self.t - 1
+
+    @property
     def floats(self) -> int:
         return self.weights.size + 2 + words(self.data)
 

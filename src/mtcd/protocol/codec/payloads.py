@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
@@ -32,6 +32,15 @@ class Payload:
     """The base class of everything that a message may carry."""
 
     __slots__ = ()
+
+    opens_round: ClassVar[bool] = False
+    """Whether it opens a round with the aggregate of all parties, before any update."""
+
+    @property
+    def rounds_ended(self) -> int | None:
+        """At a client, how many syncs, rounds or tours have ended when it arrives; None if it does
+        not say, or if it is a token, which says more."""
+        return None
 
     @property
     def floats(self) -> int:

@@ -1,30 +1,46 @@
-"""Rounds: the policy of the server of SVFL, which continues without clients that are down: see
-``uploads.py``."""
+"""Rounds: the policy of the server of SVFL in a federation, which continues without clients that
+are down: see ``federation/recovery/uploads.py``. Clients wait for the server."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.federation.recovery.uploads import Uploads
+from mtcd.federation.recovery.uploads import MakeUploads, UploadRules, Uploads
+from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.svfl.svfl import Shared, SVFLServer
-from mtcd.privacy.masked.double_server import DoubleMaskingServer
-from mtcd.privacy.masked.recovery import MaskedUploads
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER, Message
 
 
+def policy_of(number: int, party: Any, uploads: MakeUploads | None) -> RecoveryPolicy:
+    """The policy of the server, or of a client, which waits for the server."""
+    if number == SERVER:
+        return RoundServer(party, uploads)
+    return Wait(needs=frozenset({SERVER}))
+
+
 class RoundServer(RecoveryPolicy):
-    """The policy of the server of SVFL; ``masked``: the party around it, if uploads have double
-    masks."""
+    """The policy of the server of SVFL.
+
+    Parameters
+    ----------
+    party
+        The server.
+    uploads
+        Makes what takes the place of ``Uploads``, given this policy, where the party around the
+        server has the uploads; None where the server has them in the clear.
+    """
 
     is_gathering = True
 
-    def __init__(self, party: SVFLServer, masked: DoubleMaskingServer | None = None) -> None:
+    def __init__(self, party: SVFLServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads = (
-            Uploads(self, party, party.batches) if masked is None else MaskedUploads(self, masked)
-        )
+        self.uploads: UploadRules
+        if uploads is None:
+            self.uploads = Uploads(self, party, party.batches)
+        else:
+            self.uploads = uploads(self)
 
     @property
     def waits_for(self) -> frozenset[int]:

@@ -1,0 +1,9 @@
+"""Sealed tours: an encrypted token."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    parts={
+        "mtcd.party_privacy": {"sealed": "mtcd.privacy.sealed.in_federation:SEALED_PRIVACY"},
+    },
+)
