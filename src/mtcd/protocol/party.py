@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.core.arrays import Array
+from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.arrays import AggregateField, FusionField
 from mtcd.protocol.codec.fields import Optional
 from mtcd.protocol.codec.payloads import Payload, payload, stored
@@ -224,6 +225,29 @@ class Checkpointed(Protocol):
         """Restore all parties; returns the messages that continue the training."""
 
 
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What the server of a training only sums: nothing depends on one upload alone.
+
+    Parameters
+    ----------
+    like
+        An aggregate, whose kind and shape sums have.
+    token_holders
+        By iteration, the client from which each token returns to the server; None where clients
+        upload representations instead.
+    batches
+        The batches of the samples, one for each sync of uploads.
+    batch_of
+        The batch for which a message requests an upload; None for other messages.
+    """
+
+    like: Any
+    token_holders: Callable[[int], Sequence[int]] | None = None
+    batches: Batches | None = None
+    batch_of: Callable[[Any], int | None] = lambda payload: None
+
+
 @dataclass(frozen=True)
 class Parties:
     """All parties of a training, and its first messages. With ``rounds`` they can also run in
@@ -232,7 +256,7 @@ class Parties:
     ``gather`` computes the model from clients and server, where it does not follow from the clients
     alone; ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for
     the divergence rule; ``adopt`` takes over what is under way in these messages, where states of
-    parties in other processes are restored.
+    parties in other processes are restored. ``summed`` says what may reach the server as a sum only.
     """
 
     clients: Sequence[Client]
@@ -243,6 +267,7 @@ class Parties:
     checkpointed: Checkpointed | None = None
     epoch_loss: Callable[[], EpochLoss | None] = lambda: None
     adopt: Callable[[Iterable[Message]], None] = lambda messages: None
+    summed: Summed | None = None
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""

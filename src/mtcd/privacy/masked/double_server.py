@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtcd.core.fixed_point import Words
 from mtcd.privacy.masked.double_client import Participants, fewest
 from mtcd.privacy.masked.double_masks import unmasked
-from mtcd.privacy.masked.fixed_point import Words
 from mtcd.privacy.masked.parties import NO_GENERATION, Masking, MaskingServer
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,

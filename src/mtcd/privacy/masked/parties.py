@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
-from mtcd.privacy.masked.fixed_point import FixedPoint, Words
+from mtcd.core.fixed_point import FixedPoint, Words
 from mtcd.privacy.masked.pair_masks import I8, KEY_WORDS, PairMasks, new_private_key, public_key
 from mtcd.privacy.masked.payloads import (
     MaskedToken,

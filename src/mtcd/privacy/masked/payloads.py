@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
+from mtcd.core.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.privacy.masked.double_masks import SEED_WORDS, Opened
-from mtcd.privacy.masked.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.privacy.masked.pair_masks import I8, KEY_WORDS
 from mtcd.protocol.codec.arrays import array_bytes
 from mtcd.protocol.codec.fields import ClientSet, Field, Octets
