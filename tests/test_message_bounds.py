@@ -132,7 +132,8 @@ CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
 def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> None:
     bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
     assert bounds.kinds == kinds
-    assert bounds.masks == masks * 2 * 2  # of each client two seeds of two words
+    # of each client two seeds of two words
+    assert bounds.limits.get("opened masks", 0) == masks * 2 * 2
     assert bounds.server == (method.kind != "stcd")
 
 

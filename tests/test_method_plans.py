@@ -52,11 +52,11 @@ def test_an_iteration_costs_its_uplinks_downlinks_and_hops(method: Method, cost:
 
 def test_only_double_masks_are_opened() -> None:
     assert (
-        SVFL().opening_cost(CYCLE, Costs())
-        == with_masks(MTCD()).opening_cost(CYCLE, Costs())
+        SVFL().aggregation.opening_cost(CYCLE, Costs())
+        == with_masks(MTCD()).aggregation.opening_cost(CYCLE, Costs())
         == 0.0
     )
-    assert with_masks(SVFL(), "double-masked").opening_cost(CYCLE, Costs()) == 5 * 2
+    assert with_masks(SVFL(), "double-masked").aggregation.opening_cost(CYCLE, Costs()) == 5 * 2
 
 
 def test_an_epoch_is_a_pass_over_all_samples() -> None:

@@ -115,8 +115,7 @@ def test_settings_that_go_together(make: Callable[[], Method]) -> None:
 
 
 def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("method", "mtcd.mtcd"):
-        monkeypatch.setattr(f"mtcd.methods.{module}.MOST_PLACES", 4)
+    monkeypatch.setattr("mtcd.privacy.masked.masked.MOST_PLACES", 4)
     problem, path = (
         MODELS[0].problem(make_data(MODELS[0], 8, [1] * 3, seed=0)),
         make_network("path", CLIENTS[:3]),

@@ -274,8 +274,8 @@ def test_masked_uploads_are_sums() -> None:
     method = with_masks(SVFL(1, 0.1, batch=2))
     with pytest.raises(ConfigError, match="set model.aggregation to sum or mean"):
         method.split(SmallProblem(sums=False), path, 0)
-    assert method.split(SmallProblem(), path, 0).masked
-    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).masked
+    assert method.split(SmallProblem(), path, 0).aggregation.hides_parts
+    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).aggregation.hides_parts
     with pytest.raises(ConfigError, match="masked needs batch for split networks, or svfl"):
         with_masks(MTCD(2, 3, stepsize=0.1)).split(SmallProblem(), path, 0)
 
