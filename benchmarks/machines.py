@@ -74,7 +74,7 @@ def draw(rates: dict[str, list[float]], file: str) -> None:
     """Visits per second against machines."""
     from matplotlib.figure import Figure
 
-    from mtcd.reporting.styles import COLOURS, DASHES
+    from mtcd.plots.styles import COLOURS, DASHES
 
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     axes = figure.subplots()

@@ -181,7 +181,7 @@ def draw(hops: dict[tuple[str, int], tuple[float, float]], file: str) -> None:
     """The time of a hop, and of its bare products, against K."""
     from matplotlib.figure import Figure
 
-    from mtcd.reporting.styles import COLOURS
+    from mtcd.plots.styles import COLOURS
 
     figure = Figure(figsize=(6.5, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -21,8 +21,8 @@ import mtcd
 from commands import outcome
 from commands import run as command
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.plots.paper import Paper
 from mtcd.reporting.metric_panel import plot_metrics
-from mtcd.reporting.paper import Paper
 from mtcd.reporting.plots import draw_runs, plot_runs
 
 STOP = mtcd.Stop(iterations=200)

@@ -35,10 +35,10 @@ from made_up_results import (
     trained,
 )
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.reporting.paper import Paper, parse_style
-from mtcd.reporting.styles import curve_styles
+from mtcd.plots.paper import Paper, parse_style
 from mtcd_experiments.accuracy import accuracy_at_end
 from mtcd_experiments.claims import Claim
+from mtcd_experiments.curve_styles import curve_styles
 from mtcd_experiments.figures import draw, write_figure
 from mtcd_experiments.numbers import POINTS, lines_csv
 from mtcd_experiments.page import write_page

@@ -14,7 +14,7 @@ from training import LINKS
 
 import mtcd
 from mtcd.network.clusters import find_clusters
-from mtcd.reporting.styles import COLOURS, MARKERS
+from mtcd.plots.styles import COLOURS, MARKERS
 from mtcd_experiments.datasets.air_forecast import distances
 from mtcd_experiments.datasets.beijing_air import POSITIONS
 

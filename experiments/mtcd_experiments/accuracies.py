@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.reporting.styles import scientific
+from mtcd.plots.styles import scientific
 from mtcd_experiments.accuracy import (
     accuracy_after,
     accuracy_at_end,

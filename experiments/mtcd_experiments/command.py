@@ -16,7 +16,7 @@ from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
 from mtcd.core.workers import Backend, Status
-from mtcd.reporting.paper import Paper, parse_style
+from mtcd.plots.paper import Paper, parse_style
 from mtcd_experiments.claims import check_claims
 from mtcd_experiments.figures import write_figure
 from mtcd_experiments.page import write_page

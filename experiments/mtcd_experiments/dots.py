@@ -10,8 +10,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.reporting.paper import Paper
-from mtcd.reporting.styles import COLOURS, plain
+from mtcd.plots.paper import Paper
+from mtcd.plots.styles import COLOURS, plain
 from mtcd_experiments.numbers import entries, panel_axis, panel_ratio
 from mtcd_experiments.panels import x_label
 from mtcd_experiments.reading import Reader

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from mtcd.core.files import write_whole
-from mtcd.reporting.paper import Paper
-from mtcd.reporting.styles import curve_styles, plain, scientific
+from mtcd.plots.paper import Paper
+from mtcd.plots.styles import plain, scientific
+from mtcd_experiments.curve_styles import curve_styles
 from mtcd_experiments.dots import draw_dots
 from mtcd_experiments.dots import small_print as dots_print
 from mtcd_experiments.numbers import entries, lines_csv, panel_priced

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mtcd.reporting.styles import scientific
+from mtcd.plots.styles import scientific
 from mtcd_experiments.results import CurveResult, Line, Results, Spread
 from mtcd_experiments.schema import Panel
 

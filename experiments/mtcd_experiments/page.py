@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mtcd.core.files import write_whole
-from mtcd.reporting.styles import scientific
+from mtcd.plots.styles import scientific
 from mtcd_experiments.claims import Claim
 from mtcd_experiments.numbers import entries, grid
 from mtcd_experiments.read import ALL, FIGURES

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
-from mtcd.reporting.styles import Style, plain
+from mtcd.plots.styles import Style, plain
 from mtcd_experiments.numbers import entries, panel_axis, panel_line, panel_ratio, panel_scale
 from mtcd_experiments.results import CurveResult, Line, Results
 from mtcd_experiments.schema import Panel

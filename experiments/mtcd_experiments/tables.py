@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.reporting.styles import scientific
+from mtcd.plots.styles import scientific
 from mtcd_experiments.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
 from mtcd_experiments.numbers import (
     Entry,

@@ -20,8 +20,8 @@ from mtcd.core.optional import find
 from mtcd.core.terminal.options import ConfigOptions
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.text import escape
+from mtcd.plots.paper import Paper, parse_style
 from mtcd.reporting.command_live import LiveOptions, live_page
-from mtcd.reporting.paper import Paper, parse_style
 from mtcd.reporting.plots import plot_runs
 from mtcd.training.run import Run
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from mtcd.core.arrays import Array
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.planning import Plan
-from mtcd.reporting.styles import COLOURS, DASHES
+from mtcd.plots.styles import COLOURS, DASHES
 
 RATIOS = np.logspace(-1, 4, 251)
 # the same colour for a family in every picture

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mtcd.planner.simulate import Simulation
-from mtcd.reporting.scripts import any_script
-from mtcd.reporting.styles import COLOURS, plain
+from mtcd.plots.scripts import any_script
+from mtcd.plots.styles import COLOURS, plain
 
 SHOWN = 12  # links
 

@@ -15,8 +15,8 @@ from mtcd.core.errors import DataError, MtcdError
 from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
-from mtcd.reporting.scripts import any_script
-from mtcd.reporting.styles import COLOURS, DASHES, plain
+from mtcd.plots.scripts import any_script
+from mtcd.plots.styles import COLOURS, DASHES, plain
 
 BINS = 10
 CLASSES = 9  # more curves cannot be told apart

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mtcd.models.metrics import METRICS
-from mtcd.reporting.styles import COLOURS, plain
+from mtcd.plots.styles import COLOURS, plain
 from mtcd.training.history import History
 
 LOWEST = -0.05  # an R2 at the start of a training may be far below

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from mtcd.core.errors import MtcdError
+from mtcd.plots.paper import Paper
+from mtcd.plots.styles import COLOURS
 from mtcd.reporting.metric_panel import plot_metrics
-from mtcd.reporting.paper import Paper
-from mtcd.reporting.styles import COLOURS
 from mtcd.training.history import History
 from mtcd.training.run import Run
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.reporting.scripts import any_script
-from mtcd.reporting.styles import COLOURS, DASHES, plain
+from mtcd.plots.scripts import any_script
+from mtcd.plots.styles import COLOURS, DASHES, plain
 from mtcd.studies.path import Path
 
 # columns with a name in the legend: those with the largest coefficients; the others are grey

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.reporting.scripts import any_script
-from mtcd.reporting.styles import COLOURS, DASHES, plain
+from mtcd.plots.scripts import any_script
+from mtcd.plots.styles import COLOURS, DASHES, plain
 from mtcd.studies.running import FAILED
 from mtcd.studies.sweep import Sweep, higher_is_better
 
