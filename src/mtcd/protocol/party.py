@@ -91,6 +91,8 @@ class Begin(Payload):
     """The signal by which a client starts its next iteration; from a server, the one to send its
     public key."""
 
+    depends_on_tokens = False
+
 
 class Recovery(Enum):
     """What the other parties can do while a party of this kind is down
@@ -102,6 +104,18 @@ class Recovery(Enum):
     IN_STEP = "wait, and stop at the same iteration"
 
 
+class Identity(Protocol):
+    """Who a client is to the others: without signatures, a server could speak in their names."""
+
+    def sign(self, content: bytes) -> bytes:
+        """The signature of this client, with all that is needed to verify it."""
+        ...
+
+    def verify(self, client: int, content: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the content for this run."""
+        ...
+
+
 class Party(Stateful, ABC):
     """A client or the server. Its state can be saved between two messages."""
 
@@ -109,6 +123,17 @@ class Party(Stateful, ABC):
     """The transform of arrays that this party sends and receives; None: no transform."""
     recovery: Recovery = Recovery.WAIT
     """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
+    uploads_recovery: str | None = None
+    """Of a server whose uploads only it can read: the class that recovery takes for them, as
+    'module:Name'. It is made from the policy and this party."""
+
+    @property
+    def wrapped(self) -> Party:
+        """The party whose visits recovery undoes: itself, or the one inside."""
+        return self
+
+    def identify(self, identity: Identity) -> None:
+        """In a federation: who this party is. Most sign nothing themselves."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -35,9 +35,6 @@ from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Report
 from mtcd.federation.participant.participant import Participant, Role
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.methods.mtcd.client import Share
-from mtcd.methods.svfl.svfl import Shared
-from mtcd.privacy.sealed.payloads import SealedToken
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
@@ -313,11 +310,10 @@ class Node(Ending):
         if isinstance(payload, Token):
             self.watch.visited(payload)
             self._watch(payload)
-        elif isinstance(payload, Share | Shared):
-            self.watch.requested(payload.t if isinstance(payload, Share) else payload.round)
-        elif isinstance(payload, SealedToken):
-            self.watch.requested(payload.t - 1)  # so many tours have ended
-            self.watch.log_progress()
+        elif payload.begins is not None:
+            self.watch.requested(payload.begins)
+            if payload.is_token:
+                self.watch.log_progress()
         if self.trainer is not None and self.watch.shows_divergence(payload):
             self.trainer.report_divergence()
 

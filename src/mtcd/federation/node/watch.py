@@ -13,7 +13,6 @@ import numpy as np
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.windows import Keeper, PlateauWatch
 from mtcd.methods.method import Method
-from mtcd.methods.svfl.svfl import Shared
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
@@ -157,7 +156,8 @@ class Watch:
             return (
                 self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
             )
-        return isinstance(payload, Shared)
+        full: bool = payload.has_full_aggregate
+        return full
 
     def _objective(self, payload: Any) -> float | None:
         aggregate = getattr(payload, "aggregate", None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
+from mtcd.core.features import load
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -12,11 +15,10 @@ from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
+from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.network.topology import Network
-from mtcd.privacy.masked.double_client import DoubleMaskingClient
-from mtcd.privacy.masked.double_server import DoubleMaskingServer
-from mtcd.protocol.party import SERVER, Parties, Recovery
+from mtcd.protocol.party import SERVER, Parties, Party, Recovery
 
 
 def make_reliable_party(
@@ -46,14 +48,18 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
     if number == SERVER:
-        masked = party if isinstance(party, DoubleMaskingServer) else None
-        server: Any = party if masked is None else masked.server
-        return (
-            RoundServer(server, masked)
-            if kind is Recovery.ROUNDS
-            else IterationServer(server, masked)
-        )
+        uploads = own_uploads(party)
+        if kind is Recovery.ROUNDS:
+            return RoundServer(party.wrapped, uploads)
+        return IterationServer(party.wrapped, uploads)
     if kind is Recovery.ROUNDS:
         return Wait(needs=frozenset({SERVER}))
-    client: Any = party.client if isinstance(party, DoubleMaskingClient) else party
+    client = party.wrapped
     return IterationClient(client, network) if has_server else LoneToken(client, network)
+
+
+def own_uploads(party: Party) -> MakeUploads | None:
+    """What keeps the uploads of a server that alone can read them; None: recovery does."""
+    if party.uploads_recovery is None:
+        return None
+    return partial(cast("Callable[..., Any]", load(party.uploads_recovery)), party=party)

@@ -1,29 +1,40 @@
-"""Rounds: the policy of the server of SVFL, which continues without clients that are down: see
+"""Rounds: the policy of a server such as that of SVFL, which continues without clients that are down: see
 ``uploads.py``."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.federation.recovery.uploads import Uploads
-from mtcd.methods.svfl.svfl import Shared, SVFLServer
-from mtcd.privacy.masked.double_server import DoubleMaskingServer
-from mtcd.privacy.masked.recovery import MaskedUploads
+from mtcd.federation.recovery.uploads import KeptUploads, MakeUploads, Summing, Uploads
+from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.party import Message
+
+
+class RoundsServer(Summing, Protocol):
+    """The server of a method whose rounds take an upload of every client (``Recovery.ROUNDS``)."""
+
+    batches: Batches
+    round: int
+
+    def absent(self, round_: int) -> frozenset[int]:
+        """The clients that are absent in a round."""
+
+    def request(self, client: int) -> Message:
+        """The aggregate of the round for a client."""
 
 
 class RoundServer(RecoveryPolicy):
-    """The policy of the server of SVFL; ``masked``: the party around it, if uploads have double
-    masks."""
+    """The policy of a server of rounds; ``uploads`` makes what keeps them, where this is not
+    recovery's own."""
 
     is_gathering = True
 
-    def __init__(self, party: SVFLServer, masked: DoubleMaskingServer | None = None) -> None:
+    def __init__(self, party: RoundsServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads = (
-            Uploads(self, party, party.batches) if masked is None else MaskedUploads(self, masked)
+        self.uploads: KeptUploads = (
+            Uploads(self, party, party.batches) if uploads is None else uploads(self)
         )
 
     @property
@@ -42,8 +53,7 @@ class RoundServer(RecoveryPolicy):
 
     def request(self, client: int) -> Message:
         """The aggregate, to which the client answers with an upload."""
-        aggregate = self.party.aggregate
-        return Message(SERVER, client, Shared(self.now, aggregate), aggregate.size)
+        return self.party.request(client)
 
     def batch_of(self, iteration: int) -> int:
         """The upload of a round is for the batch of the next one."""

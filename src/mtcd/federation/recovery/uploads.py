@@ -15,14 +15,13 @@ need not be in the journal either, only whose are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.methods.mtcd.server import TokenServer
-from mtcd.methods.svfl.svfl import SVFLServer
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.gathering import Fresh, Gathering
@@ -53,15 +52,56 @@ class Gatherer(Protocol):
         """The batch that an upload of this iteration is for."""
 
 
+class Summing(Protocol):
+    """A server that sums uploads."""
+
+    clients: int
+    aggregate: Array
+    gathering: Gathering
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        """Process an upload."""
+
+
+class KeptUploads(Protocol):
+    """What a policy keeps of uploads. It calls these methods in place of its own."""
+
+    kinds: tuple[type, ...]
+    """The payloads that it processes."""
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """The clients without which there is no sum."""
+
+    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
+        """What the journal gets."""
+
+    def restore(self, record: dict[str, Any] | None) -> None:
+        """Continue from the journal."""
+
+    def receive(self, envelope: Envelope) -> list[Message]:
+        """Process an upload. Returns the reports for the monitor."""
+
+    def complete_without_down(self) -> None:
+        """A client is down: perhaps the others have all answered."""
+
+    def route(self, message: Message) -> Message | None:
+        """A request, before it is sent; None if it takes the place of another."""
+
+
+MakeUploads = Callable[[Any], KeptUploads]
+"""Of a policy."""
+
+
 class Uploads:
     """Of one server. The policy calls its methods in place of its own."""
 
-    kinds = (Fresh,)
+    kinds: tuple[type, ...] = (Fresh,)
     """The payloads that it processes."""
     array: Array
     """The last known h_k on all samples, client by client."""
 
-    def __init__(self, policy: Gatherer, party: TokenServer | SVFLServer, batches: Batches) -> None:
+    def __init__(self, policy: Gatherer, party: Summing, batches: Batches) -> None:
         self.policy, self.party, self.batches = policy, party, batches
         self.penalties = [0.0] * party.clients
         self.requested: dict[int, int] = {}

@@ -36,7 +36,12 @@ class Done(Payload):
 class Share(Payload):
     """The server requests the representation on the batch of iteration t."""
 
+    depends_on_tokens = False
     t: Iteration
+
+    @property
+    def begins(self) -> int:
+        return self.t
 
 
 @dataclass(frozen=True, eq=False)

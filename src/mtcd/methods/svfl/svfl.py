@@ -49,8 +49,13 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 class Shared(Payload):
     """The aggregate on the batch of this round, to every client."""
 
+    has_full_aggregate = True
     round: Iteration
     aggregate: Aggregate
+
+    @property
+    def begins(self) -> int:
+        return self.round
 
     @property
     def floats(self) -> int:
@@ -215,6 +220,10 @@ class SVFLServer(Party):
         present = [k for k in range(self.clients) if k not in absent]
         progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
         return [progress, *(send(SERVER, k, shared) for k in present)]
+
+    def request(self, client: int) -> Message:
+        """The aggregate of this round for a client, which answers with its upload."""
+        return send(SERVER, client, Shared(self.round, self.aggregate))
 
     def receive(self, message: Message) -> Sequence[Message]:
         assert isinstance(message.payload, Fresh)

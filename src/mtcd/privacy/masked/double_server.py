@@ -38,6 +38,8 @@ class DoubleMaskingServer(MaskingServer):
         ),
     )
 
+    uploads_recovery = "mtcd.privacy.masked.recovery:MaskedUploads"
+
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
         assert masking.upload_batches is not None
         self.recovery, self.upload_batches = server.recovery, masking.upload_batches

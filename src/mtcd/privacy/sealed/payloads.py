@@ -57,6 +57,7 @@ class SealedToken(Payload):
 
     index: ClassVar[int] = 0
     """There is one token."""
+    is_token = True
     t: Iteration
     place: Place
     weights: Annotated[Array, Row("snapshots")]
@@ -65,6 +66,10 @@ class SealedToken(Payload):
     scale: Number
     """Integers per unit of g in this tour."""
     data: Ciphertext
+
+    @property
+    def begins(self) -> int:
+        return self.t - 1  # so many tours have ended
 
     @property
     def floats(self) -> int:

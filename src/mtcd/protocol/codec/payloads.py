@@ -33,6 +33,19 @@ class Payload:
 
     __slots__ = ()
 
+    depends_on_tokens = True
+    """Whether it is void once the tokens of its iteration are regenerated. Uploads are not, nor are
+    keys."""
+    has_full_aggregate = False
+    """Whether its ``aggregate`` is that of all samples, before any update of the iteration."""
+    is_token = False
+    """Whether it visits clients, which then report how far the training is."""
+
+    @property
+    def begins(self) -> int | None:
+        """Of what the server, or a token, asks of a client: the syncs so far."""
+        return None
+
     @property
     def floats(self) -> int:
         """The numbers that the ledger counts when this is sent; 0 for a signal."""
