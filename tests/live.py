@@ -18,12 +18,12 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import Kit, read_kit
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.participant.kinds import participant_of, party_kind
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports
-from mtcd.models.glm.party.block import PartyBlock, read_block
+from mtcd.models.glm.party.block import PartyBlock
 from mtcd.models.glm.party.own_block import NPZ
-from mtcd.models.glm.party.participant import linear_participant
 from mtcd.models.glm.party.problem import glm_of
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.testing.federation_engine import FederationEngine
@@ -102,8 +102,14 @@ def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEng
     """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
     return FederationEngine(
-        kits, folder / "runs", lambda kit: linear_participant(kit, own_table_of(data, kit))
+        kits, folder / "runs", lambda kit: participant_of(kit, own_table_of(data, kit))
     )
+
+
+def _kept(engine: FederationEngine, name: str) -> Any:
+    """The block that a party has kept."""
+    kit = engine.kits[name]
+    return party_kind(kit.config.model).block(kit, engine.folder / name)
 
 
 def unobserved(engine: FederationEngine) -> Federated:
@@ -118,9 +124,7 @@ def unobserved(engine: FederationEngine) -> Federated:
     assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
     assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
     kept = [name for name in engine.kits if (engine.folder / name / NPZ).exists()]
-    return Federated(
-        dict(engine.kits), summaries, {name: read_block(engine.folder / name) for name in kept}
-    )
+    return Federated(dict(engine.kits), summaries, {name: _kept(engine, name) for name in kept})
 
 
 def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:

@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 
 import mtcd
-from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.methods.subspace import best_weights
 from mtcd.methods.tours.anderson import best_weights as extrapolation
 from mtcd.methods.tours.conjugate import mixing_weights

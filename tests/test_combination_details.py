@@ -11,9 +11,9 @@ import pytest
 import scipy.optimize
 
 import mtcd
+from mtcd.methods import optimal_weights as optimal
 from mtcd.methods import subspace
-from mtcd.methods.optimal_sync import weights as optimal
-from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.methods.tours import conjugate
 from mtcd.methods.tours.conjugate import mixing_weights
 from mtcd.methods.tours.survey import Survey

@@ -13,7 +13,7 @@ from live import make_kits, own_table_of
 from mtcd.core.errors import MtcdError
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.node import Node
-from mtcd.models.glm.party.participant import linear_participant
+from mtcd.federation.participant.kinds import participant_of
 
 
 def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> N
     address = parse_address(kit.config.address or "")
 
     def start() -> Node:
-        return Node(kit, tmp_path / "run", linear_participant(kit, own_table_of(data, kit)), None)
+        return Node(kit, tmp_path / "run", participant_of(kit, own_table_of(data, kit)), None)
 
     with (
         socket.create_server((address.host, address.port)),

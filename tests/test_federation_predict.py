@@ -18,7 +18,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.new_samples import (
-    LinearNew,
+    New,
     new_samples,
     run_number,
     server_decides,
@@ -57,7 +57,7 @@ def predictors(
         k = fresh.clients.index(name)
         made[name] = Predictor(
             kit,
-            LinearNew(new_table(kit, fresh, shuffled[k]), told.blocks[name]),
+            New(new_table(kit, fresh, shuffled[k]), told.blocks[name]),
             writer(kit.config, out),
             None,
             None,
@@ -276,7 +276,7 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     assert len(numbers) == 1
     kit, new = (
         told.kits["c1"],
-        LinearNew(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"]),
+        New(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"]),
     )
     made = []
     for run in ("one", "two"):

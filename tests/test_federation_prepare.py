@@ -18,9 +18,9 @@ from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.federation.node.new_samples import new_samples, writer
 from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.participant.table import read_party_table
 from mtcd.models.glm.party.block import read_block
-from mtcd.models.glm.party.participant import make_participant
 from mtcd.testing.federation_engine import FederationEngine
 from patients import CLIENTS, patients
 from waiting import PATIENCE

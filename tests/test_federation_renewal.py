@@ -93,6 +93,7 @@ def test_a_kit_that_was_given_away_can_be_renewed(kits: Path) -> None:
         "ca.pem",
         "revoked.pem",
         "README.txt",
+        "expiry.json",
     }
     renew(kits, "a", 90)
     assert read_kit(kits / "a").alignment_secret() == read_kit(kits / "b").alignment_secret()

@@ -14,7 +14,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_sync.parties import OptimalServer
-from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
 from mtcd.protocol.ledger.ledger import Ledger

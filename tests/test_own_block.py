@@ -22,6 +22,7 @@ from mtcd.federation.participant.keeping import SUMMARY, Summary, keep_block, re
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.block import CSV, PartyBlock, read_block
+from mtcd.models.glm.party.kind import LINEAR
 from mtcd.models.glm.party.own_block import NPZ
 from mtcd.protocol.ledger.ledger import Ledger
 from own_parts import own_parts
@@ -84,7 +85,7 @@ def test_blocks_read_back_predict_together_what_the_model_does(
     X = np.random.default_rng(1).standard_normal((7, sum(WIDTHS)))
     read, aggregate = [], 0.0
     for k, values in enumerate(np.split(X, np.cumsum(WIDTHS)[:-1], axis=1)):
-        keep_block(tmp_path, summary(), blocks[k])
+        keep_block(tmp_path, summary(), blocks[k], LINEAR.block_files)
         read.append(read_block(tmp_path))
         assert read[k].party == blocks[k].party
         assert read[k].model == blocks[k].model
@@ -99,7 +100,7 @@ def test_blocks_read_back_predict_together_what_the_model_does(
 def test_the_table_for_people_has_a_row_for_each_column(tmp_path: Path) -> None:
     model = Glm("logistic", l2=0.2, intercept=True)
     _, run, blocks = trained(model, scaled=True)
-    keep_block(tmp_path, summary(), blocks[0])
+    keep_block(tmp_path, summary(), blocks[0], LINEAR.block_files)
     rows = list(csv.DictReader(io.StringIO((tmp_path / CSV).read_text())))
     assert [row["column"] for row in rows] == [*blocks[0].columns, "(intercept)"]
     assert [float(row["coefficient"]) for row in rows] == [
@@ -119,7 +120,7 @@ def test_coefficients_of_all_parties_together_are_those_of_the_model(
     _, run, blocks = trained(model, scaled=True)
     found, intercept = [], 0.0
     for block in blocks:
-        keep_block(tmp_path, summary(), block)
+        keep_block(tmp_path, summary(), block, LINEAR.block_files)
         rows = list(csv.reader(io.StringIO((tmp_path / COEFFICIENTS).read_text())))
         width = 3 if model.kind == "multinomial" else 1
         assert [row[:2] for row in rows[1:]] == [
@@ -135,20 +136,20 @@ def test_coefficients_of_all_parties_together_are_those_of_the_model(
         np.vstack(found).reshape(run.coefficients.shape), run.coefficients, rtol=1e-12
     )
     np.testing.assert_allclose(intercept, np.atleast_1d(run.intercept), rtol=1e-9, atol=1e-12)
-    keep_block(tmp_path, summary(status="diverged"), blocks[0])
+    keep_block(tmp_path, summary(status="diverged"), blocks[0], LINEAR.block_files)
     assert not (tmp_path / COEFFICIENTS).exists()
 
 
 def test_a_column_of_coefficients_for_each_class(tmp_path: Path) -> None:
     _, run, blocks = trained(Glm("multinomial", l2=0.3))
-    keep_block(tmp_path, summary(), blocks[2])
+    keep_block(tmp_path, summary(), blocks[2], LINEAR.block_files)
     rows = list(csv.DictReader(io.StringIO((tmp_path / CSV).read_text())))
     read = [[float(row[f"coefficient {c}"]) for c in "abc"] for row in rows]
     assert read == run.parameters["c2"].tolist()
 
 
 def test_the_summary_reads_back_and_says_how_it_ended(tmp_path: Path) -> None:
-    keep_block(tmp_path, summary(), None)
+    keep_block(tmp_path, summary(), None, LINEAR.block_files)
     assert read_summary(tmp_path) == summary()
     told = json.loads((tmp_path / SUMMARY).read_text())
     assert told["message"] == "Stopped at the limit of iterations after 40 iterations and 0 syncs."
@@ -160,7 +161,7 @@ def test_the_summary_reads_back_and_says_how_it_ended(tmp_path: Path) -> None:
 def test_what_is_kept_is_for_the_owner_only(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0])
+        keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0], LINEAR.block_files)
     finally:
         os.umask(old)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -169,8 +170,10 @@ def test_what_is_kept_is_for_the_owner_only(tmp_path: Path) -> None:
 
 def test_of_a_training_that_diverged_no_block_is_kept(tmp_path: Path) -> None:
     block = trained(Glm("ridge"))[2][0]
-    keep_block(tmp_path, summary(), block)
-    told = keep_block(tmp_path, summary(), replace(block, theta=block.theta * np.inf))
+    keep_block(tmp_path, summary(), block, LINEAR.block_files)
+    told = keep_block(
+        tmp_path, summary(), replace(block, theta=block.theta * np.inf), LINEAR.block_files
+    )
     assert told.status == "diverged" == read_summary(tmp_path).status
     assert "smaller method.stepsize" in told.message
     with pytest.raises(MtcdError, match="diverged"):
@@ -183,7 +186,7 @@ def test_all_is_written_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(MtcdError, match="No space left"):
-        keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0])
+        keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0], LINEAR.block_files)
     assert not list(tmp_path.iterdir())
     for read in (read_block, read_summary):
         with pytest.raises(MtcdError, match="not ended"):
@@ -200,7 +203,7 @@ def test_new_samples_must_have_the_same_columns_and_be_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["theta", "intercept", "means", "scales"])
 def test_a_block_whose_parts_do_not_belong_together_is_refused(name: str, tmp_path: Path) -> None:
-    keep_block(tmp_path, summary(), trained(Glm("logistic"), scaled=True)[2][0])
+    keep_block(tmp_path, summary(), trained(Glm("logistic"), scaled=True)[2][0], LINEAR.block_files)
     with np.load(tmp_path / NPZ) as stored:
         arrays = dict(stored)
     np.savez(tmp_path / NPZ, **arrays | {name: np.ones((5, 2))})
@@ -214,7 +217,7 @@ def test_a_block_whose_parts_do_not_belong_together_is_refused(name: str, tmp_pa
 
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0])
+    keep_block(tmp_path, summary(), trained(Glm("ridge"))[2][0], LINEAR.block_files)
     whole = (tmp_path / NPZ).read_bytes()
     for content in (b"", b"junk", whole[:-30], whole[: len(whole) // 2], whole.replace(b'"', b" ")):
         (tmp_path / NPZ).write_bytes(content)

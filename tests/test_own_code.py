@@ -26,7 +26,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.own_code import OwnCode, Source
 from mtcd.federation.own_code_files import read_code
-from mtcd.models.glm.party.participant import make_participant
+from mtcd.federation.participant.kinds import make_participant
 
 SPLIT = {
     "labels__shared_with": ["parties", "server"],

@@ -12,7 +12,7 @@ import mtcd
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.token_history import live_terms
 from mtcd.methods.method import Method
-from mtcd.methods.optimal_sync.weights import _without_negative
+from mtcd.methods.optimal_weights import _without_negative
 from mtcd.methods.tree_cg.tree_cg import Direction, Summand
 from mtcd.models.trees.gains import UNKNOWN, GainToken
 from mtcd.network.changes import with_changes

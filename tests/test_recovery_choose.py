@@ -7,15 +7,15 @@ import pytest
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
-from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.dcpa.recovery import InStep
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.recovery import RoundServer
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes

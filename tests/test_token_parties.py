@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.methods.membership.relay import Relay
+from mtcd.methods.membership.roaming import Relay
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.mtcd.server import TokenClient, TokenServer

@@ -11,7 +11,7 @@ import pytest
 
 import mtcd
 from mtcd.methods.mtcd.mtcd import STCD
-from mtcd.methods.tours.acceleration import Memory
+from mtcd.methods.tours.acceleration import ACCELERATIONS, Memory
 from mtcd.methods.tours.anderson import Anderson
 from mtcd.methods.tours.conjugate import Conjugate
 from mtcd.methods.tours.momentum import Momentum
@@ -167,9 +167,9 @@ def test_how_many_tours_are_combined_unless_told() -> None:
         kind: STCD(walk="tour", acceleration=kind, stepsize=0.1)
         for kind in ("anderson", "conjugate")
     }
-    assert [method.most_starts for method in plain.values()] == [5, 5]
-    assert replace(plain["conjugate"], stepsize="auto").most_starts == 20
-    assert replace(plain["anderson"], depth=3).most_starts == 3
+    assert [ACCELERATIONS[kind].most_starts(method) for kind, method in plain.items()] == [5, 5]
+    assert Conjugate.most_starts(replace(plain["conjugate"], stepsize="auto")) == 20
+    assert ACCELERATIONS["anderson"].most_starts(replace(plain["anderson"], depth=3)) == 3
     assert "M=5" in plain["anderson"].describe()
     assert "M=" not in STCD(walk="tour", acceleration="momentum", stepsize=0.1).describe()
 

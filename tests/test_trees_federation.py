@@ -24,9 +24,9 @@ from mtcd.data.tables import TableShare, read_tables
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.node.new_samples import new_samples, writer
 from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.models.glm.party.block import read_block
-from mtcd.models.glm.party.participant import make_participant
+from mtcd.models.trees.party.block import read_additive_block
 from mtcd.models.trees.problem import AdditiveProblem
 from mtcd.models.trees.training import additive_method
 from mtcd.network.topology import make_network
@@ -204,9 +204,9 @@ def test_a_spoilt_block_of_trees_is_refused(tmp_path: Path) -> None:
     paths = own_tables(tmp_path / "tables", patients(60))
     federate(tmp_path, paths, method={"kind": "stcd"}, server=None, stop={"iterations": 4})
     folder = tmp_path / "runs" / "lab"
-    assert read_block(folder).party == "lab"
+    assert read_additive_block(folder).party == "lab"
     with np.load(folder / "block.npz") as stored:
         arrays = {name: stored[name] for name in stored.files}
     np.savez(folder / "block.npz", **{**arrays, "part/trees": arrays["part/trees"][:40]})
     with pytest.raises(MtcdError, match="not a whole block"):
-        read_block(folder)
+        read_additive_block(folder)

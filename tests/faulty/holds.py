@@ -16,12 +16,12 @@ from mtcd.federation.node.folder import AGREED, JOURNAL
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.methods.mtcd.server import TokenClient, TokenServer
 from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.models.glm.party.block import read_block
-from mtcd.models.glm.party.participant import make_participant
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, PydanticUserError, create_model
 from mtcd.config.numbers import Number, Whole
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS, Method
-from mtcd.methods.tours.acceleration import ACCELERATIONS
+from mtcd.methods.mtcd.features import ACCELERATIONS
 
 
 def keys_of(kind: str) -> set[str]:

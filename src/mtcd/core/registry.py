@@ -35,7 +35,8 @@ class Registry(Generic[T]):
 
     ``base`` is the class that all of them inherit from, ``group`` that of the entry points,
     ``package`` where the built-in ones are: its module of the same name is imported, or all of them
-    where that does not have it. ``unknown`` begins the error about an unknown name.
+    where that does not have it; None if all of them are parts of features. ``unknown`` begins the
+    error about an unknown name.
 
     >>> from mtcd.network.walks import WALKS
     >>> WALKS["lazy"].__name__
@@ -46,7 +47,12 @@ class Registry(Generic[T]):
     """
 
     def __init__(
-        self, base: type, group: str, package: str, unknown: str, functions: bool = False
+        self,
+        base: type,
+        group: str,
+        package: str | None,
+        unknown: str,
+        functions: bool = False,
     ) -> None:
         self.base, self.group, self.package, self.unknown, self.functions = (
             base,
@@ -154,6 +160,8 @@ class Registry(Generic[T]):
     def _modules(self) -> list[str]:
         """The modules of the package: names of files, so that what a config says is looked for
         nowhere else."""
+        if self.package is None:
+            return []
         folder = importlib.import_module(self.package).__path__
         return [
             f"{self.package}.{module.name}"

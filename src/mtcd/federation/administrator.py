@@ -18,6 +18,7 @@ from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import SECRET_BYTES
 from mtcd.federation.credentials.bundle_schema import KitConfig, as_yaml, kit_config
 from mtcd.federation.credentials.certificates import Issued
+from mtcd.federation.credentials.expiry import EXPIRY_FILE, expiry_file
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.file import check_keys, network_of, read_federation
 from mtcd.federation.names import AUTHORITY, OPERATOR, parse_address
@@ -182,6 +183,7 @@ def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> No
             "ca.pem": authority.issued.certificate_pem,
             "revoked.pem": revoked,
             "README.txt": readme(config, federation.server is not None),
+            EXPIRY_FILE: expiry_file({peer: authority.last(peer).until for peer in config.peers}),
         }
         if name in made:
             files |= _private_part(config, made[name], authority.secret)

@@ -9,33 +9,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import (
-    AdditiveSection,
-    Config,
-    GlmSection,
-    PrivacySection,
-    StopSection,
-    SyntheticData,
-)
-from mtcd.config.settings import FEW_HOPS, build_settings
+from mtcd.config.schema import Config, PrivacySection, SyntheticData
+from mtcd.config.settings import build_settings
 from mtcd.config.yaml_file import read_yaml
 from mtcd.core.errors import ConfigError, NetworkError, did_you_mean
-from mtcd.data.synthetic import synthetic
 from mtcd.federation.file_checks import check_combinations, check_dial_out
 from mtcd.federation.names import SERVER
 from mtcd.federation.own_code_files import built_in_only, check_own_names, own_names
+from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, party_kind
 from mtcd.federation.schema import Federation
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.combine import RULES
-from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.models.glm.model import Glm
-from mtcd.models.trees.problem import AdditiveProblem
-from mtcd.models.trees.training import additive_method, check_additive
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
-from mtcd.training.stop import Stop
-
-SAMPLES = 20  # of the rehearsal
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -54,8 +39,9 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
     given = {key: value for key, value in content.items() if value is not None}
     try:
         federation = Federation.model_validate(given)
-        if isinstance(federation.model, AdditiveSection) and "stop" not in given:
-            return federation.model_copy(update={"stop": StopSection(iterations=FEW_HOPS)})
+        stop = party_kind(federation.model).default_stop()
+        if stop is not None and "stop" not in given:
+            return federation.model_copy(update={"stop": stop})
         return federation
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error, given, Federation)}") from None
@@ -143,40 +129,5 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
     settled: Any = method.with_stepsize(1.0).rehearsal()
     if settled.batch is not None:
-        settled = replace(settled, batch=min(settled.batch, SAMPLES))
-    if isinstance(federation.model, GlmSection):
-        given = Glm(**federation.model.model_dump(), positive=federation.labels.positive)
-        # synthetic labels are of other classes
-        model = replace(
-            given, positive=None, class_weight=None if given.class_weight is None else "balanced"
-        )
-        data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
-        settled.parties(model.problem(data), network, federation.seed)
-        return
-    if isinstance(federation.model, AdditiveSection):
-        _rehearse_additive(federation.model, method, network, federation)
-        return
-    linear_only = isinstance(method, MTCD) and (
-        method.acceleration or RULES[method.combine_rule].server_chooses
-    )
-    if method.kind == "dcpa" or linear_only:
-        raise ConfigError(
-            "method: dcpa, acceleration and combine: optimal are for linear models. Split networks "
-            "train by mtcd, stcd "
-            "or svfl without them."
-        )
-    if isinstance(method, MTCD):  # plan() raises on invalid settings
-        settled.plan(SAMPLES, 1, network, federation.seed)
-
-
-def _rehearse_additive(
-    section: AdditiveSection, method: Method, network: Network, federation: Federation
-) -> None:
-    model = section.model()
-    families = model.families(network.clients)
-    check_additive(method, families, Stop(**federation.stop.model_dump()))
-    if model.class_weight is not None:  # the classes are not known here
-        model = section.model_copy(update={"class_weight": None}).model()
-    data = synthetic(model.plain_loss.example, SAMPLES, network.size, network.size)
-    problem = AdditiveProblem.of(model, replace(data, clients=network.clients), federation.seed)
-    additive_method(method, families).parties(problem, network, federation.seed)
+        settled = replace(settled, batch=min(settled.batch, REHEARSED_SAMPLES))
+    party_kind(federation.model).rehearse(federation, method, settled, network)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mtcd.config.schema import PlateauSection, SplitSection
+from mtcd.config.schema import PlateauSection
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.federation.names import SERVER
-from mtcd.federation.schema import NO_WEIGHTS, Federation
+from mtcd.federation.participant.kinds import party_kind, party_privacy
+from mtcd.federation.schema import Federation
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.settings import SealedTours
 
 
 def check_combinations(federation: Federation, method: Method) -> None:
@@ -61,12 +61,11 @@ def _check_labels(federation: Federation, method: Method) -> None:
         raise ConfigError(
             f"labels.weights: {labels.weights!r} is the label or the id: name another column."
         )
-    if labels.weights is not None and isinstance(federation.model, SplitSection):
-        raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
-    if isinstance(method, SealedTours):
-        _check_sealed(federation)
-        # refuses what is for one process only
-        method.in_federation(list(federation.parties).index(labels.held_by))
+    kind, privacy = party_kind(federation.model), party_privacy(federation.privacy)
+    if labels.weights is not None and kind.no_weights:
+        raise ConfigError(f"labels.weights: {kind.no_weights}")
+    if not privacy.shares_labels:
+        privacy.check_labels(federation, method)
         return
     if "server" in labels.shared_with and federation.server is None:
         raise ConfigError(
@@ -83,37 +82,18 @@ def _check_labels(federation: Federation, method: Method) -> None:
     looks_at_loss = isinstance(method, MTCD) and (
         method.acceleration or RULES[method.combine_rule].server_chooses
     )
-    at_server = isinstance(federation.model, SplitSection) or looks_at_loss
+    at_server = kind.labels_at_server or looks_at_loss
     if federation.server is not None and at_server and "server" not in labels.shared_with:
         linear = (
             "acceleration"
             if federation.method.acceleration
             else f"combine: {federation.method.combine}"
         )
-        what = "the fusion module" if isinstance(federation.model, SplitSection) else linear
+        what = kind.labels_at_server or linear
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may "
             f"know them, write "
             "'shared_with: [parties, server]'."
-        )
-
-
-def _check_sealed(federation: Federation) -> None:
-    """Refuse what would tell labels or scores of a sealed training to others."""
-    labels = federation.labels
-    if labels.shared_with:
-        raise ConfigError(
-            "labels.shared_with: in a sealed training labels stay with their holder: leave it out."
-        )
-    if labels.weights is not None:
-        raise ConfigError(
-            "labels.weights: privacy.mode: sealed takes no weights of samples: leave them out."
-        )
-    if federation.holdout is not None:
-        raise ConfigError(
-            f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, "
-            f"which a sealed "
-            "training does not tell it. Leave holdout out, and predict new samples after training."
         )
 
 
@@ -130,18 +110,11 @@ def _check_plateau(federation: Federation, method: Method) -> None:
             f"{plateau.on!r}. Leave "
             f"'on' out, or: {instead}"
         )
-    if isinstance(federation.model, SplitSection):
-        raise ConfigError(
-            f"stop.plateau: no party of a federation knows the objective of a split network on all "
-            f"samples. {instead}"
-        )
-    if isinstance(method, SealedTours):  # the key holder knows the objective after each tour
-        if federation.privacy is not None and federation.privacy.dp is not None:
-            raise ConfigError(
-                "stop.plateau: when the objective stops falling depends on the data, which the "
-                "budget of privacy.dp "
-                f"does not count. {instead}"
-            )
+    kind, privacy = party_kind(federation.model), party_privacy(federation.privacy)
+    if kind.no_plateau:
+        raise ConfigError(f"stop.plateau: {kind.no_plateau} {instead}")
+    if not privacy.shares_labels:
+        privacy.check_plateau(federation, instead)
         return
     if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
         why = "mini-batches" if method.batch is not None else method.kind

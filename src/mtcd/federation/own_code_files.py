@@ -6,32 +6,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtcd.config.schema import ModelSection, SplitSection
+from mtcd.config.schema import ModelSection
 from mtcd.core.errors import ConfigError
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.own_code import FOLDER, NO_CODE, OwnCode, Source, refuse_installed
+from mtcd.federation.participant.kinds import party_kind
 
 INIT = "__init__.py"
 SHA256 = 64  # hexadecimal digits
-BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
 def own_names(model: ModelSection) -> dict[str, str]:
     """The networks of the model that are not built in, by key."""
-    return model.own_networks if isinstance(model, SplitSection) else {}
+    return party_kind(model).own_networks(model)
 
 
 def built_in_only(model: ModelSection) -> ModelSection:
     """The model with custom networks replaced by built-in ones, to check all else without running
     their code."""
-    return model.model_copy(update={key: BUILT_IN[key] for key in own_names(model)})
+    return party_kind(model).built_in_only(model)
 
 
 def check_own_names(model: ModelSection) -> None:
     """Refuse names that no party can load, and ``model.code``: each party names its own files."""
     for key, name in own_names(model).items():
         refuse_installed(name, f"model.{key}")
-    if isinstance(model, SplitSection) and model.code is not None:
+    if getattr(model, "code", None) is not None:
         raise ConfigError(
             "model.code: a federation file cannot name a party's code. Leave it out: each party "
             "names its own file "

@@ -20,23 +20,30 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.core.optional import EXTRAS, INSTALL_WHERE, USERS, find, install
 from mtcd.core.version import VERSION
 from mtcd.federation.credentials.bundle import Kit, read_kit_without_code, with_code
 from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.expiry import expired_peers
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import Address, parse_address
-from mtcd.federation.participant.table import ColumnsError, LabelsError, PartyTable, own_table
+from mtcd.federation.participant.kinds import participant_of, party_kind, party_privacy
+from mtcd.federation.participant.table import (
+    ColumnsError,
+    LabelsError,
+    LossError,
+    PartyTable,
+    own_table,
+)
 from mtcd.federation.transport import connects_to
-from mtcd.models.trees.families.trees import TreeFamily
 
 PACKAGES, CERTIFICATES, SETTINGS = "packages", "certificates", "settings"
 TABLE, COLUMNS, LABELS = "table", "columns", "labels"
 ADDRESSES, CLOCK = "addresses", "clock"
 MET, NOTE, FAILED = "met", "note", "failed"
 CONNECTION_SECONDS = 2.0
+WRONG_LOSS = "The loss, which is a plug-in, contradicts itself as it is installed there."
 NO_CODE = "The network code that it was started with cannot be used."
 ELSEWHERE = "The details are on its own screen."
 """Errors about tables name columns, and may show values: others are told the kind of the problem
@@ -141,7 +148,7 @@ def examine(
     if any(one.level == FAILED for one in found):
         return Examined(tuple(found))
     try:
-        participant = find("mtcd.models.glm.party.participant").participant_of(kit, table)
+        participant = participant_of(kit, table)
     except MtcdError as error:
         return Examined((*found, _participant_failure(error)))
     summary = f"{config.method.kind}, model {_kind(config)}, alignment {config.alignment}."
@@ -157,14 +164,8 @@ def needed_packages(config: KitConfig, more: Iterable[str] = ()) -> tuple[str, .
     needed = ["zenoh", "cryptography", "msgpack"]
     if config.alignment == "psi" and not config.is_server:
         needed.append("private_set_intersection")
-    if config.sealed:
-        needed += ["tenseal", "zstandard"]
-    if isinstance(config.model, SplitSection):
-        needed += ["torch", "safetensors"]
-    if isinstance(config.model, AdditiveSection) and not config.is_server:
-        family = config.model.model(config.labels.positive).family(config.name)
-        if isinstance(family, TreeFamily):
-            needed.append("lightgbm")
+    needed += party_privacy(config.privacy).packages()
+    needed += party_kind(config.model).packages(config)
     return tuple(dict.fromkeys([*needed, *more]))
 
 
@@ -282,6 +283,9 @@ def table_failure(error: MtcdError) -> Finding:
             f"The columns of its table cannot be used. {ELSEWHERE}",
             error,
         )
+    if isinstance(error, LossError):
+        told = f"{WRONG_LOSS} {ELSEWHERE}"
+        return Finding(SETTINGS, FAILED, str(error), told, error)
     if isinstance(error, ConfigError):
         return Finding(
             SETTINGS, FAILED, str(error), f"Its settings cannot be used. {ELSEWHERE}", error
@@ -372,10 +376,18 @@ def listening_findings(kit: Kit) -> list[Finding]:
 def peer_findings(kit: Kit, seconds: float = CONNECTION_SECONDS) -> list[Finding]:
     """Which of the peers that this party calls accept a connection."""
     config = kit.config
-    found = []
+    found, missing = [], []
     for name, peer in config.peers.items():
-        if peer.certificate is not None and peer.address is not None and connects_to(config, name):
+        if peer.certificate is None:  # it was revoked, and nobody waits for it
+            continue
+        missing.append(name)
+        if peer.address is not None and connects_to(config, name):
             found.append(_peer_finding(name, parse_address(peer.address), seconds))
+            if found[-1].level == MET:
+                missing.remove(name)
+
+    if expired := expired_peers(kit.folder, missing):
+        found.append(Finding(CERTIFICATES, NOTE, expired))
     return found
 
 

@@ -91,9 +91,6 @@ class PartySection(Section):
         return self
 
 
-NO_WEIGHTS = "split networks do not take weights of samples. Leave the weights out."
-
-
 class LabelsSection(Section):
     """The label holder, the columns of labels and weights, and the receivers of both."""
 

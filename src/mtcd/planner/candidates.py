@@ -16,9 +16,9 @@ from mtcd.core.errors import ConfigError
 from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
-from mtcd.methods.tours.acceleration import ACCELERATIONS
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
@@ -246,7 +246,8 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
     if method.acceleration and not method.adaptive:
-        for depth in (method.most_starts + 1, method.most_starts + 3, method.most_starts - 1):
+        most = ACCELERATIONS[method.acceleration].most_starts(method)
+        for depth in (most + 1, most + 3, most - 1):
             if depth >= 1:
                 yield replace(method, depth=depth)
     elif not method.acceleration and WALKS[method.walk].repeats and method.hops is None:

@@ -36,8 +36,8 @@ from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.watch import reached
+from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.participant.participant import Participant
-from mtcd.models.glm.party.participant import make_participant
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.monitor import Monitor

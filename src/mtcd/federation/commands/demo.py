@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import typer
 
 from mtcd.core.errors import MtcdError
@@ -15,16 +13,15 @@ from mtcd.core.optional import find
 from mtcd.core.terminal.screen import screen
 from mtcd.federation.commands.example import Example, write_example
 from mtcd.federation.names import SERVER
+from mtcd.federation.participant.kinds import party_kind
 from mtcd.federation.processes import Processes
-from mtcd.models.glm.model import Glm
-from mtcd.models.glm.training import best_objective
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
     """Create tables and kits (credentials bundles), start all processes, train, and compare with
     the optimum."""
     find("mtcd.federation.node.link")  # raises with installation advice
-    administrator, own = find("mtcd.federation.administrator"), find("mtcd.models.glm.party.block")
+    administrator = find("mtcd.federation.administrator")
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     example = write_example(out, parties, server, seed, iterations)
@@ -47,8 +44,7 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
             f"{out}/kits/NAME/run."
         )
     seconds = time.monotonic() - began
-    blocks = {name: own.read_block(out / "kits" / name / "run") for name in example.tables}
-    gap = _gap(example, blocks)
+    gap = _gap(example, out / "kits")
     screen.print(
         f"Trained in {seconds:.0f} s. Together, the blocks of the clinics are within {gap:.1e} of "
         f"the optimum on the "
@@ -59,11 +55,11 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     )
 
 
-def _gap(example: Example, blocks: dict[str, Any]) -> float:
+def _gap(example: Example, kits: Path) -> float:
     """(f - f*)/f* of the model that the blocks form together; only the demo has access to all of
     them."""
-    model = Glm("logistic", l2=example.l2)
-    problem = model.problem(example.data)
-    best = best_objective(example.data, model, problem)
-    held = problem.evaluate([np.asarray(block.theta) for block in blocks.values()])
-    return abs(held - best) / best
+    read = find("mtcd.federation.credentials.bundle").read_kit
+    model = read(kits / next(iter(example.tables))).config.model
+    kind = party_kind(model)
+    blocks = {name: kind.block(read(kits / name), kits / name / "run") for name in example.tables}
+    return kind.gap(model, example.data, blocks)

@@ -41,6 +41,7 @@ def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) 
             else:
                 show_summary(summary)
                 say_reached(before, answers, timeout)
+                say_expired(kit.folder, before)
                 if not answers:
                     left = any(one["phase"] in overview.LEFT for one in before.values())
                     screen.print(
@@ -71,6 +72,15 @@ def say_reached(parties: Mapping[str, Any], answers: Mapping[str, Any], timeout:
             markup=False,
             soft_wrap=True,
         )
+
+
+def say_expired(kit: Path, parties: Mapping[str, Any]) -> None:
+    """Name the parties that are not reached and whose certificates have expired: they cannot say
+    so."""
+    overview = find("mtcd.federation.node.overview")
+    missing = [name for name, one in parties.items() if one["phase"] == overview.NOT_REACHED]
+    if expired := find("mtcd.federation.credentials.expiry").expired_peers(kit, missing):
+        screen.print(expired, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_summary(summary: dict[str, Any]) -> None:

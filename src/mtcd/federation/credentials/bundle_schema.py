@@ -28,7 +28,6 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
-from mtcd.privacy.settings import SEALED
 
 
 class KitConfig(Membership):
@@ -52,11 +51,6 @@ class KitConfig(Membership):
     def network(self) -> Network:
         """The network of all parties."""
         return network_from_edges(self.links, self.parties)
-
-    @property
-    def sealed(self) -> bool:
-        """Whether tokens are encrypted, and labels stay with their holder."""
-        return self.privacy is not None and self.privacy.mode == SEALED
 
     @property
     def seen_by(self) -> str:

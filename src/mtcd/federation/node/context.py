@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mtcd.core.errors import MtcdError
 from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.expiry import expired_peers
 from mtcd.federation.node.handshake import Greeting
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
@@ -79,6 +80,8 @@ class Station:
         sentence = f"Waiting for {', '.join(waits)}."
         if missing := self.missing():
             sentence += f" No connection yet to {', '.join(missing)}."
+            if expired := expired_peers(self.kit.folder, missing):
+                sentence += f" {expired}"
         sentence += "".join(
             f" {self.mail.incompatible[name]}" for name in waits if name in self.mail.incompatible
         )

@@ -35,6 +35,7 @@ from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Report
 from mtcd.federation.participant.participant import Participant, Role
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
@@ -303,17 +304,16 @@ class Node(Ending):
             )
         self.watch.log_progress()
 
-    def _on_payload(self, payload: Any) -> None:
+    def _on_payload(self, payload: Payload) -> None:
         """Watch a payload before it is processed: a token, or the server's request for an
         upload."""
         assert self.watch is not None
         if isinstance(payload, Token):
             self.watch.visited(payload)
             self._watch(payload)
-        elif payload.begins is not None:
-            self.watch.requested(payload.begins)
-            if payload.is_token:
-                self.watch.log_progress()
+        elif payload.rounds_ended is not None:
+            self.watch.requested(payload.rounds_ended)
+            self.watch.log_progress()
         if self.trainer is not None and self.watch.shows_divergence(payload):
             self.trainer.report_divergence()
 

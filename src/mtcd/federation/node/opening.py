@@ -32,6 +32,7 @@ from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.rpc import IncomingRequest, Mail
 from mtcd.federation.node.rpc_client import Answers, Questions
+from mtcd.federation.participant.kinds import party_privacy
 
 PURPOSE = "training"
 OWN_ERRORS = (DataError, ConfigError, NotInstalledError)
@@ -163,7 +164,7 @@ class OpeningFollower:
         """Check that parties get samples and labels; the server gets no samples, and labels only if
         it may."""
         config = self.kit.config
-        may_know = not config.sealed and (
+        may_know = party_privacy(config.privacy).shares_labels and (
             self.part is not None or SERVER in config.labels.shared_with
         )
         if bool(agreed.labels) != may_know:

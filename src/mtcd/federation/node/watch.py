@@ -14,6 +14,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.windows import Keeper, PlateauWatch
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
@@ -156,8 +157,7 @@ class Watch:
             return (
                 self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
             )
-        full: bool = payload.has_full_aggregate
-        return full
+        return isinstance(payload, Payload) and payload.opens_round
 
     def _objective(self, payload: Any) -> float | None:
         aggregate = getattr(payload, "aggregate", None)

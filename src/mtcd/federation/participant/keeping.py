@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mtcd.core.errors import MtcdError
-from mtcd.core.files import COEFFICIENTS, plain
+from mtcd.core.files import plain
 from mtcd.core.version import VERSION
 from mtcd.federation.credentials.private_files import write_files
-from mtcd.models.glm.party.block import CSV, PartyBlock
-from mtcd.models.glm.party.own_block import NPZ
-from mtcd.models.trees.party import AdditiveBlock
+from mtcd.federation.participant.kinds import Block
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.training.divergence import DIVERGED
@@ -107,15 +105,29 @@ class Summary:
         }
 
 
-def keep_block(folder: Path, summary: Summary, block: PartyBlock | AdditiveBlock | None) -> Summary:
-    """Write the block (none at the server) and the summary; returns the summary as written.
+def keep_block(
+    folder: Path, summary: Summary, block: Block | None, stale: Sequence[str]
+) -> Summary:
+    """Write the block and the summary; returns the summary as written.
 
     If the block is not finite, the training diverged, whatever the status of the run.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    summary
+        The summary of the run.
+    block
+        The block of this party; None at a server that has none.
+    stale
+        The names of the files of a block: what an earlier run has left is removed where none is
+        written.
     """
     if block is not None and not block.finite:
         summary = summary.diverged()
     if block is None or summary.status == DIVERGED:
-        for name in (NPZ, CSV, COEFFICIENTS):
+        for name in stale:
             (folder / name).unlink(missing_ok=True)
         keep_run(folder, summary, {})
     else:

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, did_you_mean
 from mtcd.data.checks import check_weights
@@ -26,7 +25,7 @@ from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.tables import listed_columns
 from mtcd.federation.credentials.bundle_schema import KitConfig
-from mtcd.federation.schema import NO_WEIGHTS
+from mtcd.federation.participant.kinds import party_kind
 
 Labels = NDArray[np.generic]
 GIVEN_ORDER = "given order"
@@ -39,6 +38,10 @@ class ColumnsError(DataError):
 
 class LabelsError(DataError):
     """The columns of labels or weights are missing, or cannot be used."""
+
+
+class LossError(ConfigError):
+    """A loss of the user's own contradicts itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +105,11 @@ def own_table(
 
 
 def _recipe(config: KitConfig) -> Any:
-    """How the party prepares its columns: as its kit says, or as the family of its model takes
+    """How the party prepares its columns: as its kit says, or as its kind of model takes
     them."""
-    if config.data.prepare is not None or not isinstance(config.model, AdditiveSection):
+    if config.data.prepare is not None:
         return config.data.prepare
-    return config.model.model().recipe(config.name)
+    return party_kind(config.model).recipe(config)
 
 
 def read_party_table(
@@ -247,8 +250,8 @@ def _weight_column(config: KitConfig, weights: str | None) -> str | None:
             "--weights out."
         )
     found = config.labels.weights if weights is None else weights
-    if found is not None and isinstance(config.model, SplitSection):
-        raise ConfigError(f"--weights {found}: {NO_WEIGHTS}")
+    if found is not None and (why := party_kind(config.model).no_weights):
+        raise ConfigError(f"--weights {found}: {why}")
     return found
 
 

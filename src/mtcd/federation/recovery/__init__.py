@@ -1,20 +1,18 @@
 """Recovery: what each kind of method does about parties that are down. One policy per kind, chosen
 by ``choose.py``.
 
-================================
-================================================================================= ``wait``
-waits until they are up again (accelerated tours, optimal sync, split networks,
-                                  changing networks; clients of SVFL)
-``iteration_client``,             restart of iterations, in terms that fence off older ones (MTCD);
-``iterations`` has ``iteration_server``              the argument
-``lone_token``                    regeneration of a token without a server, by ballot (STCD), with
-the argument;
-                                  ``search``, ``promises`` and ``token_history`` are its parts
-``round_server``, ``uploads``     continue with the last upload of each client (SVFL; MTCD with
-mini-batches) ``in_step``                       stop at the same iteration (DCPA)
-``detours``                       the way of a token around clients that are down
-================================
-=================================================================================
+- ``wait`` waits until they are up again (accelerated tours, optimal sync, split networks, changing
+  networks; clients of SVFL).
+- ``iteration_client`` and ``iteration_server`` restart iterations, in terms that fence off older
+  ones (MTCD); ``iterations`` has the argument.
+- ``lone_token`` regenerates a token without a server, by ballot (STCD), and has the argument;
+  ``search``, ``promises`` and ``token_history`` are its parts.
+- ``uploads`` continues with the last upload of each client (MTCD with mini-batches).
+- ``detours`` finds the way of a token around clients that are down.
+
+Methods beside the core bring their own, in the group ``mtcd.recovery`` of their ``feature.py``:
+``methods/svfl/recovery.py`` (by ``uploads``), ``methods/dcpa/recovery.py`` (clients that stop at
+the same iteration).
 
 Tests on simulated federations (``mtcd.testing.simulator``: envelopes lost, duplicated and
 reordered; parties crash before and after a commit, restart, hang; links are cut) show:

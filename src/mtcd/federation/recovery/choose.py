@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from mtcd.core.features import load
+from mtcd.core import features
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
-from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.network.topology import Network
 from mtcd.protocol.party import SERVER, Parties, Party, Recovery
+
+POLICIES = "mtcd.recovery"
+"""The group in which features register their policies, by the name of the ``Recovery`` that their
+parties declare: functions of the number of a party, the party, and what takes the place of
+``Uploads``."""
 
 
 def make_reliable_party(
@@ -43,23 +45,26 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     parties wait.
     """
     kind: Recovery = party.recovery
-    if kind is Recovery.IN_STEP:
-        return InStep(party)
     if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
+
+    uploads = _own_uploads(party)
+    homes = features.parts(POLICIES)
+    if kind.name in homes:
+        made: Any = features.load(homes[kind.name])
+        return made(number, party.wrapped, uploads)  # type: ignore[no-any-return]
+
     if number == SERVER:
-        uploads = own_uploads(party)
-        if kind is Recovery.ROUNDS:
-            return RoundServer(party.wrapped, uploads)
         return IterationServer(party.wrapped, uploads)
-    if kind is Recovery.ROUNDS:
-        return Wait(needs=frozenset({SERVER}))
+
     client = party.wrapped
     return IterationClient(client, network) if has_server else LoneToken(client, network)
 
 
-def own_uploads(party: Party) -> MakeUploads | None:
-    """What keeps the uploads of a server that alone can read them; None: recovery does."""
+def _own_uploads(party: Party) -> MakeUploads | None:
+    """What takes the place of ``Uploads`` at a server that alone can read them; None: nothing."""
     if party.uploads_recovery is None:
         return None
-    return partial(cast("Callable[..., Any]", load(party.uploads_recovery)), party=party)
+
+    make: Any = features.load(party.uploads_recovery)
+    return partial(make, party=party)

@@ -15,7 +15,7 @@ from mtcd.federation.recovery.iterations import (
     is_over,
     known_term,
 )
-from mtcd.federation.recovery.uploads import KeptUploads, MakeUploads, Uploads
+from mtcd.federation.recovery.uploads import MakeUploads, UploadRules, Uploads
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.server import TokenServer
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
@@ -31,7 +31,7 @@ class IterationServer(RecoveryPolicy):
 
     def __init__(self, party: TokenServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads: KeptUploads | None = None
+        self.uploads: UploadRules | None = None
         if uploads is not None:
             self.uploads = uploads(self)
         elif not party.plan.tokens_return:

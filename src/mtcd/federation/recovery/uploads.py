@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.envelopes import Envelope
@@ -52,19 +53,22 @@ class Gatherer(Protocol):
         """The batch that an upload of this iteration is for."""
 
 
-class Summing(Protocol):
-    """A server that sums uploads."""
+class GatheringServer(Protocol):
+    """A server that adds up the uploads of clients."""
 
     clients: int
-    aggregate: Array
     gathering: Gathering
+
+    @property
+    def aggregate(self) -> Array:
+        """The sum of all representations."""
 
     def receive(self, message: Message) -> Sequence[Message]:
         """Process an upload."""
 
 
-class KeptUploads(Protocol):
-    """What a policy keeps of uploads. It calls these methods in place of its own."""
+class UploadRules(Protocol):
+    """What a policy asks about uploads: the methods of ``Uploads``, or of what takes its place."""
 
     kinds: tuple[type, ...]
     """The payloads that it processes."""
@@ -74,10 +78,10 @@ class KeptUploads(Protocol):
         """The clients without which there is no sum."""
 
     def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        """What the journal gets."""
+        """The record for the journal."""
 
     def restore(self, record: dict[str, Any] | None) -> None:
-        """Continue from the journal."""
+        """Continue from a record of the journal."""
 
     def receive(self, envelope: Envelope) -> list[Message]:
         """Process an upload. Returns the reports for the monitor."""
@@ -86,11 +90,11 @@ class KeptUploads(Protocol):
         """A client is down: perhaps the others have all answered."""
 
     def route(self, message: Message) -> Message | None:
-        """A request, before it is sent; None if it takes the place of another."""
+        """The message to send in place of a request; None if there is none."""
 
 
-MakeUploads = Callable[[Any], KeptUploads]
-"""Of a policy."""
+MakeUploads = Callable[[RecoveryPolicy], UploadRules]
+"""Makes what takes the place of ``Uploads`` in a policy."""
 
 
 class Uploads:
@@ -101,7 +105,7 @@ class Uploads:
     array: Array
     """The last known h_k on all samples, client by client."""
 
-    def __init__(self, policy: Gatherer, party: Summing, batches: Batches) -> None:
+    def __init__(self, policy: Gatherer, party: GatheringServer, batches: Batches) -> None:
         self.policy, self.party, self.batches = policy, party, batches
         self.penalties = [0.0] * party.clients
         self.requested: dict[int, int] = {}

@@ -7,6 +7,7 @@ FEATURE = Feature(
         "mtcd.methods": {
             "dcpa": "mtcd.methods.dcpa.dcpa:DCPA",
         },
+        "mtcd.recovery": {"IN_STEP": "mtcd.methods.dcpa.recovery:policy_of"},
     },
     public_names={
         "DCPA": "mtcd.methods.dcpa.dcpa",

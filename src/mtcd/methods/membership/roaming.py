@@ -16,6 +16,7 @@ from functools import cached_property
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import uniform
+from mtcd.methods.mtcd.client import TokenClient, Wrapped
 from mtcd.methods.mtcd.roaming import (
     Roaming,
     StartAt,
@@ -28,6 +29,8 @@ from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk
 from mtcd.network.walks.pieces import Pieces
+from mtcd.protocol.party import Message, send
+from mtcd.protocol.token import Token
 
 NO_DRAW = 0.0  # no mutants: tours use none
 
@@ -124,6 +127,23 @@ class ChangingRoaming(Roaming):
     def is_away(self, client: int, hop: int) -> bool:
         return client in self.view(hop).absent
 
+    def hosted(self, client: TokenClient) -> Relay:
+        return Relay(client)
+
+
+class Relay(Wrapped):
+    """A client of STCD: while it is absent, it forwards a token without an update.
+
+    That happens when the holder of the token and all its neighbours leave.
+    """
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        client, token = self.client, message.payload
+        assert isinstance(token, Token)
+        if not client.plan.roaming.is_away(client.number, token.hop):
+            return client.receive(message)
+        return [send(client.number, client.next_client(token), token)]
+
 
 def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
     """The client itself, if it is there, or the nearest one that is; the first of those equally
@@ -144,16 +164,14 @@ def next_on_way(network: Network, client: int, to: int) -> int:
     return next(k for level in levels for k in sorted(level) if k in near)
 
 
-def through_changes(
+def changing_roaming(
     roaming: Roaming,
     network: Network,
     clusters: Sequence[Sequence[int]] | None,
     whole_tours: bool = False,
-) -> Roaming:
+) -> ChangingRoaming:
     """The roaming through the changes of the network. ``whole_tours``: a view begins between two
     tours only."""
-    if not network.changes:
-        return roaming
     regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
     repairs = {
         walk: Repairs(network, walk, region)

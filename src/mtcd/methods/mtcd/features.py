@@ -1,30 +1,40 @@
-"""The two interfaces by which a feature joins a method of tokens. The core knows neither feature by
-name.
+"""The interfaces by which a feature joins a method of tokens. The core knows no feature by name.
 
 A feature that only adds something to tokens and to visits is a :class:`TokenFeature`; several may
 be combined. One that changes what the parties do makes its own parties: :class:`Roles`, one per
-run. A run without features has an empty tuple and the plain roles, so that a visit does not pay for
-what is off.
+run. An :class:`AccelerationKind` makes them for ``method.acceleration``, a rule of ``combine/`` for
+``method.combine``. A run without features has an empty tuple and the plain roles, so that a visit
+does not pay for what is off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from mtcd.core.registry import Registry
+from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.client import TokenClient
     from mtcd.methods.mtcd.plan import Plan
+    from mtcd.methods.mtcd.roaming import Roaming
     from mtcd.methods.mtcd.server import TokenServer
+    from mtcd.methods.mtcd.token_settings import TokenSettings
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
 """The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
 updated in place."""
+
+
+Clusters = Sequence[Sequence[int]] | None
+"""The clients of each token; None where tokens roam everywhere."""
 
 
 class TokenFeature(Protocol):
@@ -51,17 +61,74 @@ class TokenFeature(Protocol):
         not per visit."""
 
 
-class Roles(Protocol):
-    """Makes the parties of a run, in place of the plain ones."""
+class Roles:
+    """Makes the parties of a run: the plain ones, unless a feature has its own."""
+
+    gather: Callable[[Any, Any], list[Any]] | None = None
+    """Computes the model from the clients and the server, if the clients alone do not have it."""
 
     def check(self, problem: Problem) -> None:
         """Reject a problem that these parties cannot solve."""
 
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
         """The bounds of the messages, with those of its own fields."""
+        return bounds
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TokenClient:
         """Client k."""
+        from mtcd.methods.mtcd.client import TokenClient  # which imports this module
+
+        return TokenClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> TokenServer:
         """The server."""
+        from mtcd.methods.mtcd.server import TokenServer  # which imports this module
+
+        return TokenServer(clients, plan, problem)
+
+
+PLAIN_ROLES = Roles()
+
+
+class AccelerationKind(ABC):
+    """What a name in ``method.acceleration`` stands for: what the settings, configs and the planner
+    ask before there are parties. The built-in ones derive from it in ``methods/tours``."""
+
+    uses_depth = True
+    """Whether ``method.depth`` has an effect."""
+    adapts = False
+    """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
+    planned: ClassVar[frozenset[str]] = frozenset()
+    """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
+
+    @classmethod
+    @abstractmethod
+    def check_settings(cls, method: TokenSettings) -> None:
+        """Reject settings that do not fit it."""
+
+    @classmethod
+    @abstractmethod
+    def most_starts(cls, method: TokenSettings) -> int:
+        """M, the most tours or syncs that are combined."""
+
+    @classmethod
+    @abstractmethod
+    def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
+        """The step size from which it starts, if it adapts."""
+
+    @classmethod
+    @abstractmethod
+    def roaming(
+        cls, method: TokenSettings, network: Network, tokens: int, clusters: Clusters, seed: int
+    ) -> Roaming:
+        """Where the tokens go."""
+
+    @classmethod
+    @abstractmethod
+    def roles(cls, method: TokenSettings) -> Roles:
+        """The parties."""
+
+
+ACCELERATIONS: Registry[type[AccelerationKind]] = Registry(
+    AccelerationKind, "mtcd.accelerations", None, "method.acceleration: nothing is called '{}';"
+)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtcd.methods.membership.relay import Relay
-from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.mtcd.client import Wrapped
+from mtcd.methods.mtcd.plan import Plan
 from mtcd.protocol.party import Message, send
 from mtcd.protocol.token import Token
 
 
-class Collecting(Relay):
+class Collecting(Wrapped):
     """A client of STCD that adds its representation to the token on the first pass, and then is
     visited as usual.
 

@@ -11,17 +11,19 @@ import math
 from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError
-from mtcd.methods.membership.relay import Relay
-from mtcd.methods.membership.roaming import through_changes
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
-from mtcd.methods.mtcd.features import Roles
+from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.roaming import Roaming, Start, StartAt, plan_roaming, tour_length
-from mtcd.methods.mtcd.server import TokenClient, TokenServer, opening
+from mtcd.methods.mtcd.roaming import (
+    Roaming,
+    Start,
+    plan_roaming,
+    through_changes,
+)
+from mtcd.methods.mtcd.server import opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
-from mtcd.methods.tours.parties import Tours
 from mtcd.models.splitnet.parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
 from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -110,63 +112,37 @@ class MTCD(TokenSettings):
             features=self.features,
         )
 
-    def _roles(self) -> Roles | None:
-        """The parties of the acceleration, if there is one."""
-        if self.acceleration is None:
-            return None
-        return Tours(
-            self.acceleration, self.most_starts, self.resolved_stepsize() if self.adaptive else 0.0
-        )
+    def _roles(self) -> Roles:
+        """The parties that the acceleration or the rule of the sync needs."""
+        if self._accelerated is not None:
+            return self._accelerated.roles(self)
+        return self._rule.roles() or PLAIN_ROLES
 
     def _roaming(
         self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
     ) -> Roaming:
-        start = self.start
-        if self.acceleration and start is None and clusters is not None:
-            start = [cluster[0] for cluster in clusters]
-        roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
-        if self._accelerated and self._accelerated.best_home and self.start is None:
-            roaming = replace(
-                roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks]
-            )
-        roaming = through_changes(
-            roaming, network, clusters, whole_tours=self.acceleration is not None
-        )
-        if self.acceleration and self.hops is not None:
-            longest = max(map(tour_length, roaming.all_walks()))
-            if self.hops < longest:
-                raise ConfigError(
-                    f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: "
-                    f"give that."
-                )
-        return roaming
+        if self._accelerated is not None:
+            return self._accelerated.roaming(self, network, tokens, clusters, seed)
+        roaming = plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops)
+        return through_changes(roaming, network, clusters)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
-        if plan.combine.server_chooses:
-            return plan.combine.parties(problem, network.size, plan)
-        if plan.roles is not None:
-            plan.roles.check(problem)
-        role, host = (
-            (TokenClient, TokenServer)
-            if plan.roles is None
-            else (plan.roles.client, plan.roles.server)
-        )
+        roles = plan.roles
+        roles.check(problem)
         if problem.warm and self.hops is None:
             plan = replace(
                 plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start))
             )
-        clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
+        clients = OnDemand(network.size, lambda k: roles.client(k, problem.client(k), plan))
         if plan.first_pass:
             return self.equip(
                 Parties([Collecting(client) for client in clients], None, first_messages(plan))
             )
         if self.hops is None:
-            relays = OnDemand(network.size, lambda k: Relay(clients[k]))
-            return self.equip(
-                Parties(relays if network.changes else clients, None, plan.lone_token())
-            )
-        server = host(network.size, plan, problem)
+            hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
+            return self.equip(Parties(hosts, None, plan.lone_token()))
+        server = roles.server(network.size, plan, problem)
         summed = Summed(
             server.aggregate,
             token_holders=plan.last_clients if plan.tokens_return else None,
@@ -174,13 +150,12 @@ class MTCD(TokenSettings):
             batch_of=_requested_batch,
         )
         first = opening(server, clients, problem)
-        return self.equip(Parties(clients, server, first, summed=summed))
+        return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split = general.split is not None
         outputs = math.prod(general.shape[1:])  # no mutants: no bound of these depends on it
         plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
-        optimal = plan.combine.server_chooses
         bounds = replace(
             general,
             kinds=_payloads(plan, split),
@@ -189,13 +164,11 @@ class MTCD(TokenSettings):
             hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
             first_pass=max(0, len(self.first_visits(network, plan.roaming)) - 1) if split else 0,
             carries_change=plan.carries_change,
-            products=plan.tokens if optimal else 0,
-            past=network.size if optimal else 0,
             limits={
                 name: most for feature in plan.features for name, most in feature.limits.items()
             },
         )
-        return bounds if plan.roles is None else plan.roles.bounds(bounds, plan)
+        return plan.roles.bounds(bounds, plan)
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         self.check_split()

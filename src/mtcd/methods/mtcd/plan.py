@@ -9,7 +9,7 @@ from typing import Annotated
 
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.combine import Combine
-from mtcd.methods.mtcd.features import Roles, TokenFeature
+from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
@@ -40,7 +40,7 @@ class Share(Payload):
     t: Iteration
 
     @property
-    def begins(self) -> int:
+    def rounds_ended(self) -> int:
         return self.t
 
 
@@ -58,8 +58,8 @@ class Plan:
     roaming: Roaming
     outputs: int
     schedule: Schedule | None = None
-    roles: Roles | None = None
-    """The parties of a feature that replaces the plain ones, such as accelerated tours."""
+    roles: Roles = PLAIN_ROLES
+    """Makes the parties."""
     features: tuple[TokenFeature, ...] = ()
     """What features add to tokens and visits; mostly nothing."""
     majorises: bool = False

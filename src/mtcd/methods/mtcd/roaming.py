@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from numbers import Integral
+from typing import TYPE_CHECKING
 
+from mtcd.core import features
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import BLOCK, uniform, uniform_block
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
+from mtcd.protocol.party import Client
 
+if TYPE_CHECKING:
+    from mtcd.methods.mtcd.client import TokenClient
+
+CHANGES = "mtcd.roaming"
+"""The group in which a feature names its function for networks that change."""
 Distribution = str | int | Mapping[str, float]
 Start = None | Distribution | Sequence[Distribution]
 NO_BLOCK: tuple[int, Sequence[float]] = (-1, ())
@@ -123,7 +131,11 @@ class Roaming:
         """The walks of all tokens, in all membership views."""
         return self.walks
 
-    # For accelerated tours, and for networks that change: see methods/membership/roaming.py.
+    # For accelerated tours, and for networks that change.
+
+    def hosted(self, client: TokenClient) -> Client:
+        """Without a server: the client as tokens meet it, which may be absent for a while."""
+        return client
 
     def ends_tour(self, hop: int) -> bool:
         """Without a server: whether the token is at its home client after ``hop`` hops."""
@@ -198,6 +210,45 @@ def plan_roaming(
     if start is not None:
         _check_reach(network, starts, regions, hops)
     return Roaming(walks, starts, seed, hops)
+
+
+def through_changes(
+    roaming: Roaming,
+    network: Network,
+    clusters: Sequence[Sequence[int]] | None,
+    whole_tours: bool = False,
+) -> Roaming:
+    """The roaming while clients leave and join, if they do.
+
+    Parameters
+    ----------
+    roaming
+        The roaming over the whole network.
+    network
+        The network; its changes are known in advance.
+    clusters
+        The clients of each token, or None where tokens roam everywhere.
+    whole_tours
+        Whether clients leave and join between two tours only.
+
+    Returns
+    -------
+    Roaming
+        The same, unless the network changes.
+
+    Raises
+    ------
+    ConfigError
+        If the network changes, and no feature is there that can roam on it.
+    """
+    if not network.changes:
+        return roaming
+
+    homes = features.parts(CHANGES)
+    if "changes" not in homes:
+        raise ConfigError("network.changes: this installation has no part for it: leave it out.")
+    adapt: Callable[..., Roaming] = features.load(homes["changes"])  # type: ignore[assignment]
+    return adapt(roaming, network, clusters, whole_tours)
 
 
 def _per_token(start: Start, tokens: int) -> list[Distribution | None]:

@@ -11,14 +11,12 @@ from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.method import NOT_IN_CONFIG, Method, Stepsize, check_connected
 from mtcd.methods.mtcd.combine import RULES, Combine
-from mtcd.methods.mtcd.features import TokenFeature
+from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, TokenFeature
 from mtcd.methods.mtcd.roaming import Start
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.network.changes import in_pieces
 from mtcd.network.topology import Network
-from mtcd.network.walks import WALKS
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
@@ -115,18 +113,8 @@ class TokenSettings(Method):
             raise ConfigError(
                 "method.adaptive is for acceleration: conjugate, which chooses its own step sizes."
             )
-        if kind and not WALKS[self.walk].repeats:
-            raise ConfigError(
-                "method.acceleration needs a walk that repeats itself: set walk: tour."
-            )
-        if (
-            kind
-            and self.hops is not None
-            and (not self._rule.one_visitor or self.batch is not None)
-        ):
-            raise ConfigError(
-                "method.acceleration of mtcd is for a token per cluster and the full batch."
-            )
+        if kind is not None:
+            kind.check_settings(self)
 
     @property
     def kind(self) -> str:
@@ -162,7 +150,7 @@ class TokenSettings(Method):
         return RULES[self.combine_rule]
 
     @property
-    def _accelerated(self) -> type[Acceleration] | None:
+    def _accelerated(self) -> type[AccelerationKind] | None:
         return None if self.acceleration is None else ACCELERATIONS[self.acceleration]
 
     def describe(self) -> str:
@@ -170,7 +158,7 @@ class TokenSettings(Method):
         walk += f", {self.acceleration}" if self.acceleration else ""
         walk += "" if self.local_solver == GRADIENT else f", {self.local_solver}"
         if self._accelerated and self._accelerated.uses_depth and not self.chooses_steps:
-            walk += f" (M={self.most_starts})"
+            walk += f" (M={self._accelerated.most_starts(self)})"
         Q = "auto" if self.chooses_steps else self.local_updates
         if self.hops is None:
             return f"STCD, Q={Q}{walk}"
@@ -189,12 +177,6 @@ class TokenSettings(Method):
         return self.adaptive or (
             self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts
         )
-
-    @property
-    def most_starts(self) -> int:
-        """M, the most tours or syncs that are combined."""
-        kind = self._accelerated or Acceleration
-        return self.depth or (kind.adaptive_depth if self.chooses_steps else kind.default_depth)
 
     @property
     def hops_per_sync(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, WithPenalty
-from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.protocol.model import Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token

@@ -1,16 +1,17 @@
-"""Optimal sync: the server chooses the weights that minimise f, see ``weights.py``."""
+"""Optimal sync: the server chooses the weights that minimise f, see ``methods/optimal_weights.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mtcd.core.arrays import Array
-from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine.rule import RULES, Combine
-from mtcd.methods.mtcd.server import opening
+from mtcd.methods.mtcd.features import Roles
+from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
-from mtcd.protocol.model import Problem
-from mtcd.protocol.party import OnDemand, Parties
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.model import ClientModel, Problem
 
 
 @RULES.register("optimal")
@@ -24,12 +25,27 @@ class Optimal(Combine):
     def weight(self, visitors: int, tokens: int) -> float:
         raise NotImplementedError("the server chooses the weights, sync by sync")
 
-    def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
-        """The parties; ``gather`` computes the model from clients and server together."""
-        hosts = OnDemand(clients, lambda k: OptimalClient(k, problem.client(k), plan))
-        server = OptimalServer(clients, plan, problem)
-        return Parties(hosts, server, opening(server, hosts, problem), gather=_gather)
+    @classmethod
+    def roles(cls) -> Roles:
+        return OptimalSync()
 
 
-def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[Array]:
-    return [client.after_sync(server.past) for client in clients]
+class OptimalSync(Roles):
+    """Makes the parties of a run with optimal sync."""
+
+    def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
+        """Tokens carry inner products with the changes of all tokens, and weights of past syncs."""
+        return replace(bounds, products=plan.tokens, past=bounds.clients)
+
+    def client(self, number: int, model: ClientModel, plan: Plan) -> OptimalClient:
+        """Client k."""
+        return OptimalClient(number, model, plan)
+
+    def server(self, clients: int, plan: Plan, problem: Problem) -> OptimalServer:
+        """The server."""
+        return OptimalServer(clients, plan, problem)
+
+    @staticmethod
+    def gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[Array]:
+        """The model: clients hold their copies until they know the weights, which the server has."""
+        return [client.after_sync(server.past) for client in clients]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
@@ -49,12 +50,13 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 class Shared(Payload):
     """The aggregate on the batch of this round, to every client."""
 
-    has_full_aggregate = True
+    opens_round: ClassVar[bool] = True
+
     round: Iteration
     aggregate: Aggregate
 
     @property
-    def begins(self) -> int:
+    def rounds_ended(self) -> int:
         return self.round
 
     @property
@@ -220,10 +222,6 @@ class SVFLServer(Party):
         present = [k for k in range(self.clients) if k not in absent]
         progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
         return [progress, *(send(SERVER, k, shared) for k in present)]
-
-    def request(self, client: int) -> Message:
-        """The aggregate of this round for a client, which answers with its upload."""
-        return send(SERVER, client, Shared(self.round, self.aggregate))
 
     def receive(self, message: Message) -> Sequence[Message]:
         assert isinstance(message.payload, Fresh)

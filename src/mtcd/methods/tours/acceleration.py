@@ -18,18 +18,32 @@ The choice of c: ``conjugate.py`` (optimal, for smooth r), ``momentum.py`` (good
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
-from mtcd.core.registry import Registry
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, Clusters, Roles
+from mtcd.methods.mtcd.roaming import (
+    Roaming,
+    StartAt,
+    plan_roaming,
+    through_changes,
+    tour_length,
+)
+from mtcd.methods.mtcd.token_settings import TokenSettings
+from mtcd.network.topology import Network
+from mtcd.network.walks import WALKS
 from mtcd.protocol.model import Fit
 from mtcd.protocol.state import Stateful
 from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
+
+__all__ = ["ACCELERATIONS", "Acceleration", "Memory"]
 
 
 class Memory(Stateful):
@@ -63,7 +77,7 @@ class Memory(Stateful):
         return np.asarray(base + change)
 
 
-class Acceleration(Stateful, ABC):
+class Acceleration(Stateful, AccelerationKind):
     """The state of the home client, or of the server; ``state_fields`` names what must survive a
     restart.
 
@@ -77,18 +91,12 @@ class Acceleration(Stateful, ABC):
 
     smooth_only = False
     """Whether it needs r exactly, which is not available with l1."""
-    uses_depth = True
-    """Whether it combines several tours, so that ``method.depth`` has an effect."""
     default_depth: ClassVar[int] = 5
     """The default of ``method.depth``."""
     best_home = False
     """Whether tours begin, by default, at the client from which all others are visited soonest."""
-    adapts = False
-    """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
     adaptive_depth: ClassVar[int] = 5  # no mutants: accelerations that adapt have their own
     """The default of ``method.depth`` if it adapts."""
-    planned: ClassVar[frozenset[str]] = frozenset()
-    """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
     def __init__(
         self,
@@ -106,6 +114,56 @@ class Acceleration(Stateful, ABC):
         """The step size of the first tour, if it adapts."""
         raise ConfigError(f"{cls.__name__} does not choose step sizes: give method.stepsize.")
 
+    @classmethod
+    def check_settings(cls, method: TokenSettings) -> None:
+        if not WALKS[method.walk].repeats:
+            raise ConfigError(
+                "method.acceleration needs a walk that repeats itself: set walk: tour."
+            )
+
+        if method.hops is None:
+            return
+        if not RULES[method.combine_rule].one_visitor or method.batch is not None:
+            raise ConfigError(
+                "method.acceleration of mtcd is for a token per cluster and the full batch."
+            )
+
+    @classmethod
+    def most_starts(cls, method: TokenSettings) -> int:
+        if method.depth is not None:
+            return method.depth
+        return cls.adaptive_depth if method.chooses_steps else cls.default_depth
+
+    @classmethod
+    def roaming(
+        cls, method: TokenSettings, network: Network, tokens: int, clusters: Clusters, seed: int
+    ) -> Roaming:
+        start = method.start
+        if start is None and clusters is not None:
+            start = [cluster[0] for cluster in clusters]  # every tour starts at the same client
+
+        roaming = plan_roaming(network, tokens, clusters, method.walk, start, seed, method.hops)
+        if cls.best_home and method.start is None:
+            homes = [StartAt([walk.best_start()]) for walk in roaming.walks]
+            roaming = replace(roaming, starts=homes)
+        roaming = through_changes(roaming, network, clusters, whole_tours=True)
+
+        if method.hops is not None:
+            longest = max(map(tour_length, roaming.all_walks()))
+            if method.hops < longest:
+                raise ConfigError(
+                    f"method.hops is {method.hops}, but the longest tour of a cluster has "
+                    f"{longest}: give that."
+                )
+        return roaming
+
+    @classmethod
+    def roles(cls, method: TokenSettings) -> Roles:
+        from mtcd.methods.tours.parties import Tours  # which imports this module
+
+        first = method.resolved_stepsize() if method.adaptive else 0.0
+        return Tours(method.acceleration or "", cls, cls.most_starts(method), first)
+
     def opening(self) -> Instruction:
         """The instruction of the first tour."""
         return Instruction(self.tour)
@@ -118,11 +176,3 @@ class Acceleration(Stateful, ABC):
         ``products``: the sums that the clients added to the token, as the last instruction
         requested.
         """
-
-
-ACCELERATIONS: Registry[type[Acceleration]] = Registry(
-    Acceleration,
-    "mtcd.accelerations",
-    "mtcd.methods.tours",
-    "method.acceleration: nothing is called '{}';",
-)

@@ -9,7 +9,7 @@ loss and small steps a tour is then a step of the method of conjugate gradients;
 one with the tour as preconditioner. The combination never raises f, and with local steps up to
 1/L_k no tour does, so nothing has to be undone.
 
-f at a combination is computed as for optimal sync (``methods/optimal_sync/weights.py``): the loss
+f at a combination is computed as for optimal sync (``methods/optimal_weights.py``): the loss
 from the tokens; r, which must be smooth, from inner products of the models, to which each client
 adds its part. (The home client could compute them from those of earlier tours, but the rounding
 error would grow with every combination.) Products with d are those of differences: a small step
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.methods.optimal_sync.weights import LARGEST, Along, optimal_weights
+from mtcd.methods.optimal_weights import LARGEST, Along, optimal_weights
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.methods.tours.survey import FIRST, MANY, Survey
 from mtcd.protocol.model import Fit

@@ -12,9 +12,10 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
+from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, WithPenalty
-from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
+from mtcd.methods.tours.acceleration import Acceleration, Memory
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Fit, Problem, Theta
 from mtcd.protocol.party import Message
@@ -31,23 +32,24 @@ def steps_of(reach: float, L: float) -> tuple[int, float]:
 
 
 @dataclass(frozen=True)
-class Tours:
-    """Makes the parties of accelerated tours: a :class:`mtcd.methods.mtcd.features.Roles`.
+class Tours(Roles):
+    """Makes the parties of accelerated tours.
 
-    ``depth``: the most tours or syncs that are combined. ``first``: above 0, the step size of the
-    first tour, from which the acceleration chooses those of the others.
+    ``name``: that of the acceleration in configs. ``depth``: the most tours or syncs that are
+    combined. ``first``: above 0, the step size of the first tour, from which the acceleration
+    chooses those of the others.
     """
 
-    acceleration: str
+    name: str
+    acceleration: type[Acceleration]
     depth: int
     first: float = 0.0
 
     def check(self, problem: Problem) -> None:
         """Reject a penalty that is not smooth, where the acceleration needs one that is."""
-        if ACCELERATIONS[self.acceleration].smooth_only and problem.nonsmooth:
+        if self.acceleration.smooth_only and problem.nonsmooth:
             raise ConfigError(
-                f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum "
-                f"with l1."
+                f"method.acceleration: {self.name} needs a smooth penalty: use momentum with l1."
             )
 
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
@@ -65,7 +67,7 @@ class Tours:
 
     def begin(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """A new acceleration that starts with this token."""
-        return ACCELERATIONS[self.acceleration](self.depth, z, penalty, fit, tour, self.first)
+        return self.acceleration(self.depth, z, penalty, fit, tour, self.first)
 
 
 def tours_of(plan: Plan) -> Tours:

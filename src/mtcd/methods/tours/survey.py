@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.methods.optimal_sync.weights import Along
+from mtcd.methods.optimal_weights import Along
 
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
 # columns whose largest singular value is at most this times that of independent ones count as

@@ -3,7 +3,10 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
-    parts={"mtcd.trained": {"model": "mtcd.models.glm.trained_files:read_linear"}},
+    parts={
+        "mtcd.trained": {"model": "mtcd.models.glm.trained_files:read_linear"},
+        "mtcd.party_kinds": {"GlmSection": "mtcd.models.glm.party.kind:LINEAR"},
+    },
     public_names={
         "Glm": "mtcd.models.glm.model",
     },

@@ -3,7 +3,10 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
-    parts={"mtcd.trained": {"split": "mtcd.models.splitnet.trained:read_trained"}},
+    parts={
+        "mtcd.trained": {"split": "mtcd.models.splitnet.trained:read_trained"},
+        "mtcd.party_kinds": {"SplitSection": "mtcd.models.splitnet.party.kind:SPLIT"},
+    },
     public_names={
         "SplitModel": "mtcd.models.splitnet.model",
     },

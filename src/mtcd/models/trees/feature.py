@@ -3,7 +3,10 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
-    parts={"mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"}},
+    parts={
+        "mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"},
+        "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},
+    },
     public_names={
         "Mixed": "mtcd.models.trees.model",
         "Trees": "mtcd.models.trees.model",

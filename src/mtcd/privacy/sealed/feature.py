@@ -1,4 +1,4 @@
-"""Sealed tours: no party reads the token."""
+"""Sealed tours: an encrypted token."""
 
 from mtcd.core.features import Feature
 
@@ -7,5 +7,6 @@ FEATURE = Feature(
         "mtcd.privacy_modes": {
             "sealed": "mtcd.privacy.sealed.mode:Sealed",
         },
+        "mtcd.party_privacy": {"sealed": "mtcd.privacy.sealed.in_federation:SEALED_PRIVACY"},
     },
 )

@@ -57,7 +57,6 @@ class SealedToken(Payload):
 
     index: ClassVar[int] = 0
     """There is one token."""
-    is_token = True
     t: Iteration
     place: Place
     weights: Annotated[Array, Row("snapshots")]
@@ -68,8 +67,8 @@ class SealedToken(Payload):
     data: Ciphertext
 
     @property
-    def begins(self) -> int:
-        return self.t - 1  # so many tours have ended
+    def rounds_ended(self) -> int:
+        return self.t - 1
 
     @property
     def floats(self) -> int:

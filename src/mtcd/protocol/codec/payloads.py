@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
@@ -33,17 +33,16 @@ class Payload:
 
     __slots__ = ()
 
-    depends_on_tokens = True
+    depends_on_tokens: ClassVar[bool] = True
     """Whether it is void once the tokens of its iteration are regenerated. Uploads are not, nor are
     keys."""
-    has_full_aggregate = False
-    """Whether its ``aggregate`` is that of all samples, before any update of the iteration."""
-    is_token = False
-    """Whether it visits clients, which then report how far the training is."""
+    opens_round: ClassVar[bool] = False
+    """Whether it opens a round with the aggregate of all parties, before any update."""
 
     @property
-    def begins(self) -> int | None:
-        """Of what the server, or a token, asks of a client: the syncs so far."""
+    def rounds_ended(self) -> int | None:
+        """At a client, how many syncs, rounds or tours have ended when it arrives; None if it does
+        not say, or if it is a token, which says more."""
         return None
 
     @property

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.arrays import Array, Rows
-from mtcd.methods.membership.roaming import through_changes
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
-from mtcd.methods.optimal_sync.weights import Along, optimal_weights
+from mtcd.methods.mtcd.roaming import Roaming, plan_roaming, through_changes
+from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.penalty import Penalty

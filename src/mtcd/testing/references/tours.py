@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.optimal_sync.weights import Along
+from mtcd.methods.optimal_weights import Along
 from mtcd.methods.tours.anderson import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.tours.conjugate import along_tour, mixing_weights
 from mtcd.methods.tours.momentum import next_momentum
@@ -147,7 +148,7 @@ class Scheme(ABC):
     """Whether every client makes two updates a tour, however often it is visited."""
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
-        self.problem, self.M = problem, method.most_starts
+        self.problem, self.M = problem, ACCELERATIONS[method.acceleration or ""].most_starts(method)
         self.reach, self.Q, self.eta = 0.0, method.local_updates, method.resolved_stepsize()
 
     def steps(self, k: int) -> tuple[int, float]:

@@ -19,12 +19,11 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.registry import Registry
-from mtcd.protocol.model import Problem, Theta
-from mtcd.protocol.party import Parties
+from mtcd.protocol.model import Theta
 from mtcd.protocol.token import Token
 
 if TYPE_CHECKING:
-    from mtcd.methods.mtcd.plan import Plan
+    from mtcd.methods.mtcd.features import Roles
 
 
 class Combine(ABC):
@@ -43,8 +42,8 @@ class Combine(ABC):
     """Whether a sync with the full batch never raises a convex f, as long as no visit does."""
     server_chooses = False
     """Whether the server chooses the weights after the roam, from sums that the tokens carry, and
-    sends them with the next tokens. The rule then has its own ``parties``, for linear models and
-    the full batch."""
+    sends them with the next tokens. The rule then has its own ``roles``, for linear models and the
+    full batch."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The tokens with which ``mtcd plan`` tries the rule: crossing, clustered, or both."""
 
@@ -52,9 +51,10 @@ class Combine(ABC):
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
 
-    def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
-        """The clients and the server of a rule with ``server_chooses``."""
-        raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
+    @classmethod
+    def roles(cls) -> Roles | None:
+        """The parties that the rule needs, if not the plain ones."""
+        return None
 
     def copies(self, start: Theta, copies: Sequence[Theta], tokens: int) -> Theta:
         """theta_k^{t+1} from theta_k^t and the copies of the visiting tokens."""

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import MtcdError
 from mtcd.core.files import COEFFICIENTS
 from mtcd.core.rows import Rows
 from mtcd.data.prepare import ColumnPreparation
@@ -26,11 +23,10 @@ from mtcd.data.standardise import Scaling
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.models.glm.model import Glm
-from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of
+from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of, read_npz
 from mtcd.models.glm.party.problem import OwnPart
 from mtcd.models.glm.trained import linear_columns, predictions
 from mtcd.models.predicted import Columns
-from mtcd.models.trees.party import AdditiveBlock, additive_block
 
 CSV = "block.csv"
 
@@ -146,21 +142,9 @@ class PartyBlock(OwnBlock):
         return self.npz({"model": glm}, arrays)
 
 
-def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
+def read_block(folder: Path) -> PartyBlock:
     """Read the block of a run folder."""
-    path = folder / NPZ
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(str(arrays["about"]))
-        return additive_block(about, arrays) if "additive" in about else _block(about, arrays)
-    except FileNotFoundError:
-        raise MtcdError(
-            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not "
-            f"its folder (--run)."
-        ) from None
-    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
-        raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
+    return read_npz(folder, _block)
 
 
 def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:

@@ -5,25 +5,30 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import DataError, listing
+from mtcd.core.errors import DataError, MtcdError, listing
 from mtcd.core.files import plain
 from mtcd.data.checks import check_values
 from mtcd.data.prepare import ColumnPreparation
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.party.problem import prepared_values
+from mtcd.models.predicted import Columns
 
+B = TypeVar("B", bound="OwnBlock")
 NPZ = "block.npz"
 FORMAT = 1
 
 
-class OwnBlock:
+class OwnBlock(ABC):
     """The trained block of one party, with the preparation of its columns."""
 
     party: str
@@ -31,6 +36,47 @@ class OwnBlock:
     classes: tuple[str | float, ...]
     preparation: ColumnPreparation | None
     """What makes ``columns`` of the columns as given, if these are prepared."""
+
+    @property
+    @abstractmethod
+    def finite(self) -> bool:
+        """Whether all numbers are finite: if not, the training diverged."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The width of a representation."""
+
+    @abstractmethod
+    def represent(self, table: PartyTable) -> Array:
+        """h_k of new samples, in the order of their table."""
+
+    @abstractmethod
+    def columns_of(self, aggregate: Array) -> Columns:
+        """The predictions for the sum of all parties' h_k, with the probabilities of classes or
+        scores."""
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """The block as files, by name."""
+
+    @property
+    def width(self) -> int:
+        """The numbers per sample in a sum over all parties."""
+        return self.outputs
+
+    def contribution(self, table: PartyTable) -> NDArray[Any]:
+        """h_k of new samples, with a column for each output."""
+        return self.represent(table).reshape(table.rows, self.width)
+
+    def decided(self, sums: NDArray[np.float64]) -> Columns:
+        """The predictions for the sum of all parts, with probabilities or scores."""
+        return self.columns_of(by_sample(sums))
+
+    @property
+    def told_classes(self) -> tuple[str | float, ...]:
+        """The classes of the labels, which a server does not know."""
+        return self.classes
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -68,6 +114,36 @@ class OwnBlock:
         written = np.array(json.dumps({**shared, **about, **prepared}, default=plain))
         np.savez(content, about=written, **arrays)  # type: ignore[arg-type]
         return content.getvalue()
+
+
+def by_sample(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums as models take them: one number per sample where there is one output."""
+    return sums[:, 0] if sums.shape[1] == 1 else sums
+
+
+def read_npz(folder: Path, made: Callable[[dict[str, Any], dict[str, NDArray[Any]]], B]) -> B:
+    """Read the block of a run folder.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    made
+        The block from what it is about and from its arrays; raises ValueError, KeyError or
+        TypeError if these do not belong together.
+    """
+    path = folder / NPZ
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        return made(json.loads(str(arrays["about"])), arrays)
+    except FileNotFoundError:
+        raise MtcdError(
+            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not "
+            f"its folder (--run)."
+        ) from None
+    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
+        raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
 
 
 def check_format(about: Mapping[str, Any]) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.core.arrays import Array
-from mtcd.core.errors import DataError, WireError
-from mtcd.core.optional import find
+from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.federation.credentials.bundle import Kit
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
@@ -28,18 +26,19 @@ from mtcd.federation.participant.held_out import (
     with_held_out,
 )
 from mtcd.federation.participant.keeping import Summary, keep_block
+from mtcd.federation.participant.kinds import party_kind
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
-from mtcd.federation.participant.participant import Participant, Role
-from mtcd.federation.participant.table import PartyTable, own_table
+from mtcd.federation.participant.participant import Role
+from mtcd.federation.participant.table import LossError, PartyTable
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.models.glm.evaluation import known_labels, linear_outputs
 from mtcd.models.glm.party.block import PartyBlock
+from mtcd.models.glm.party.own_block import OwnBlock
 from mtcd.models.glm.party.problem import (
     glm_of,
     own_part,
     penalty_scale,
-    prepared_rows,
     scale_of,
     server_problem,
     start_of,
@@ -47,45 +46,12 @@ from mtcd.models.glm.party.problem import (
 )
 from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
 from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.losses import Loss
+from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
-from mtcd.models.trees.party import AdditiveBlock, additive_of, additive_server, own_additive
-from mtcd.models.trees.training import additive_method
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.training.divergence import Divergence, worst_end_of
-
-READY = b"ready"  # what a party without a step size of its own reports
-
-
-def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
-    """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of
-    the kit."""
-    config = kit.config
-    table = None if config.is_server else own_table(config, kit.folder, **given)
-    return participant_of(kit, table)
-
-
-def participant_of(kit: Kit, table: PartyTable | None) -> Participant:
-    """The participant of a kit with its table, which was read; the server has none."""
-    config = kit.config
-    if isinstance(config.model, SplitSection):
-        made: Participant = find("mtcd.models.splitnet.party.participant").SplitParticipant(
-            kit, table
-        )
-        return made
-    if isinstance(config.model, AdditiveSection):
-        return AdditiveParticipant(kit, table)
-    return linear_participant(kit, table)
-
-
-def linear_participant(kit: Kit, table: PartyTable | None) -> LinearParticipant:
-    """The participant of a linear model, with open or sealed tokens."""
-    if not kit.config.sealed:
-        return LinearParticipant(kit, table)
-    sealed: LinearParticipant = find("mtcd.privacy.sealed.participant").SealedParticipant(
-        kit, table
-    )
-    return sealed
 
 
 class LinearParticipant(ParticipantTable):
@@ -97,8 +63,14 @@ class LinearParticipant(ParticipantTable):
             self.check_labels(table.labels, table.weights)
 
     def check_labels(self, labels: Any, weights: Array | None) -> None:
-        """Refuse early labels that the model cannot use."""
-        glm_of(self.config).weighted(labels, weights)
+        """Refuse early labels that the model cannot use, and a loss that contradicts itself."""
+        model = glm_of(self.config)
+        _, encoded, _ = model.weighted(labels, weights)
+        check_loss(model.loss, encoded)
+
+    def check_own_loss(self, encoded: Array) -> None:
+        """Refuse a loss of the user's own that contradicts itself, given the encoded labels."""
+        check_loss(glm_of(self.config).loss, encoded)
 
     def held_weights(self, rows: Sequence[int]) -> Array | None:
         """The weights of these rows to train on, at the label holder; None if samples have none."""
@@ -176,6 +148,9 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
         bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
+        if labels is not None:
+            # the plug-in of this host, which need not be that of the label holder
+            self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
         reads = problem if labels is not None and method.reads_objective else None
         rule = (
@@ -312,59 +287,30 @@ class LinearParticipant(ParticipantTable):
         summary = summary_of(
             folder, self.config, self.resolved, self.costs, reliable, watch, notes, unjudged
         )
+        stale = party_kind(self.config.model).block_files
         if self.table is None:
-            return keep_block(folder, summary, None)
+            return keep_block(folder, summary, None, stale)
         party = reliable.party
         assert isinstance(party, Client)
-        return keep_block(folder, summary, self.block(party.parameters()))
+        return keep_block(folder, summary, self.block(party.parameters()), stale)
 
-    def block(self, theta: Any) -> PartyBlock | AdditiveBlock:
+    def block(self, theta: Any) -> OwnBlock:
         """The block of these parameters."""
         return PartyBlock.of(self.part, theta)
 
 
-class AdditiveParticipant(LinearParticipant):
-    """A table and a part of an additive model: trees, or another family."""
+def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
+    """Refuse a loss of the user's own that contradicts itself: see ``check_own_loss``.
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        super().__init__(kit, table)
-        self.method = additive_method(
-            self.method, additive_of(kit.config).families(kit.config.parties)
-        )
-
-    def check_labels(self, labels: Any, weights: Array | None) -> None:
-        additive_of(self.config).weighted(labels, weights)
-
-    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
-        """None: no step size depends on them."""
-        return b""
-
-    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
-        """Nothing, but that the columns can be prepared and the family be made."""
-        additive_of(self.config)
-        prepared_rows(self.config.name, self.own, drawn(self.config, rows).training)
-        return READY
-
-    def resolve(
-        self, rows: Sequence[int], facts: Mapping[str, bytes]
-    ) -> tuple[dict[str, Any], bytes]:
-        """The settings with sizes and the learning rate, and the labels, which this party holds."""
-        taken, model = drawn(self.config, rows), additive_of(self.config)
-        labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
-        loss, _, classes = model.weighted(labels, weights)
-        sizes = {"samples": len(labels), "outputs": loss.outputs(classes)}
-        rest = {"stepsize": self.method.resolved_stepsize(), "notes": [*taken.notes]}
-        return sizes | rest, labels_to_bytes(labels, weights)
-
-    def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
-        return additive_server(self.config, samples, outputs, labels, weights)
-
-    def own_part(self, taken: Drawn, labels: Any, weights: Array | None) -> Any:
-        return own_additive(self.config, self.own, taken.training, labels, taken.held_out, weights)
-
-    def block(self, theta: Any) -> AdditiveBlock:
-        made: AdditiveBlock = self.part.block(theta)
-        return made
+    Raises
+    ------
+    LossError
+        With the details, which may depend on the labels: others are told the kind of error only.
+    """
+    try:
+        check_own_loss(loss, encoded, bounded)
+    except ConfigError as error:
+        raise LossError(str(error)) from None
 
 
 def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:

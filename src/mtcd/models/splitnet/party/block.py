@@ -154,6 +154,25 @@ class NetworkBlock:
         k = self.parties.index(party)
         return self.aggregation.put(torch.as_tensor(aggregate), k, torch.as_tensor(h)).numpy()
 
+    @property
+    def width(self) -> int:
+        """The width of the aggregate."""
+        return int(self.aggregation.width)
+
+    def contribution(self, table: PartyTable) -> NDArray[Any]:
+        """This party's part of the aggregate of new samples, which is the sum of all parts."""
+        nothing = self.nothing(table.rows)
+        return np.asarray(self.put(nothing, self.party, self.represent(table)))
+
+    def decided(self, sums: NDArray[np.float64]) -> Columns:
+        """The predictions for the aggregate, with the probabilities of classes."""
+        return self.columns_of(sums.astype(np.float32))
+
+    @property
+    def told_classes(self) -> None:
+        """None: the fusion module at the server knows the classes."""
+        return None
+
     def predict(self, aggregate: NDArray[np.float32]) -> NDArray[np.generic]:
         """The predictions for the aggregate of all parties: values, or class labels."""
         return self.columns_of(aggregate)["prediction"]

@@ -28,7 +28,7 @@ from mtcd.federation.participant.held_out import (
     held_out_of,
     with_held_out,
 )
-from mtcd.federation.participant.keeping import Summary, keep_run
+from mtcd.federation.participant.keeping import Summary, keep_block
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
@@ -66,7 +66,7 @@ from mtcd.models.splitnet.setup import opening_cost, split_sizes
 from mtcd.models.splitnet.training import check_split, outside_guarantee, pace_of
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
-from mtcd.training.divergence import DIVERGED, Divergence, worst_end_of
+from mtcd.training.divergence import Divergence, worst_end_of
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
@@ -287,13 +287,7 @@ class SplitParticipant(ParticipantTable):
         columns = () if self.own_network is None else self.own_network.columns
         preparation = None if self.own_network is None else self.own_network.preparation
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion, preparation)
-        if not block.finite or summary.status == DIVERGED:
-            summary = summary.diverged()
-            (folder / WEIGHTS).unlink(missing_ok=True)
-            keep_run(folder, summary, {})
-        else:
-            keep_run(folder, summary, block.files())
-        return summary
+        return keep_block(folder, summary, block, (WEIGHTS,))
 
     @property
     def awaits_final_module(self) -> bool:

@@ -1,4 +1,4 @@
-"""In step: the policy of clients that exchange offers with their neighbours in every iteration
+"""In step: the policy, in a federation, of clients that exchange offers with their neighbours in every iteration
 (DCPA).
 
 All must stop at the same iteration. A limit that counts iterations is reached by all at the same
@@ -12,6 +12,10 @@ several proposals, the earliest iteration counts.
 
 from __future__ import annotations
 
+from typing import Any
+
+from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPAClient
 from mtcd.protocol.codec.envelopes import End, Envelope
@@ -19,6 +23,11 @@ from mtcd.protocol.party import Message
 from mtcd.training.divergence import DIVERGED
 
 TIME_IS_UP = "seconds"
+
+
+def policy_of(number: int, party: Any, uploads: MakeUploads | None) -> RecoveryPolicy:
+    """The policy of a client; DCPA has no server and no uploads."""
+    return InStep(party)
 
 
 class InStep(Wait):

@@ -1,5 +1,5 @@
-"""Optimal sync, ours: the server chooses the weights of a sync that minimise f. For linear
-representations.
+"""The weights of changes of the model that minimise f, for linear representations: of the tokens of
+a sync (``optimal_sync``), and of the last tours (``tours``).
 
     w = argmin of f(theta^t + sum_gamma w_gamma (theta(gamma) - theta^t))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,13 @@ from mtcd.data.prepare import ColumnPreparation
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.model import LinearProblem
-from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of
+from mtcd.models.glm.party.own_block import (
+    NPZ,
+    OwnBlock,
+    check_format,
+    preparation_of,
+    read_npz,
+)
 from mtcd.models.glm.party.problem import OwnData, own_data, sized_problem
 from mtcd.models.predicted import Columns
 from mtcd.models.trees.families.family import Part
@@ -160,7 +167,12 @@ class AdditiveBlock(OwnBlock):
         return {NPZ: self.npz(about, {"constant": self.constant, **arrays})}
 
 
-def additive_block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBlock:
+def read_additive_block(folder: Path) -> AdditiveBlock:
+    """Read the block of a run folder."""
+    return read_npz(folder, _block)
+
+
+def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBlock:
     """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
     check_format(about)
     model = model_from_json(about["additive"])

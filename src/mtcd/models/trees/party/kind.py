@@ -1,0 +1,91 @@
+"""Additive models in a federation: trees, or another family for each party."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.config.schema import StopSection
+from mtcd.config.settings import FEW_HOPS
+from mtcd.core.files import COEFFICIENTS
+from mtcd.data.synthetic import synthetic
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.node.predicting import classes_from
+from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, Decide, PartyKind
+from mtcd.federation.participant.table import PartyTable
+from mtcd.federation.schema import Federation
+from mtcd.methods.method import Method
+from mtcd.models.glm.party.block import CSV
+from mtcd.models.glm.party.own_block import NPZ, by_sample
+from mtcd.models.predicted import Columns
+from mtcd.models.trees.config import AdditiveSection
+from mtcd.models.trees.families.trees import TreeFamily
+from mtcd.models.trees.party.block import AdditiveBlock, additive_of, read_additive_block
+from mtcd.models.trees.party.participant import AdditiveParticipant
+from mtcd.models.trees.problem import AdditiveProblem
+from mtcd.models.trees.trained import additive_columns
+from mtcd.models.trees.training import additive_method, check_additive
+from mtcd.network.topology import Network
+from mtcd.training.stop import Stop
+
+
+def _section(given: Any) -> AdditiveSection:
+    assert isinstance(given, AdditiveSection)  # the class that this kind is registered for
+    return given
+
+
+class AdditiveKind(PartyKind):
+    """Additive models."""
+
+    # those of linear models too: the folder may have been used for one
+    block_files = (NPZ, CSV, COEFFICIENTS)
+
+    def participant(self, kit: Kit, table: PartyTable | None) -> AdditiveParticipant:
+        return AdditiveParticipant(kit, table)
+
+    def rehearse(
+        self, federation: Federation, method: Method, settled: Any, network: Network
+    ) -> None:
+        section = _section(federation.model)
+        model = section.model()
+        families = model.families(network.clients)
+        check_additive(method, families, Stop(**federation.stop.model_dump()))
+        if model.class_weight is not None:  # the classes are not known here
+            model = section.model_copy(update={"class_weight": None}).model()
+
+        data = synthetic(model.plain_loss.example, REHEARSED_SAMPLES, network.size, network.size)
+        named = replace(data, clients=network.clients)
+        problem = AdditiveProblem.of(model, named, federation.seed)
+        additive_method(method, families).parties(problem, network, federation.seed)
+
+    def block(self, kit: Kit, run: Path) -> AdditiveBlock:
+        return read_additive_block(run)
+
+    def server_decides(self, kit: Kit, run: Path) -> Decide:
+        model = additive_of(kit.config)
+
+        def decide(sums: NDArray[np.float64], classes: Any) -> Columns:
+            return additive_columns(model, classes_from(classes), by_sample(sums))
+
+        return decide
+
+    def packages(self, config: KitConfig) -> tuple[str, ...]:
+        if config.is_server:
+            return ()
+        family = _section(config.model).model(config.labels.positive).family(config.name)
+        return ("lightgbm",) if isinstance(family, TreeFamily) else ()
+
+    def default_stop(self) -> StopSection:
+        return StopSection(iterations=FEW_HOPS)
+
+    def recipe(self, config: KitConfig) -> Any:
+        """As the family of the party takes its columns."""
+        return _section(config.model).model().recipe(config.name)
+
+
+ADDITIVE = AdditiveKind()
