@@ -12,6 +12,7 @@ import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.tours import reference as reference_tours
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
 from mtcd.methods.tours.anderson import Anderson, best_weights
 from mtcd.methods.tours.momentum import next_momentum
@@ -21,7 +22,6 @@ from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Parties, Progress
 from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.token import SURVEYED, Instruction, Token
-from mtcd.testing.references import tours as reference_tours
 from problems import MODELS, Case, cases, make_data
 from same_objects import differences
 

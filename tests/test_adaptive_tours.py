@@ -15,12 +15,12 @@ import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.tours import reference as reference_tours
 from mtcd.methods.tours.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearClient
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.updates import LocalUpdates
-from mtcd.testing.references import tours as reference_tours
 from problems import Case, cases
 from test_acceleration import at_sync, check_against_reference, check_invariant
 

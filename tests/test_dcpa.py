@@ -14,6 +14,7 @@ from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.dcpa.reference import dcpa
 from mtcd.methods.method import Method
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.model import Glm
@@ -22,7 +23,6 @@ from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.testing.references.dcpa import dcpa
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
 from problems import MODELS, Case, cases, make_data, networks

@@ -14,6 +14,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_sync.parties import OptimalServer
+from mtcd.methods.optimal_sync.reference import weights_of_optimal_sync
 from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
@@ -52,7 +53,7 @@ def at(start: list, ends: list[list], w: np.ndarray) -> list:
 
 def chosen(problem: LinearProblem, start: list, ends: list[list]) -> np.ndarray:
     visited = [{token % 4, (token + 1) % 4} for token in range(len(ends))]
-    return reference.weights_of_optimal_sync(problem, start, ends, visited)
+    return weights_of_optimal_sync(problem, start, ends, visited)
 
 
 @pytest.mark.parametrize("model", SMOOTH, ids=lambda m: f"{m.kind}-{m.l2}")
@@ -106,7 +107,9 @@ def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
     case = data.draw(cases())
     method = data.draw(mtcd_settings(case, ("optimal",)))
     problem = case.model.problem(case.data)
-    expected = reference.mtcd(problem, case.network, method, case.seed, T=5)
+    expected = reference.mtcd(
+        problem, case.network, method, case.seed, T=5, choose=weights_of_optimal_sync
+    )
     parties = method.parties(problem, case.network, case.seed)
     for _, theta in zip(LocalEngine(parties, Ledger()).run(), expected, strict=False):
         assert problem.evaluate(parties.parameters()) == pytest.approx(

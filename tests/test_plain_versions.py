@@ -11,14 +11,15 @@ import pytest
 import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.dcpa.reference import dcpa
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.optimal_sync.reference import weights_of_optimal_sync
+from mtcd.methods.tours.reference import accelerated_mtcd, accelerated_stcd
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.testing.references import mtcd as reference
-from mtcd.testing.references.dcpa import dcpa
-from mtcd.testing.references.tours import accelerated_mtcd, accelerated_stcd
 from problems import Case, make_data
 from test_acceleration import check_against_reference
 from test_methods import assert_same, iterates
@@ -114,7 +115,8 @@ def case_of(
 )
 def test_tokens_on_a_cycle(method: MTCD, model: Glm) -> None:
     case = case_of(model, "cycle")
-    plain = reference.mtcd(model.problem(case.data), case.network, method, case.seed, 5)
+    choose = weights_of_optimal_sync if method.combine == "optimal" else None
+    plain = reference.mtcd(model.problem(case.data), case.network, method, case.seed, 5, choose)
     assert_same(iterates(case, method, 6), plain, 1e-6 if method.combine == "optimal" else 1e-10)
 
 
@@ -126,7 +128,8 @@ def test_a_token_whose_clients_have_all_left_waits(rule: str) -> None:
     case = case_of(RIDGE, "path", changes=LEAVE)
     method = MTCD(None, 3, 2, 0.02, clusters=[["c0", "c1"], ["c2", "c3", "c4"]], combine=rule)
     problem = RIDGE.problem(case.data)
-    plain = reference.mtcd(problem, case.network, method, case.seed, 7)
+    choose = weights_of_optimal_sync if rule == "optimal" else None
+    plain = reference.mtcd(problem, case.network, method, case.seed, 7, choose)
     assert_same(iterates(case, method, 8), plain, 1e-6)
     still = [np.array_equal(before[0], after[0]) for before, after in pairwise(plain)]
     assert still[2:4] == [True, True]

@@ -13,6 +13,7 @@ from mtcd.methods.membership.roaming import nearest, next_on_way
 from mtcd.methods.mtcd.client import Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD, _requested_batch
 from mtcd.methods.mtcd.roaming import Roaming, Start, StartAt, plan_roaming
+from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL, Shared, _next_batch
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import Change, absences, with_changes
@@ -21,7 +22,6 @@ from mtcd.network.topology import Network, make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message
-from mtcd.testing.references import mtcd as reference
 from problems import Case, make_data
 from test_membership import trail_of
 from test_methods import assert_same, iterates
@@ -39,7 +39,7 @@ def test_svfl_follows_its_plain_version_through_several_changes() -> None:
     case, method, rounds = Case(data, model, network, 0), SVFL(2, 2e-3), 9
     away = list(absences(network))
     assert len(away) == 4
-    plain = reference.svfl(model.problem(data), method, 0, rounds, away)
+    plain = plain_svfl(model.problem(data), method, 0, rounds, away)
     assert_same(iterates(case, method, rounds + 1), plain)
 
 

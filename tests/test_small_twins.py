@@ -10,11 +10,11 @@ import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.tours import reference as reference_tours
+from mtcd.methods.tree_cg.reference import tree_cg
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.testing.references import tours as reference_tours
-from mtcd.testing.references.tree_cg import tree_cg
 from problems import Case, make_data
 from test_acceleration import check_against_reference
 

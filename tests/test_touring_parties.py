@@ -15,6 +15,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
 from mtcd.methods.tours.parties import TouringClient, TouringServer, steps_of
+from mtcd.methods.tours.reference import PlainAnderson, PlainConjugate, PlainMomentum
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
@@ -22,7 +23,6 @@ from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Tally, Token
 from mtcd.protocol.updates import LocalUpdates
-from mtcd.testing.references.tours import PlainAnderson, PlainConjugate, PlainMomentum
 from problems import make_data
 
 RIDGE, LASSO = mtcd.Glm("ridge", l2=0.5), mtcd.Glm("linear", l1=0.3)

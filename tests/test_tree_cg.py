@@ -18,13 +18,13 @@ from commands import outcome, run
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.data.checks import LARGEST
 from mtcd.engines.local import LocalEngine
+from mtcd.methods.tree_cg.reference import tree_cg
 from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, Progress
-from mtcd.testing.references.tree_cg import tree_cg
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
 from problems import MODELS, Case, cases, make_data, networks

@@ -4,11 +4,12 @@ ones elsewhere."""
 import pytest
 
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tours import reference as reference_tours
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.testing.references import mtcd as reference
-from mtcd.testing.references import tours as reference_tours
 from problems import MODELS, Case, make_data
 from test_acceleration import check_against_reference
 from test_methods import assert_same, iterates
@@ -53,7 +54,7 @@ def test_svfl(batch: int | None) -> None:
     case, method = fixed_case(SPARSE), SVFL(3, 2e-3, batch)
     assert_same(
         iterates(case, method, 6),
-        reference.svfl(case.model.problem(case.data), method, case.seed, rounds=5),
+        plain_svfl(case.model.problem(case.data), method, case.seed, rounds=5),
     )
 
 

@@ -20,9 +20,9 @@ from mtcd.methods.tours.parties import MOST_STEPS
 from mtcd.methods.tours.survey import Survey
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.penalty import Penalty
+from mtcd.models.glm.reference import Objective, Theta, next_present, weighted, zeros
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
-from mtcd.testing.references.mtcd import Objective, Theta, next_present, weighted, zeros
 
 State = tuple[Array, Theta]  # the token and the model
 Round = Callable[[int, "Scheme", State], tuple[Theta, State]]

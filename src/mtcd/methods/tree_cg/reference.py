@@ -8,7 +8,7 @@ import numpy as np
 from mtcd.methods.subspace import best_weights
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.penalty import Penalty
-from mtcd.testing.references.mtcd import Theta, weighted, zeros
+from mtcd.models.glm.reference import Theta, weighted, zeros
 
 
 def tree_cg(problem: LinearProblem, T: int) -> list[Theta]:

@@ -9,8 +9,8 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.models.glm.model import LinearProblem
+from mtcd.models.glm.reference import Theta, zeros
 from mtcd.network.topology import Network
-from mtcd.testing.references.mtcd import Theta, zeros
 
 
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
