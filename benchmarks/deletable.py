@@ -4,7 +4,8 @@ is left.
 ``python -m benchmarks.deletable [FEATURE ...] [--required]``: all features of
 ``[tool.architecture]`` in pyproject.toml, and its ``parts`` (single files), unless some are named;
 with ``--required`` only those under ``deletable``, which must pass. A folder whose deletion breaks
-something else is not beside the core, but part of it.
+something else is not beside the core, but part of it. What lies in one feature and joins it to
+another is deleted with either: ``joins`` lists it, by the other feature.
 """
 
 from __future__ import annotations
@@ -60,9 +61,16 @@ def features(root: Path = ROOT) -> tuple[list[str], list[str]]:
     return [*listed, *section["parts"]], list(section["deletable"])
 
 
+def joins(root: Path = ROOT) -> dict[str, list[str]]:
+    """By feature, the folders and files of other features that are deleted with it."""
+    section = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["architecture"]
+    listed: dict[str, list[str]] = section["joins"]
+    return listed
+
+
 def copy_without(feature: str, place: Path) -> list[Path]:
-    """Copy the packages without the folder or file of a feature; returns the folders that hold
-    packages."""
+    """Copy the packages without the folder or file of a feature, and without what joins it to
+    others; returns the folders that hold packages."""
     roots = []
     for name in ("src", "experiments"):
         shutil.copytree(
@@ -70,7 +78,15 @@ def copy_without(feature: str, place: Path) -> list[Path]:
         )
         roots.append(place / name)
 
-    path = Path(*feature.split("."))
+    for name in (feature, *joins().get(feature, ())):
+        _delete(name, roots)
+
+    return roots
+
+
+def _delete(name: str, roots: list[Path]) -> None:
+    """Delete a folder or file, by its name as a module."""
+    path = Path(*name.split("."))
     found = [root / path for root in roots if (root / path).is_dir()]
     found += [
         root / path.with_suffix(".py")
@@ -79,13 +95,11 @@ def copy_without(feature: str, place: Path) -> list[Path]:
     ]
     if not found:
         raise SystemExit(
-            f"{feature} is no folder or file: correct [tool.architecture] in pyproject.toml."
+            f"{name} is no folder or file: correct [tool.architecture] in pyproject.toml."
         )
 
     for one in found:
         shutil.rmtree(one) if one.is_dir() else one.unlink()
-
-    return roots
 
 
 def modules(roots: list[Path]) -> Iterator[str]:

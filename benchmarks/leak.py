@@ -33,6 +33,7 @@ from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.methods.svfl.svfl import SVFL, Shared
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Message
@@ -163,7 +164,7 @@ def server_of_rounds(parties: int, rounds: int, masked: bool) -> tuple[Seen, Any
     data = table(parties)
     problem, network = MODEL.problem(data), make_network("complete", data.clients)
     method = SVFL(stepsize=0.5 / (SAMPLES * parties))
-    run = Recording(method.masked() if masked else method, problem, network)
+    run = Recording(with_masks(method) if masked else method, problem, network)
     run.run(rounds)
     uploads = [one.payload for one in run.delivered if one.to == SERVER and one.sender == B]
     sums = [

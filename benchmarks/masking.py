@@ -8,8 +8,8 @@ from time import process_time
 
 import numpy as np
 
+from mtcd.core.fixed_point import WIDE
 from mtcd.privacy.masked.double_masks import DoubleMasks, unmasked
-from mtcd.privacy.masked.fixed_point import WIDE
 from mtcd.privacy.masked.pair_masks import PairMasks, new_private_key, public_key, shared_keys
 
 ROUNDS, REPEATS = 7, 100

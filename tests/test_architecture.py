@@ -9,7 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from benchmarks.seams import Architecture, counted
+from benchmarks.deletable import joins
+from benchmarks.seams import Architecture, counted, sources
+from benchmarks.seams import imported as imported_by
 from documentation.stub import STUB, stub
 
 import mtcd
@@ -104,6 +106,17 @@ def test_imports_against_the_architecture_only_become_fewer() -> None:
     assert counts == budget, (
         "python -m benchmarks.seams --list names them; fewer: lower the budget in pyproject.toml"
     )
+
+
+def test_what_is_deleted_with_a_feature_needs_it() -> None:
+    """A module that works without the feature would hide what breaks."""
+    modules = sources(ROOT)
+    for feature, joined in joins(ROOT).items():
+        for name in joined:
+            inside = [one for one in modules if one == name or one.startswith(f"{name}.")]
+            assert inside, f"{name} is not there: correct joins in pyproject.toml"
+            needed = {target for one in inside for target in imported_by(modules[one], modules)}
+            assert any(target.startswith(f"{feature}.") for target in needed), (name, feature)
 
 
 @pytest.mark.long

@@ -18,6 +18,8 @@ from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.federation.file import check_keys, method_of
 from mtcd.methods.method import Method
+from mtcd.privacy.masked.masked import with_masks
+from mtcd.privacy.sealed.mode import sealed_tours
 
 CONJUGATE = mtcd.STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
 MOMENTUM = mtcd.STCD(local_updates=10, walk="tour", acceleration="momentum")
@@ -248,12 +250,15 @@ FEDERATION: dict[str, Any] = {
         ({}, mtcd.STCD()),  # tokens without acceleration go round a party that is down
         ({"server": "127.0.0.1:7000"}, mtcd.MTCD()),
         ({"method": {"local_updates": 5}}, mtcd.STCD(local_updates=5)),
-        ({"privacy": {"mode": "sealed"}}, mtcd.STCD(walk="tour").sealed()),
+        ({"privacy": {"mode": "sealed"}}, sealed_tours(mtcd.STCD(walk="tour"))),
         (
             {"privacy": {"mode": "sealed"}, "server": "127.0.0.1:7000"},
-            mtcd.MTCD(walk="tour").sealed(),
+            sealed_tours(mtcd.MTCD(walk="tour")),
         ),
-        ({"privacy": {"aggregation": "masked"}, "server": "127.0.0.1:7000"}, mtcd.SVFL().masked()),
+        (
+            {"privacy": {"aggregation": "masked"}, "server": "127.0.0.1:7000"},
+            with_masks(mtcd.SVFL()),
+        ),
     ],
 )
 def test_federations_have_methods_that_go_on_without_a_party(

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 import mtcd
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.iterations import is_over
-from mtcd.methods.method import Method, with_privacy
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL, Shared
 from mtcd.privacy.masked.double_client import fewest
 from mtcd.privacy.masked.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.pair_masks import new_private_key, public_key
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
@@ -41,7 +43,7 @@ MASKS = [DoubleMasks(k, PRIVATE[k], PUBLIC) for k in range(K)]
 
 
 def doubly(method: Method) -> Method:
-    return method.masked("double-masked")
+    return with_masks(method, "double-masked")
 
 
 # Masks
@@ -142,7 +144,7 @@ def test_the_training_is_the_masked_one_bit_for_bit(name: str) -> None:
     method = UPLOADING[name]
     masked, double = (
         mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=60))
-        for one in (method.masked(), doubly(method))
+        for one in (with_masks(method), doubly(method))
     )
     np.testing.assert_array_equal(double.coefficients, masked.coefficients)
     uploads = masked.ledger.message_counts[1]
@@ -155,7 +157,7 @@ def test_a_warm_start_and_a_resumed_training_are_the_masked_ones(name: str, tmp_
     first = mtcd.train(DATA, MODEL, "cycle", METHODS["svfl"], mtcd.Stop(iterations=5))
     warm = [
         mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=20), start=first)
-        for one in (UPLOADING[name].masked(), doubly(UPLOADING[name]))
+        for one in (with_masks(UPLOADING[name]), doubly(UPLOADING[name]))
     ]
     np.testing.assert_array_equal(warm[0].coefficients, warm[1].coefficients)
 

@@ -19,6 +19,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.double_client import DoubleMaskingClient
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.payloads import OpenedMasks
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.gathering import Fresh
@@ -156,7 +157,7 @@ class Listening(World):
 
 
 def world_of(name: str, seed: int, faults: Faults) -> Listening:
-    method = METHODS[name].masked("double-masked")
+    method = with_masks(METHODS[name], "double-masked")
     return Listening(
         lambda: method.parties(MODEL.problem(DATA), NETWORK, 7),
         seed,

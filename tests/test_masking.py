@@ -15,12 +15,14 @@ from scipy.stats import chi2
 
 import mtcd
 from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.core.fixed_point import NARROW, WIDE
 from mtcd.federation.delivery.frames import Header, encode
-from mtcd.methods.method import Method, with_privacy
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
-from mtcd.privacy.masked.fixed_point import NARROW, WIDE
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.pair_masks import PairMasks, new_private_key, public_key, shared_keys
 from mtcd.privacy.masked.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.protocol.gathering import Fresh
@@ -70,7 +72,7 @@ def test_the_training_is_the_plain_one(name: str) -> None:
     method = METHODS[name]
     plain, masked = (
         mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=80))
-        for one in (method, method.masked())
+        for one in (method, with_masks(method))
     )
     np.testing.assert_allclose(masked.coefficients, plain.coefficients, atol=1e-8)
     assert np.abs(plain.coefficients).max() > 0.01
@@ -84,7 +86,7 @@ def test_a_warm_start_is_the_plain_one() -> None:
         method = METHODS[name]
         plain, masked = (
             mtcd.train(DATA, MODEL, "cycle", one, mtcd.Stop(iterations=20), start=first)
-            for one in (method, method.masked())
+            for one in (method, with_masks(method))
         )
         np.testing.assert_allclose(masked.coefficients, plain.coefficients, atol=1e-8)
 
@@ -96,7 +98,7 @@ def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
                 DATA,
                 MODEL,
                 "cycle",
-                METHODS[name].masked(),
+                with_masks(METHODS[name]),
                 mtcd.Stop(iterations=n),
                 checkpoint=tmp_path / name / case,
             )
@@ -107,7 +109,7 @@ def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
             DATA,
             MODEL,
             "cycle",
-            METHODS[name].masked(),
+            with_masks(METHODS[name]),
             mtcd.Stop(iterations=80),
             checkpoint=tmp_path / name / "half",
             resume=True,
@@ -119,7 +121,7 @@ def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
 def test_the_server_receives_uniform_words_and_nothing_else(name: str) -> None:
     """Every byte of what it receives is as likely as any other, though the plain numbers are
     small."""
-    messages, _ = delivered(METHODS[name].masked(), 250)
+    messages, _ = delivered(with_masks(METHODS[name]), 250)
     words = masked_words(messages)
     others = {type(one.payload) for one in messages} - {MaskedUpload, MaskedToken}
     assert {kind.__name__ for kind in others} <= {"PublicKey", "Done"}
@@ -135,7 +137,7 @@ def test_the_server_receives_uniform_words_and_nothing_else(name: str) -> None:
 
 
 def test_sums_of_all_but_one_upload_are_uniform_and_of_all_are_small() -> None:
-    messages, _ = delivered(METHODS["mini-batches"].masked(), 300)
+    messages, _ = delivered(with_masks(METHODS["mini-batches"]), 300)
     words = masked_words(messages)
     syncs = [words[i : i + 5] for i in range(0, len(words) - 4, 5)]
     for left_out in range(5):
@@ -147,10 +149,11 @@ def test_masks_of_two_syncs_differ_and_words_do_not_depend_on_the_table() -> Non
     """What two tables send under one mask would differ by a small number; new keys are made for
     each training."""
     one, two = (
-        np.concatenate(masked_words(delivered(METHODS["svfl"].masked(), 100)[0])) for _ in range(2)
+        np.concatenate(masked_words(delivered(with_masks(METHODS["svfl"]), 100)[0]))
+        for _ in range(2)
     )
     assert p_value(one - two) > 1e-6
-    words = masked_words(delivered(METHODS["svfl"].masked(), 400)[0])
+    words = masked_words(delivered(with_masks(METHODS["svfl"]), 400)[0])
     of_client = np.stack(words[::5])
     assert p_value(np.diff(of_client, axis=0).ravel()) > 1e-6
 
@@ -160,7 +163,7 @@ def test_a_warm_start_does_not_use_a_mask_twice() -> None:
     first = mtcd.train(DATA, MODEL, "cycle", METHODS["svfl"], mtcd.Stop(iterations=5))
     from mtcd.models.glm.starts import starting_at
 
-    method = MTCD(tokens=5, hops=1, stepsize=1e-9, start=[0, 1, 2, 3, 4]).masked()
+    method = with_masks(MTCD(tokens=5, hops=1, stepsize=1e-9, start=[0, 1, 2, 3, 4]))
     problem = starting_at(first.trained(), MODEL, DATA, MODEL.problem(DATA), None)
     parties = method.parties(problem, mtcd.make_network("complete", DATA.clients), 3)
     by_number = {**dict(enumerate(parties.clients)), SERVER: parties.server}
@@ -183,13 +186,13 @@ def test_messages_are_larger_than_plain_ones_by_two_numbers_at_most(name: str) -
 
     plain, masked = (
         sizes(METHODS[name], (Fresh, Token)),
-        sizes(METHODS[name].masked(), (MaskedUpload, MaskedToken)),
+        sizes(with_masks(METHODS[name]), (MaskedUpload, MaskedToken)),
     )
     assert all(b <= a + 16 for a, b in zip(plain, masked, strict=True))
 
 
 def test_no_message_holds_a_private_key() -> None:
-    messages, parties = delivered(METHODS["average"].masked(), 60)
+    messages, parties = delivered(with_masks(METHODS["average"]), 60)
     sent = b"".join(encode(one, Header("run", one.sender, SERVER, 0, 0)) for one in messages)
     public = [one.payload.key.tobytes() for one in messages if isinstance(one.payload, PublicKey)]
     assert len(public) == 5
@@ -231,7 +234,7 @@ def test_what_could_overflow_is_refused(numbers: Any) -> None:
 def test_a_training_that_leaves_the_range_has_diverged(method: Method) -> None:
     data = mtcd.synthetic("ridge", samples=60, features=15, clients=5)
     run = mtcd.train(
-        data, mtcd.Glm("ridge", alpha=1.0), "cycle", method.masked(), mtcd.Stop(iterations=500)
+        data, mtcd.Glm("ridge", alpha=1.0), "cycle", with_masks(method), mtcd.Stop(iterations=500)
     )
     assert run.status == "diverged"
     assert any("2.1e+08 per client" in note for note in run.notes)
@@ -271,7 +274,7 @@ def test_an_invalid_key_is_refused_with_its_owner() -> None:
 
 
 def test_what_arrives_before_the_keys_waits_for_them() -> None:
-    method = METHODS["mini-batches"].masked()
+    method = with_masks(METHODS["mini-batches"])
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
     keys = [
         out for message in parties.opening for out in parties.clients[message.to].receive(message)
@@ -286,7 +289,7 @@ def test_what_arrives_before_the_keys_waits_for_them() -> None:
 
 
 def test_a_second_upload_in_a_sync_is_refused() -> None:
-    messages, parties = delivered(METHODS["svfl"].masked(), 6)
+    messages, parties = delivered(with_masks(METHODS["svfl"]), 6)
     with pytest.raises(AssertionError):
         parties.server.receive(messages[-1])
 
@@ -295,7 +298,9 @@ def test_a_second_upload_in_a_sync_is_refused() -> None:
 
 
 def test_privacy_in_train_and_in_configs() -> None:
-    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=False) == SVFL().masked()
+    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=False) == with_masks(
+        SVFL()
+    )
     assert with_privacy(SVFL(), mtcd.Privacy(), split=False) == SVFL()
     with pytest.raises(ConfigError, match="did you mean 'masked'"):
         mtcd.Privacy(aggregation="maskd")  # type: ignore[arg-type]
@@ -306,19 +311,21 @@ def test_privacy_in_train_and_in_configs() -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: STCD().masked(), "stcd has no sums"),
-        (lambda: mtcd.DCPA().masked(), "dcpa has no sums"),
-        (lambda: MTCD(tokens=2, combine="visitors").masked(), "average or cluster"),
-        (lambda: MTCD(tokens=2, combine="optimal").masked(), "average or cluster"),
+        (lambda: with_masks(STCD()), "stcd has no sums"),
+        (lambda: with_masks(mtcd.DCPA()), "dcpa has no sums"),
+        (lambda: with_masks(MTCD(tokens=2, combine="visitors")), "average or cluster"),
+        (lambda: with_masks(MTCD(tokens=2, combine="optimal")), "average or cluster"),
         (
-            lambda: MTCD(clusters="auto", walk="tour", acceleration="momentum").masked(),
+            lambda: with_masks(MTCD(clusters="auto", walk="tour", acceleration="momentum")),
             "without acceleration",
         ),
-        (lambda: SVFL(transport="float32").masked(), "leave method.transport"),
-        (lambda: train_with(MTCD(tokens=1, stepsize=0.1).masked()), "two tokens"),
-        (lambda: train_with(SVFL(stepsize=0.1).masked(), clients=2), "at least 3 clients"),
+        (lambda: with_masks(SVFL(transport="float32")), "leave method.transport"),
+        (lambda: train_with(with_masks(MTCD(tokens=1, stepsize=0.1))), "two tokens"),
+        (lambda: train_with(with_masks(SVFL(stepsize=0.1)), clients=2), "at least 3 clients"),
         (
-            lambda: train_with(SVFL(stepsize=0.1).masked(), changes=[mtcd.Change(2, leave=(1,))]),
+            lambda: train_with(
+                with_masks(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]
+            ),
             "leave network.changes",
         ),
     ],

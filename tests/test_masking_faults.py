@@ -13,6 +13,7 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.party import SERVER
 from mtcd.testing.simulator.world import FOREVER, Faults, World, make_with
 from problems import make_data
@@ -53,7 +54,7 @@ def reported(world: World, count: int) -> dict[int, tuple[float, Any]]:
 @pytest.mark.parametrize("name", METHODS)
 def test_with_faults_the_training_is_the_plain_one_without(name: str) -> None:
     plain = reported(world_of(METHODS[name], Faults()), 14)
-    world = world_of(METHODS[name].masked(), EVERYTHING)
+    world = world_of(with_masks(METHODS[name]), EVERYTHING)
     found = reported(world, 12)
     found.pop(0)  # before any upload
     for hop, (penalty, aggregate) in found.items():
@@ -66,7 +67,7 @@ def test_with_faults_the_training_is_the_plain_one_without(name: str) -> None:
 @pytest.mark.parametrize("name", ["svfl", "mini-batches"])
 @pytest.mark.parametrize("who", [1, SERVER])
 def test_without_a_party_the_training_waits_and_with_it_goes_on(name: str, who: int) -> None:
-    world = world_of(METHODS[name].masked(), Faults())
+    world = world_of(with_masks(METHODS[name]), Faults())
     before = reported(world, 3)
     world.crash(who, FOREVER)
     for _ in range(400):

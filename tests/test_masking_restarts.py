@@ -14,6 +14,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import WireError
 from mtcd.methods.method import Method
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.pair_masks import new_private_key, public_key, shared_keys
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
@@ -31,11 +32,11 @@ from wired import Signs
 UPLOADS = MaskedUpload | MaskedToken | DoubleMaskedUpload
 K = len(DATA.clients)
 CASES: dict[str, Method] = {
-    "svfl": METHODS["svfl"].masked(),
-    "mini-batches": METHODS["mini-batches"].masked(),
-    "tokens": METHODS["average"].masked(),
-    "double, svfl": METHODS["svfl"].masked("double-masked"),
-    "double, mini-batches": METHODS["mini-batches"].masked("double-masked"),
+    "svfl": with_masks(METHODS["svfl"]),
+    "mini-batches": with_masks(METHODS["mini-batches"]),
+    "tokens": with_masks(METHODS["average"]),
+    "double, svfl": with_masks(METHODS["svfl"], "double-masked"),
+    "double, mini-batches": with_masks(METHODS["mini-batches"], "double-masked"),
 }
 WHO = 2
 

@@ -20,6 +20,7 @@ from mtcd.federation.relay_encryption import Seal
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.pair_masks import new_private_key, public_key
 from mtcd.privacy.masked.payloads import PublicKeys, SignedKey, SignedKeys, joined, separated
 from mtcd.protocol.party import SERVER, Begin, Message, Parties
@@ -66,7 +67,7 @@ def _flipped(content: bytes, at: int) -> bytes:
 def masked(kits: Path) -> Parties:
     """Three clients that sign, and the server that forwards their keys."""
     network = make_network("complete", DATA.clients)
-    parties = SVFL(stepsize=0.01).masked().parties(MODEL.problem(DATA), network, 1)
+    parties = with_masks(SVFL(stepsize=0.01)).parties(MODEL.problem(DATA), network, 1)
     for k, name in enumerate("abc"):
         kit = read_kit(kits / name)
         certify(parties, k, Seal(kit), kit.config, "run 1")

@@ -12,6 +12,7 @@ pytest.importorskip("cryptography")
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
+from mtcd.privacy.masked.masked import with_masks
 from split_problems import model, samples
 
 DATA = samples(4, 24)
@@ -31,7 +32,7 @@ def trained(method: Method, aggregation: str, **where: object) -> mtcd.Run:
 @pytest.mark.parametrize("name", METHODS)
 def test_networks_are_those_of_plain_aggregation(name: str, aggregation: str) -> None:
     plain, masked = (
-        trained(method, aggregation) for method in (METHODS[name], METHODS[name].masked())
+        trained(method, aggregation) for method in (METHODS[name], with_masks(METHODS[name]))
     )
     assert masked.ledger == plain.ledger
     assert masked.final.objective == pytest.approx(plain.final.objective, abs=1e-3)
@@ -44,7 +45,7 @@ def test_networks_are_those_of_plain_aggregation(name: str, aggregation: str) ->
 
 
 def test_a_resumed_training_exchanges_new_keys(tmp_path: Path) -> None:
-    method = METHODS["batches"].masked()
+    method = with_masks(METHODS["batches"])
     whole = trained(method, "sum")
     split, folder = model(DATA, "sum"), tmp_path / "kept"
     mtcd.train(DATA, split, "cycle", method, mtcd.Stop(iterations=8), seed=3, checkpoint=folder)
@@ -64,6 +65,6 @@ def test_a_resumed_training_exchanges_new_keys(tmp_path: Path) -> None:
 
 def test_what_cannot_be_summed_is_refused() -> None:
     with pytest.raises(ConfigError, match="sum or mean"):
-        trained(METHODS["svfl"].masked(), "concat")
+        trained(with_masks(METHODS["svfl"]), "concat")
     with pytest.raises(ConfigError, match="needs batch"):
-        trained(mtcd.MTCD(tokens=2, hops=2, stepsize=0.1).masked(), "sum")
+        trained(with_masks(mtcd.MTCD(tokens=2, hops=2, stepsize=0.1)), "sum")

@@ -17,6 +17,7 @@ from mtcd.methods.svfl.svfl import SVFL, Shared
 from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
 from mtcd.models.trees.gains import ComparedGains, GainToken
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
 from mtcd.protocol.codec.limits import MOST, SplitShapes
 from mtcd.protocol.gathering import Fresh
@@ -113,17 +114,17 @@ CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
     ("method", "kinds", "masks"),
     [
         (MTCD(2), {Token, Progress}, 0),
-        (MTCD(2).masked(), {Token, Progress, MaskedToken} | KEYS, 0),
+        (with_masks(MTCD(2)), {Token, Progress, MaskedToken} | KEYS, 0),
         (MTCD(2, batch=4), {Token, Done, Share, Fresh, Progress}, 0),
-        (MTCD(2, batch=4).masked(), {Token, Done, Share, MaskedUpload, Progress} | KEYS, 0),
+        (with_masks(MTCD(2, batch=4)), {Token, Done, Share, MaskedUpload, Progress} | KEYS, 0),
         (
-            MTCD(2, batch=4).masked("double-masked"),
+            with_masks(MTCD(2, batch=4), "double-masked"),
             {Token, Done, Share, Progress} | DOUBLE_MASKS | KEYS,
             5,
         ),
         (SVFL(), {Shared, Fresh, Progress}, 0),
-        (SVFL().masked(), {Shared, MaskedUpload, Progress} | KEYS, 0),
-        (SVFL().masked("double-masked"), {Shared, Progress} | DOUBLE_MASKS | KEYS, 5),
+        (with_masks(SVFL()), {Shared, MaskedUpload, Progress} | KEYS, 0),
+        (with_masks(SVFL(), "double-masked"), {Shared, Progress} | DOUBLE_MASKS | KEYS, 5),
         (STCD(), {Token}, 0),
     ],
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
@@ -131,7 +132,8 @@ CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
 def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> None:
     bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
     assert bounds.kinds == kinds
-    assert bounds.masks == masks * 2 * 2  # of each client two seeds of two words
+    # of each client two seeds of two words
+    assert bounds.limits.get("opened masks", 0) == masks * 2 * 2
     assert bounds.server == (method.kind != "stcd")
 
 

@@ -17,6 +17,7 @@ from mtcd.methods.tours.conjugate import Conjugate
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.theory.stepsize import descent_limit, theorem_limit
@@ -34,12 +35,12 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (MTCD(2, 4), 2 * 4 * 6 / 10 + 2 * (3 + 4)),
         (MTCD(2, 4, batch=3), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4),
         (
-            MTCD(2, 4, batch=3).masked("double-masked"),
+            with_masks(MTCD(2, 4, batch=3), "double-masked"),
             2 * 4 * 6 / 10 + 5 * 3 + 2 * 4 + 5 * (2 * 5 + 2 * 2 * 5),
         ),
         (SVFL(), 5 * (3 + 4)),
         (
-            SVFL().masked("double-masked"),
+            with_masks(SVFL(), "double-masked"),
             5 * (3 + 4) + 5 * (2 * 5 + 2 * 2 * 5),
         ),  # of each its masks, and 4 words of all
     ],
@@ -52,9 +53,11 @@ def test_an_iteration_costs_its_uplinks_downlinks_and_hops(method: Method, cost:
 
 def test_only_double_masks_are_opened() -> None:
     assert (
-        SVFL().opening_cost(CYCLE, Costs()) == MTCD().masked().opening_cost(CYCLE, Costs()) == 0.0
+        SVFL().aggregation.opening_cost(CYCLE, Costs())
+        == with_masks(MTCD()).aggregation.opening_cost(CYCLE, Costs())
+        == 0.0
     )
-    assert SVFL().masked("double-masked").opening_cost(CYCLE, Costs()) == 5 * 2
+    assert with_masks(SVFL(), "double-masked").aggregation.opening_cost(CYCLE, Costs()) == 5 * 2
 
 
 def test_an_epoch_is_a_pass_over_all_samples() -> None:
@@ -126,7 +129,7 @@ def test_what_methods_have_in_common() -> None:
     assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
     assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
     assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
-    (note,) = svfl.masked().notes(CYCLE)
+    (note,) = with_masks(svfl).notes(CYCLE)
     assert (
         "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)"
         in note

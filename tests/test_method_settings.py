@@ -11,14 +11,18 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import ConfigError, NetworkError
-from mtcd.methods.method import Method, with_privacy
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.parties import MaskingServer
+from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.dp.settings import PrivateTours
+from mtcd.privacy.sealed.mode import sealed_tours
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.privacy.settings import DP
 from problems import MODELS, make_data
@@ -71,12 +75,12 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
             lambda: MTCD(combine="optimal", transport="float32"),
             "float32 changes tokens on their way",
         ),
-        (lambda: SVFL(transport="float32").masked(), "masked sends integers"),
-        (lambda: STCD().masked(), "stcd has no sums at a server"),
-        (lambda: MTCD(2).masked("double-masked"), "use svfl, or mtcd with batch"),
-        (lambda: MTCD(2, combine="visitors").masked(), "syncs that need the sum"),
-        (lambda: MTCD(2, combine="optimal").masked(), "syncs that need the sum"),
-        (lambda: MTCD(2, acceleration="anderson", **TOUR).masked(), "syncs that need the sum"),
+        (lambda: with_masks(SVFL(transport="float32")), "masked sends integers"),
+        (lambda: with_masks(STCD()), "stcd has no sums at a server"),
+        (lambda: with_masks(MTCD(2), "double-masked"), "use svfl, or mtcd with batch"),
+        (lambda: with_masks(MTCD(2, combine="visitors")), "syncs that need the sum"),
+        (lambda: with_masks(MTCD(2, combine="optimal")), "syncs that need the sum"),
+        (lambda: with_masks(MTCD(2, acceleration="anderson", **TOUR)), "syncs that need the sum"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(
@@ -98,11 +102,11 @@ def test_settings_that_exclude_each_other_are_refused(
         lambda: MTCD(adaptive=True, acceleration="conjugate", **TOUR),
         lambda: STCD(walk="tour", acceleration="anderson"),
         lambda: MTCD(transport="float32"),
-        lambda: MTCD(2).masked(),
-        lambda: MTCD(2, combine="cluster").masked(),
-        lambda: MTCD(2, combine="visitors", batch=3).masked(),
-        lambda: MTCD(2, batch=3).masked("double-masked"),
-        lambda: SVFL().masked("double-masked"),
+        lambda: with_masks(MTCD(2)),
+        lambda: with_masks(MTCD(2, combine="cluster")),
+        lambda: with_masks(MTCD(2, combine="visitors", batch=3)),
+        lambda: with_masks(MTCD(2, batch=3), "double-masked"),
+        lambda: with_masks(SVFL(), "double-masked"),
         lambda: SVFL(transport="float32", schedule=mtcd.Schedule(), batch=1, fusion_updates=1),
     ],
 )
@@ -111,28 +115,27 @@ def test_settings_that_go_together(make: Callable[[], Method]) -> None:
 
 
 def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("method", "mtcd.mtcd"):
-        monkeypatch.setattr(f"mtcd.methods.{module}.MOST_PLACES", 4)
+    monkeypatch.setattr("mtcd.privacy.masked.masked.MOST_PLACES", 4)
     problem, path = (
         MODELS[0].problem(make_data(MODELS[0], 8, [1] * 3, seed=0)),
         make_network("path", CLIENTS[:3]),
     )
-    MTCD(4, 3, stepsize=0.1).masked().parties(problem, path, 0)
+    with_masks(MTCD(4, 3, stepsize=0.1)).parties(problem, path, 0)
     with pytest.raises(ConfigError, match="at most 4 tokens, but there are 5"):
-        MTCD(5, 3, stepsize=0.1).masked().parties(problem, path, 0)
+        with_masks(MTCD(5, 3, stepsize=0.1)).parties(problem, path, 0)
     with pytest.raises(ConfigError, match="use two tokens or more, or batch"):
-        MTCD(1, 3, stepsize=0.1).masked().parties(problem, path, 0)
-    MTCD(1, 3, stepsize=0.1, batch=2).masked().parties(problem, path, 0)
-    SVFL().masked().check_network(make_network("path", CLIENTS[:4]))
+        with_masks(MTCD(1, 3, stepsize=0.1)).parties(problem, path, 0)
+    with_masks(MTCD(1, 3, stepsize=0.1, batch=2)).parties(problem, path, 0)
+    with_masks(SVFL()).check_network(make_network("path", CLIENTS[:4]))
     with pytest.raises(
         ConfigError, match="at least 3 clients and at most 4, but there are 5: in a sum of two"
     ):
-        SVFL().masked().check_network(CYCLE)
+        with_masks(SVFL()).check_network(CYCLE)
     with pytest.raises(
         ConfigError,
         match="at least 4 .*, but there are 3: also without one client, in a sum of two",
     ):
-        SVFL().masked("double-masked").check_network(path)
+        with_masks(SVFL(), "double-masked").check_network(path)
 
 
 def test_changes_are_for_plain_sums_of_all_samples() -> None:
@@ -140,7 +143,7 @@ def test_changes_are_for_plain_sums_of_all_samples() -> None:
     SVFL().check_network(changing)
     for method, says in (
         (SVFL(batch=3), "leave batch out"),
-        (SVFL().masked(), "leave network.changes out"),
+        (with_masks(SVFL()), "leave network.changes out"),
     ):
         with pytest.raises(ConfigError, match=f"(?i){says}"):
             method.check_network(changing)
@@ -185,20 +188,20 @@ def test_accelerated_tours_need_hops_for_the_longest_of_them(
 
 
 def test_sealed_tours_keep_walk_depth_and_the_place_of_the_key() -> None:
-    sealed = MTCD(walk="tour").sealed()
+    sealed = sealed_tours(MTCD(walk="tour"))
     assert (sealed.server, sealed.walk, sealed.depth) == (True, "tour", SealedTours().depth)
     assert (
-        STCD(walk="random-tour", depth=3).sealed().server,
-        STCD(walk="tour", depth=3).sealed().depth,
+        sealed_tours(STCD(walk="random-tour", depth=3)).server,
+        sealed_tours(STCD(walk="tour", depth=3)).depth,
     ) == (False, 3)
-    private = MTCD(walk="tour").sealed(DP(epsilon=2.0))
+    private = private_tours(MTCD(walk="tour"), DP(epsilon=2.0))
     assert isinstance(private, PrivateTours)
     assert (private.server, private.dp.epsilon) == (True, 2.0)
     with pytest.raises(ConfigError, match="key to the label holder"):
-        STCD(walk="tour").sealed(DP(epsilon=2.0))
+        private_tours(STCD(walk="tour"), DP(epsilon=2.0))
     with pytest.raises(ConfigError, match="depth: with privacy.dp"):
-        MTCD(walk="tour", depth=3).sealed(DP(epsilon=2.0))
-    MTCD(1, walk="tour", combine="cluster", acceleration="conjugate").sealed()
+        private_tours(MTCD(walk="tour", depth=3), DP(epsilon=2.0))
+    sealed_tours(MTCD(1, walk="tour", combine="cluster", acceleration="conjugate"))
 
 
 @pytest.mark.parametrize(
@@ -217,19 +220,21 @@ def test_sealed_tours_keep_walk_depth_and_the_place_of_the_key() -> None:
 )
 def test_what_sealed_tours_cannot_have(about: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        MTCD(**{"walk": "tour"} | about).sealed()
+        sealed_tours(MTCD(**{"walk": "tour"} | about))
 
 
 def test_sealed_tours_are_for_linear_models() -> None:
     method = MTCD(walk="tour")
-    assert with_privacy(method, mtcd.Privacy(mode="sealed"), split=False) == method.sealed()
+    assert with_privacy(method, mtcd.Privacy(mode="sealed"), split=False) == sealed_tours(method)
     with pytest.raises(ConfigError, match="^privacy.mode: sealed is for ridge and logistic models"):
         with_privacy(method, mtcd.Privacy(mode="sealed"), split=True)
     with pytest.raises(
         ConfigError, match="^privacy.dp, which needs privacy.mode: sealed, is for ridge"
     ):
         with_privacy(method, mtcd.Privacy(mode="sealed", dp=DP(epsilon=1.0)), split=True)
-    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=True) == SVFL().masked()
+    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=True) == with_masks(
+        SVFL()
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,13 +260,13 @@ def test_every_party_has_a_transport_of_its_own_unless_numbers_travel_as_they_ar
 
 def test_split_networks_refuse_what_is_for_linear_models() -> None:
     for method, says in (
-        (SVFL().masked("double-masked"), "double-masked is for linear models"),
+        (with_masks(SVFL(), "double-masked"), "double-masked is for linear models"),
         (SVFL(transport="float32"), "always send float32"),
         (MTCD(transport="float32"), "always send float32"),
     ):
         with pytest.raises(ConfigError, match=says):
             method.check_split()
-    SVFL().masked().check_split()
+    with_masks(SVFL()).check_split()
 
 
 @pytest.mark.parametrize(
@@ -290,5 +295,5 @@ def test_parties_are_masked_once_or_twice(method: Any) -> None:
     data = make_data(MODELS[0], 8, [1] * 4, seed=0)
     problem, path = MODELS[0].problem(data), make_network("path", data.clients)
     for aggregation, host in (("masked", MaskingServer), ("double-masked", DoubleMaskingServer)):
-        assert type(method.masked(aggregation).parties(problem, path, 0).server) is host
+        assert type(with_masks(method, aggregation).parties(problem, path, 0).server) is host
     assert not isinstance(method.parties(problem, path, 0).server, MaskingServer)

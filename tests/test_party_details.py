@@ -17,6 +17,7 @@ from mtcd.methods.tree_cg.tree_cg import Direction, Summand
 from mtcd.models.trees.gains import UNKNOWN, GainToken
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.status import LONGEST_STATUS, Status
 from mtcd.protocol.ledger.ledger import Ledger
@@ -96,7 +97,7 @@ def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_
 
 
 def test_masks_need_three_clients_and_no_more() -> None:
-    method = mtcd.SVFL(stepsize=0.01).masked()
+    method = with_masks(mtcd.SVFL(stepsize=0.01))
     method.check_network(NETWORK)
     with pytest.raises(ConfigError, match="at least 3 clients"):
         method.check_network(make_network("path", ["a", "b"]))

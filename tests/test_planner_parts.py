@@ -18,6 +18,7 @@ from mtcd.planner.halving import race, survivors
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
+from mtcd.privacy.masked.masked import with_masks
 from problems import make_data
 
 
@@ -168,9 +169,9 @@ def space_of(task: Task, own=None, **settings) -> Space:
 @pytest.mark.parametrize(
     ("own", "families"),
     [
-        (MTCD(2, 4, 20, 1e-3).masked(), {"mtcd", "svfl"}),
-        (SVFL(stepsize=1e-3).masked("double-masked"), {"svfl"}),
-        (SVFL(stepsize=1e-3, batch=4).masked("double-masked"), {"mtcd", "svfl"}),
+        (with_masks(MTCD(2, 4, 20, 1e-3)), {"mtcd", "svfl"}),
+        (with_masks(SVFL(stepsize=1e-3), "double-masked"), {"svfl"}),
+        (with_masks(SVFL(stepsize=1e-3, batch=4), "double-masked"), {"mtcd", "svfl"}),
     ],
 )
 def test_candidates_and_neighbours_have_the_masks_of_the_config(own, families) -> None:

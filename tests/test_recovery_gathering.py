@@ -22,6 +22,7 @@ from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.recovery import MaskedUploads
 from mtcd.protocol.codec.envelopes import Cancelled, End, Envelope
 from mtcd.protocol.codec.records import pack, unpack
@@ -262,7 +263,7 @@ def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_trai
 
 
 def test_with_double_masks_too_the_server_waits_for_any_client_while_tokens_roam() -> None:
-    method = METHODS["mini-batch"].masked("double-masked")  # type: ignore[attr-defined]
+    method = with_masks(METHODS["mini-batch"], "double-masked")  # type: ignore[attr-defined]
     server = make(SERVER, method.parties(PROBLEM, NETWORK, 7), MemoryJournal())
     assert isinstance(server.policy, IterationServer)
     server.down = frozenset({0, 1, 3})

@@ -19,6 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.topology import make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.settings import SealedTours
@@ -80,19 +81,19 @@ WORLDS: dict[str, Callable[[], World]] = {
     "tokens": lambda: world_of(MTCD(tokens=2, hops=3, stepsize=0.02, combine="visitors"), "cycle"),
     "tours": lambda: world_of(MTCD(walk="tour", **CLUSTERS), "complete"),
     "mini-batches": lambda: world_of(BATCHES, "complete"),
-    "rounds, masks": lambda: world_of(SVFL(stepsize=0.005, batch=6).masked(), "complete"),
+    "rounds, masks": lambda: world_of(with_masks(SVFL(stepsize=0.005, batch=6)), "complete"),
     "rounds": lambda: world_of(SVFL(stepsize=0.005, batch=6), "complete"),
     "double masks": lambda: world_of(
-        SVFL(stepsize=0.005, batch=6).masked("double-masked"), "complete"
+        with_masks(SVFL(stepsize=0.005, batch=6), "double-masked"), "complete"
     ),
-    "tokens, double masks": lambda: world_of(BATCHES.masked("double-masked"), "complete"),  # type: ignore[attr-defined]
+    "tokens, double masks": lambda: world_of(with_masks(BATCHES, "double-masked"), "complete"),  # type: ignore[attr-defined]
     "accelerated": lambda: world_of(
         MTCD(walk="tour", acceleration="momentum", **CLUSTERS), "complete"
     ),
     "optimal sync": lambda: world_of(
         MTCD(tokens=2, hops=3, stepsize=0.02, combine="optimal"), "cycle"
     ),
-    "masks": lambda: world_of(MTCD(**CLUSTERS).masked(), "complete"),
+    "masks": lambda: world_of(with_masks(MTCD(**CLUSTERS)), "complete"),
     "iterations": lambda: world_of(DCPA(stepsize=0.05), "cycle"),
     "lone accelerated": lambda: world_of(
         STCD(stepsize=0.02, walk="tour", acceleration="conjugate"), "cycle"

@@ -26,6 +26,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.files import LINEAR_CHECKPOINT
 from mtcd.models.glm.checkpoints import ArrayFile
 from mtcd.models.glm.training import LinearTraining
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.ledger import Ledger
@@ -159,8 +160,8 @@ HIDDEN: dict[str, Any] = {
     "sealed": SealedTours(scheme="clear"),
     "sealed, no server": SealedTours(scheme="clear", server=False),
     "private": PrivateTours(scheme="clear", dp=mtcd.DP(epsilon=8.0, tours=40)),
-    "double masks": mtcd.SVFL(2, 0.005, batch=7).masked("double-masked"),
-    "masks": mtcd.MTCD(2, 4, 2, 0.01, combine="cluster").masked(),
+    "double masks": with_masks(mtcd.SVFL(2, 0.005, batch=7), "double-masked"),
+    "masks": with_masks(mtcd.MTCD(2, 4, 2, 0.01, combine="cluster")),
 }
 DERIVED = (
     "model",

@@ -17,6 +17,8 @@ from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.privacy.sealed.dp.mode import private_tours
+from mtcd.privacy.sealed.mode import sealed_tours
 from mtcd.privacy.sealed.payloads import SealedEnd, SealedToken
 from mtcd.privacy.sealed.plan import SealedPlan, beside
 from mtcd.privacy.sealed.settings import SealedSizes, SealedTours, check_columns, start_bound
@@ -157,14 +159,14 @@ def test_a_method_says_what_it_is() -> None:
         SealedTours().reads_objective,
     ) == (1, 0, 0)
     assert CLEAR.in_federation(2) == replace(CLEAR, holder=2)
-    assert CLEAR.sealed() is CLEAR
+    assert sealed_tours(CLEAR) is CLEAR
     assert CLEAR.with_stepsize(0.1) is CLEAR
     assert "key at the server" in CLEAR.describe()
     assert "key at the label holder" in ALONE.describe()
     assert "the server keeps the key" in CLEAR.notes(network_of())[0]
     assert "the label holder keeps the key" in ALONE.notes(network_of())[0]
     with pytest.raises(ConfigError, match=r"mtcd.MTCD\(walk='tour'\)"):
-        CLEAR.sealed(mtcd.DP(epsilon=1.0))
+        private_tours(CLEAR, mtcd.DP(epsilon=1.0))
 
 
 def test_one_client_has_nobody_to_hide_from_and_two_have() -> None:

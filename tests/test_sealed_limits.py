@@ -12,6 +12,7 @@ import pytest
 import mtcd
 from mtcd.config.privacy_schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.privacy.sealed.cap import cap_note, estimated_gap
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
 from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
@@ -44,7 +45,9 @@ def test_a_party_with_half_as_many_columns_as_samples_is_refused_unless_asked(
         ConfigError, match=rf"client 1 has {width} columns .*accept_revealed_labels: true"
     ):
         mtcd.train(data, MODEL, "path", method, mtcd.Stop(iterations=1))
-    accepted = method.accepting(mtcd.Privacy("sealed", accept_revealed_labels=True))
+    accepted = with_privacy(
+        method, mtcd.Privacy("sealed", accept_revealed_labels=True), split=False
+    )
     assert mtcd.train(data, MODEL, "path", accepted, mtcd.Stop(iterations=1)).final.iteration == 1
 
 
@@ -56,7 +59,9 @@ def test_a_party_with_one_column_needs_a_server_or_consent() -> None:
     ):
         mtcd.train(table(4, 1), MODEL, "path", alone, stop)
     assert mtcd.train(table(4, 1), MODEL, "path", CLEAR, stop).final.iteration == 2
-    accepted = alone.accepting(mtcd.Privacy("sealed", accept_revealed_columns=True))
+    accepted = with_privacy(
+        alone, mtcd.Privacy("sealed", accept_revealed_columns=True), split=False
+    )
     assert mtcd.train(table(4, 1), MODEL, "path", accepted, stop).final.iteration == 1
 
 

@@ -21,6 +21,7 @@ from mtcd.models.splitnet.parties import UpdateFusion
 from mtcd.models.splitnet.setup import opening_cost, split_sizes
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
@@ -270,13 +271,13 @@ def test_a_token_under_way_elsewhere_is_adopted() -> None:
 
 def test_masked_uploads_are_sums() -> None:
     path = make_network("path", ["c0", "c1", "c2"])
-    method = SVFL(1, 0.1, batch=2).masked()
+    method = with_masks(SVFL(1, 0.1, batch=2))
     with pytest.raises(ConfigError, match="set model.aggregation to sum or mean"):
         method.split(SmallProblem(sums=False), path, 0)
-    assert method.split(SmallProblem(), path, 0).masked
-    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).masked
+    assert method.split(SmallProblem(), path, 0).aggregation.hides_parts
+    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).aggregation.hides_parts
     with pytest.raises(ConfigError, match="masked needs batch for split networks, or svfl"):
-        MTCD(2, 3, stepsize=0.1).masked().split(SmallProblem(), path, 0)
+        with_masks(MTCD(2, 3, stepsize=0.1)).split(SmallProblem(), path, 0)
 
 
 @pytest.mark.parametrize(

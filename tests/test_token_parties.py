@@ -14,6 +14,7 @@ from mtcd.methods.tours.parties import tours_of
 from mtcd.models.trees.gains import AWAITED, UNKNOWN, ComparedGains, GainToken
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Token
@@ -244,7 +245,7 @@ def test_masked_tokens_are_held_by_their_last_clients() -> None:
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
     path = make_network("path", data.clients)
     for batch in (None, 4):
-        method = MTCD(2, 3, 1, 0.01, batch).masked()
+        method = with_masks(MTCD(2, 3, 1, 0.01, batch))
         server: Any = method.parties(MODEL.problem(data), path, 7).server
         holders, plan = server.masking.token_holders, method.plan(12, 1, path, 7)
         assert (holders is None) == (batch is not None)

@@ -21,6 +21,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.changes import Change, with_changes
 from mtcd.network.topology import Network, make_network
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.codec.limits import Bounds, SplitShapes
 from mtcd.protocol.codec.payloads import SCHEMAS
@@ -89,9 +90,12 @@ PRIVATE: dict[str, tuple[Glm, Method]] = {
         RIDGE,
         SealedTours(server=False, depth=2, scheme="clear", accept_revealed_columns=True),
     ),
-    "masked tokens": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster").masked()),
-    "masked uploads": (RIDGE, SVFL(stepsize=1e-2, batch=4).masked()),
-    "double-masked uploads": (RIDGE, MTCD(2, 3, stepsize=1e-2, batch=4).masked("double-masked")),
+    "masked tokens": (RIDGE, with_masks(MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster"))),
+    "masked uploads": (RIDGE, with_masks(SVFL(stepsize=1e-2, batch=4))),
+    "double-masked uploads": (
+        RIDGE,
+        with_masks(MTCD(2, 3, stepsize=1e-2, batch=4), "double-masked"),
+    ),
 }
 SPLIT: dict[str, tuple[str, Method]] = {
     "clusters": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")),

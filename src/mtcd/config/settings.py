@@ -18,8 +18,9 @@ from mtcd.config.schema import (
 )
 from mtcd.core.errors import ConfigError
 from mtcd.core.optional import find
-from mtcd.methods.method import METHODS, Method, with_privacy
+from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.models.glm.model import Glm
 from mtcd.models.metrics import find_metric
 from mtcd.protocol.ledger.costs import Costs

@@ -21,9 +21,6 @@ from mtcd.federation.schema import Federation
 from mtcd.methods.method import Method
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
-from mtcd.privacy.settings import Privacy
-
-ANY_COLUMNS = Privacy("sealed", accept_revealed_columns=True, accept_revealed_labels=True)
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -130,7 +127,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     refuses."""
     method.check_network(network)
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
-    settled: Any = method.with_stepsize(1.0).accepting(ANY_COLUMNS)
+    settled: Any = method.with_stepsize(1.0).rehearsal()
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, REHEARSED_SAMPLES))
     party_kind(federation.model).rehearse(federation, method, settled, network)

@@ -48,7 +48,7 @@ def default_method(
     ``connected``: whether every client can reach every other; if not, a server must join the pieces
     of the network. ``server``: of a federation, whether it has one; None: all parties are in one
     process. What ``privacy`` needs comes first: sealed tokens need a tour, masked sums need uploads
-    to a server. The method is the one before :func:`mtcd.methods.method.with_privacy`.
+    to a server. The method is the one before :func:`mtcd.methods.privacy_modes.with_privacy`.
 
     >>> default_method("l1").describe()
     'STCD, Q=10, tour, momentum'

@@ -12,26 +12,17 @@ from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.models.splitnet.setup import SplitParties
 from mtcd.network.topology import Network
-from mtcd.privacy.masked.double_masks import SEED_WORDS
-from mtcd.privacy.masked.fixed_point import NARROW, WIDE
-from mtcd.privacy.masked.masked import masked
-from mtcd.privacy.masked.pair_masks import MOST_PLACES
-from mtcd.privacy.masked.parties import Masking, UploadBatches
-from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
-from mtcd.privacy.settings import DOUBLE_MASKED, DP, MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds, SplitShapes
-from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Party
 from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
-FEWEST_MASKED = 3
-"""Clients without which a sum would reveal a single one to another."""
 Stepsize = float | Literal["auto"]
 P = TypeVar("P", bound=Party)
 
@@ -48,8 +39,11 @@ class Method(ABC):
     """Whether the parties sync at a server."""
     transport: str = DEFAULT
     """The form in which aggregates travel, see ``mtcd.protocol.transports``."""
-    aggregation: str = PLAIN
-    """Whether the server receives what it sums as it is, or masked: see ``mtcd.privacy.masked``."""
+    aggregation: ServerSum = PLAIN_SUM
+    """How the server gets the sum of what clients upload. A method that declares ``Parties.summed``
+    has a field of this name."""
+    sums_uploads = False
+    """Whether the server only sums what clients upload."""
     warm_starts = False
     """Whether training may start from parameters other than 0."""
     gradient_steps = True
@@ -120,27 +114,11 @@ class Method(ABC):
         shape = (length,) if outputs == 1 and split is None else (length, outputs)
         numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
         general = Bounds(run, network.size, frozenset(), shape, split=split, numbers=numbers)
-        bounds = self.message_bounds(general, network, seed, samples)
-        if self.aggregation == PLAIN:
-            return bounds
-        if self.aggregation == DOUBLE_MASKED:
-            kinds = bounds.kinds - {Fresh} | DOUBLE_MASKS | KEYS
-            return replace(bounds, kinds=kinds, masks=self._opened_words(network))
-        upload = MaskedUpload if Fresh in bounds.kinds else MaskedToken
-        return replace(bounds, kinds=bounds.kinds - {Fresh} | {upload} | KEYS)
-
-    def _opened_words(self, network: Network) -> int:
-        """The most words of seeds, or of numbers of clients, in a message about double masks."""
-        return 2 * SEED_WORDS * network.size
+        return self.aggregation.bounds(self.message_bounds(general, network, seed, samples))
 
     def check_split(self) -> None:
         """Reject settings that are for linear models."""
-        if self.aggregation == DOUBLE_MASKED:
-            raise ConfigError(
-                "privacy.aggregation: double-masked is for linear models: the parties of a split "
-                "network wait for one "
-                "that is down. Use masked."
-            )
+        self.aggregation.check_split()
         if self.transport != DEFAULT:
             raise ConfigError("method.transport: split networks always send float32: leave it out.")
 
@@ -149,20 +127,10 @@ class Method(ABC):
         """Whether f follows from a received aggregate."""
         return self.batch is None and TRANSPORTS[self.transport].reads_objective
 
-    def equip(
-        self,
-        parties: Parties,
-        holders: Callable[[int], Sequence[int]] | None = None,
-        upload_batches: UploadBatches | None = None,
-    ) -> Parties:
-        """The same parties, each with its own transport, and with masks, for which the others are:
-        see ``Masking``."""
-        if self.aggregation != PLAIN:
-            server: Any = parties.server
-            syncs = upload_batches if self.aggregation == DOUBLE_MASKED else None
-            parties = masked(
-                parties, Masking(len(parties.clients), WIDE, server.aggregate, holders, syncs)
-            )
+    def equip(self, parties: Parties) -> Parties:
+        """The same parties, with sums at the server as this method has them, and each with its own
+        transport."""
+        parties = self.aggregation.parties(parties)
         if self.transport == DEFAULT:
             return parties
 
@@ -189,20 +157,7 @@ class Method(ABC):
                 f"iteration, for its "
                 "representation on the next batch. Leave batch out, or the changes."
             )
-        if self.aggregation != PLAIN and network.changes:
-            raise ConfigError(
-                "privacy.aggregation: masks cancel if all clients take part: leave network.changes "
-                "out."
-            )
-        least = FEWEST_MASKED + (self.aggregation == DOUBLE_MASKED)
-        if self.aggregation != PLAIN and not least <= network.size <= MOST_PLACES:
-            without = "" if self.aggregation == MASKED else "also without one client, "
-            raise ConfigError(
-                f"privacy.aggregation: {self.aggregation} needs at least {least} clients and at "
-                f"most {MOST_PLACES}, "
-                f"but there are {network.size}: {without}in a sum of two, each client would find "
-                f"the other's part."
-            )
+        self.aggregation.check_network(self, network)
 
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
         """Reject a problem that the method cannot solve."""
@@ -217,43 +172,13 @@ class Method(ABC):
         sizes of all."""
         return self
 
-    def sealed(self, dp: DP | None = None) -> Method:
-        """The same training with encrypted tokens, and with differential privacy if ``dp`` is
-        given."""
-        raise ConfigError(
-            f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server "
-            f"keeps the key) or stcd "
-            "(the label holder does) with walk: tour."
-        )
-
-    def accepting(self, privacy: Privacy) -> Method:
-        """The same training, sealed, with what ``privacy`` accepts to be revealed."""
+    def rehearsal(self) -> Method:
+        """The same method for made-up data, whose numbers of columns it must not refuse."""
         return self
-
-    def masked(self, aggregation: str = MASKED) -> Method:
-        """The same training with masked uploads, of which the server learns the sum."""
-        raise ConfigError(
-            f"privacy.aggregation: {self.kind} has no sums at a server that could be masked. Use "
-            f"mtcd or svfl."
-        )
-
-    def _check_masked(self) -> None:
-        if self.aggregation != PLAIN and self.transport != DEFAULT:
-            raise ConfigError(
-                f"privacy.aggregation: {self.aggregation} sends integers: leave method.transport: "
-                f"{self.transport} out."
-            )
 
     def notes(self, network: Network) -> tuple[str, ...]:
         """Notes for the user on the method on this network."""
-        if self.aggregation == PLAIN:
-            return ()
-        return (
-            f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps "
-            f"of 2^-32 (split "
-            f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as "
-            f"divergence.",
-        )
+        return self.aggregation.notes(network)
 
     def end_notes(
         self,
@@ -293,13 +218,6 @@ class Method(ABC):
 
         ``sizes`` are those of its messages, for costs per float.
         """
-
-    def opening_cost(self, network: Network, costs: Costs) -> float:
-        """The cost of opening double masks at a sync, where no client is down; 0 without them."""
-        if self.aggregation != DOUBLE_MASKED:
-            return 0.0
-        K = network.size
-        return K * (costs.with_server(2 * K) + costs.with_server(self._opened_words(network)))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """The sizes of the messages of a linear model, without the few numbers that acceleration
@@ -342,27 +260,6 @@ METHODS: Registry[Callable[..., Method]] = Registry(
 """The class of each method, or a function that returns an instance. Its parameters are the keys of
 ``method`` in a config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
 NOT_IN_CONFIG = {"config": False}
-
-
-def with_privacy(method: Method, privacy: Privacy, split: bool) -> Method:
-    """The method that trains with this privacy; ``split``: a split network."""
-    if privacy.sealed and split:
-        asked = (
-            "privacy.mode: sealed"
-            if privacy.dp is None
-            else "privacy.dp, which needs privacy.mode: sealed,"
-        )
-        raise ConfigError(
-            f"{asked} is for ridge and logistic models, whose gradients are linear in the token: a "
-            f"split network "
-            "cannot be trained under this encryption. Use model.kind: logistic, or leave privacy "
-            "out; with svfl, or "
-            "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from "
-            "the server."
-        )
-    if privacy.sealed:
-        method = method.sealed(privacy.dp).accepting(privacy)
-    return method if privacy.aggregation == PLAIN else method.masked(privacy.aggregation)
 
 
 def check_connected(network: Network, kind: str) -> None:

@@ -25,7 +25,6 @@ from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks import WALKS
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.settings import PLAIN
 from mtcd.theory.stepsize import Smoothness
 
 LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
@@ -90,16 +89,15 @@ class Space:
                 yield method
 
     def masked(self, methods: Iterable[Method]) -> Iterator[Method]:
-        """With masks as the config's own method has them, without those that cannot have them."""
+        """With sums at the server as the config's own method has them, without those that cannot
+        have them."""
+        aggregation = self.own.aggregation
         for method in methods:
-            if self.own.aggregation == PLAIN:
-                yield method
-                continue
             with suppress(ConfigError):
-                masked = method.masked(self.own.aggregation)
-                # a sum of one
-                if not (isinstance(masked, MTCD) and masked.batch is None and masked.tokens == 1):
-                    yield masked
+                found = aggregation.applied(method)
+                sum_of_one = isinstance(found, MTCD) and found.batch is None and found.tokens == 1
+                if not (aggregation.hides_parts and sum_of_one):
+                    yield found
 
     def _all(self) -> Iterator[Method]:
         # an open method would promise less privacy than the config asks for

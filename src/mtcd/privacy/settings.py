@@ -173,3 +173,12 @@ class Privacy:
     def sealed(self) -> bool:
         """Whether tokens are encrypted."""
         return self.mode == SEALED
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes of privacy that a training needs: see ``mtcd.methods.privacy_modes``."""
+        if self.dp is not None:
+            return ("dp",)
+        if self.sealed:
+            return (SEALED,)
+        return () if self.aggregation == PLAIN else (self.aggregation,)

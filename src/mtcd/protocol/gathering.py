@@ -19,6 +19,8 @@ from mtcd.protocol.codec.types import Number, Representation
 class Fresh(Payload):
     """A client's representation on the requested batch, and its penalty."""
 
+    depends_on_tokens = False
+
     representation: Representation
     penalty: Number
 

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.core.arrays import Array
+from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.arrays import AggregateField, FusionField
 from mtcd.protocol.codec.fields import Optional
 from mtcd.protocol.codec.payloads import Payload, payload, stored
@@ -90,6 +91,8 @@ class Begin(Payload):
     """The signal by which a client starts its next iteration; from a server, the one to send its
     public key."""
 
+    depends_on_tokens = False
+
 
 class Recovery(Enum):
     """What the other parties can do while a party of this kind is down
@@ -101,6 +104,18 @@ class Recovery(Enum):
     IN_STEP = "wait, and stop at the same iteration"
 
 
+class Identity(Protocol):
+    """Who a client is to the others: without signatures, a server could speak in their names."""
+
+    def sign(self, content: bytes) -> bytes:
+        """The signature of this client, with all that is needed to verify it."""
+        ...
+
+    def verify(self, client: int, content: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the content for this run."""
+        ...
+
+
 class Party(Stateful, ABC):
     """A client or the server. Its state can be saved between two messages."""
 
@@ -108,6 +123,17 @@ class Party(Stateful, ABC):
     """The transform of arrays that this party sends and receives; None: no transform."""
     recovery: Recovery = Recovery.WAIT
     """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
+    uploads_recovery: str | None = None
+    """Of a server whose uploads only it can read: the class that recovery takes for them, as
+    'module:Name'. It is made from the policy and this party."""
+
+    @property
+    def wrapped(self) -> Party:
+        """The party whose visits recovery undoes: itself, or the one inside."""
+        return self
+
+    def identify(self, identity: Identity) -> None:
+        """In a federation: who this party is. Most sign nothing themselves."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -224,6 +250,29 @@ class Checkpointed(Protocol):
         """Restore all parties; returns the messages that continue the training."""
 
 
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What the server of a training only sums: nothing depends on one upload alone.
+
+    Parameters
+    ----------
+    like
+        An aggregate, whose kind and shape sums have.
+    token_holders
+        By iteration, the client from which each token returns to the server; None where clients
+        upload representations instead.
+    batches
+        The batches of the samples, one for each sync of uploads.
+    batch_of
+        The batch for which a message requests an upload; None for other messages.
+    """
+
+    like: Any
+    token_holders: Callable[[int], Sequence[int]] | None = None
+    batches: Batches | None = None
+    batch_of: Callable[[Any], int | None] = lambda payload: None
+
+
 @dataclass(frozen=True)
 class Parties:
     """All parties of a training, and its first messages. With ``rounds`` they can also run in
@@ -232,7 +281,7 @@ class Parties:
     ``gather`` computes the model from clients and server, where it does not follow from the clients
     alone; ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for
     the divergence rule; ``adopt`` takes over what is under way in these messages, where states of
-    parties in other processes are restored.
+    parties in other processes are restored. ``summed`` says what may reach the server as a sum only.
     """
 
     clients: Sequence[Client]
@@ -243,6 +292,7 @@ class Parties:
     checkpointed: Checkpointed | None = None
     epoch_loss: Callable[[], EpochLoss | None] = lambda: None
     adopt: Callable[[Iterable[Message]], None] = lambda messages: None
+    summed: Summed | None = None
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""

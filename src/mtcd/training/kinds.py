@@ -25,7 +25,8 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.kinds import EngineSettings
 from mtcd.methods.default import default_method, default_note
 from mtcd.methods.default import kind_of as default_kind
-from mtcd.methods.method import Method, with_privacy
+from mtcd.methods.method import Method
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.privacy.settings import Privacy

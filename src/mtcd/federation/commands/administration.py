@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from mtcd.core import features
+from mtcd.core.errors import MtcdError
 from mtcd.core.optional import find
 from mtcd.core.terminal.exit_codes import described
 
@@ -261,9 +263,12 @@ def dashboard(
     timeout: Timeout = 2.0,
 ) -> None:
     """Serve a web page of the whole federation: parties, tokens, curves and costs, until Ctrl-C."""
-    from mtcd.federation.commands.dashboard import show_dashboard
+    pages = features.parts("mtcd.federation_pages")
+    if "dashboard" not in pages:
+        raise MtcdError("This mtcd has no dashboard. To see the parties: mtcd federation status")
 
-    show_dashboard(kits, address, open_, every, timeout)
+    show: Any = features.load(pages["dashboard"])
+    show(kits, address, open_, every, timeout)
 
 
 @federation.command(epilog=described("federation demo"))

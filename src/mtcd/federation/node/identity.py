@@ -1,5 +1,5 @@
-"""Signed keys of masked aggregation: the server forwards public keys, and cannot put keys of its
-own in their place."""
+"""Signatures of clients: a server that forwards what they say, such as public keys, cannot put
+something of its own in its place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.relay_encryption import Seal
-from mtcd.privacy.masked.parties import MaskingClient
 from mtcd.protocol.party import SERVER, Parties
 
 KIND = "public key of masks"
@@ -34,8 +33,8 @@ class CertifiedIdentity:
 
 
 def certify(parties: Parties, number: int, seal: Seal | None, config: KitConfig, run: str) -> None:
-    """Let a client with masks sign its key, and check those of the others."""
-    client = None if number == SERVER else parties.clients[number]
-    if isinstance(client, MaskingClient):
-        assert seal is not None  # parties have one
-        client.identity = CertifiedIdentity(seal, config, run)
+    """Let a client sign what others must know to be its own, and check what they sign."""
+    if number == SERVER:
+        return
+    assert seal is not None  # parties have one
+    parties.clients[number].identify(CertifiedIdentity(seal, config, run))

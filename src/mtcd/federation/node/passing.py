@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, WireError
+from mtcd.core.fixed_point import WIDE
 from mtcd.federation.credentials.bundle_schema import KitConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.rpc import IncomingRequest, Rpc
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.relay_encryption import Seal
-from mtcd.privacy.masked.fixed_point import WIDE
 
 Sums = NDArray[np.uint64]
 PASS_KEYS = ("pass", "order", "certificates")

@@ -12,12 +12,10 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
+from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.network.topology import Network
-from mtcd.privacy.masked.double_client import DoubleMaskingClient
-from mtcd.privacy.masked.double_server import DoubleMaskingServer
-from mtcd.privacy.masked.recovery import MaskedUploads
-from mtcd.protocol.party import SERVER, Parties, Recovery
+from mtcd.protocol.party import SERVER, Parties, Party, Recovery
 
 POLICIES = "mtcd.recovery"
 """The group in which features register their policies, by the name of the ``Recovery`` that their
@@ -50,17 +48,23 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
 
-    masked = party if isinstance(party, DoubleMaskingServer) else None
+    uploads = _own_uploads(party)
     homes = features.parts(POLICIES)
     if kind.name in homes:
-        uploads = None if masked is None else partial(MaskedUploads, party=masked)
-        inside = party if masked is None else masked.server
         made: Any = features.load(homes[kind.name])
-        return made(number, inside, uploads)  # type: ignore[no-any-return]
+        return made(number, party.wrapped, uploads)  # type: ignore[no-any-return]
 
     if number == SERVER:
-        server: Any = party if masked is None else masked.server
-        return IterationServer(server, masked)
+        return IterationServer(party.wrapped, uploads)
 
-    client: Any = party.client if isinstance(party, DoubleMaskingClient) else party
+    client = party.wrapped
     return IterationClient(client, network) if has_server else LoneToken(client, network)
+
+
+def _own_uploads(party: Party) -> MakeUploads | None:
+    """What takes the place of ``Uploads`` at a server that alone can read them; None: nothing."""
+    if party.uploads_recovery is None:
+        return None
+
+    make: Any = features.load(party.uploads_recovery)
+    return partial(make, party=party)

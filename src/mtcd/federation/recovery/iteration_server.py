@@ -15,30 +15,28 @@ from mtcd.federation.recovery.iterations import (
     is_over,
     known_term,
 )
-from mtcd.federation.recovery.uploads import Uploads
+from mtcd.federation.recovery.uploads import MakeUploads, UploadRules, Uploads
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.server import TokenServer
-from mtcd.privacy.masked.double_server import DoubleMaskingServer
-from mtcd.privacy.masked.recovery import MaskedUploads
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token
 
 
 class IterationServer(RecoveryPolicy):
-    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``; ``masked``:
-    the party around the server, if they have double masks."""
+    """The policy of the server of MTCD. With mini-batches it also keeps uploads; ``uploads``
+    makes what keeps them, where this is not recovery's own."""
 
     state_fields = ("tokens_out", "uploaders")
 
-    def __init__(self, party: TokenServer, masked: DoubleMaskingServer | None = None) -> None:
+    def __init__(self, party: TokenServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads: Uploads | MaskedUploads | None = None
-        if masked is not None:
-            self.uploads = MaskedUploads(self, masked)
+        self.uploads: UploadRules | None = None
+        if uploads is not None:
+            self.uploads = uploads(self)
         elif not party.plan.tokens_return:
             self.uploads = Uploads(self, party, party.plan.batches)
-        self.tokens_out = masked is None
+        self.tokens_out = uploads is None
         """Whether tokens are under way, and not requests for uploads, or for keys."""
         self.uploaders: dict[int, int] = {}
         """By index, the client that uploaded each token that is back."""

@@ -45,13 +45,10 @@ speculative term, and roll back to it if the term was not synced.
 
 from __future__ import annotations
 
-from mtcd.methods.mtcd.client import Done, Share
-from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS
+from mtcd.methods.mtcd.client import Done
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.token import Token
 
-OF_UPLOADS = (Share, Fresh, *DOUBLE_MASKS, *KEYS)
 SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative
 terms."""
@@ -77,10 +74,10 @@ def is_over(envelope: Envelope, t: int, term: int) -> bool:
     envelope's iteration.
 
     It is if its iteration is over, or if its term is over or was never started. Uploads are never
-    stale: they do not depend on tokens. Nor are keys.
+    stale: they do not depend on tokens.
     """
     payload = envelope.message.payload
-    if isinstance(payload, OF_UPLOADS):
+    if not payload.depends_on_tokens:
         return False
     if envelope.iteration < t and isinstance(
         payload, Token | Done | Undeliverable | HolderLost | ResendTokens

@@ -70,6 +70,9 @@ class GatheringServer(Protocol):
 class UploadRules(Protocol):
     """What a policy asks about uploads: the methods of ``Uploads``, or of what takes its place."""
 
+    kinds: tuple[type, ...]
+    """The payloads that it processes."""
+
     @property
     def waits_for(self) -> frozenset[int]:
         """The clients without which there is no sum."""
@@ -97,7 +100,7 @@ MakeUploads = Callable[[RecoveryPolicy], UploadRules]
 class Uploads:
     """Of one server. The policy calls its methods in place of its own."""
 
-    kinds = (Fresh,)
+    kinds: tuple[type, ...] = (Fresh,)
     """The payloads that it processes."""
     array: Array
     """The last known h_k on all samples, client by client."""

@@ -30,20 +30,13 @@ from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
-from mtcd.network.walks import WALKS
-from mtcd.privacy.masked.pair_masks import MOST_PLACES
-from mtcd.privacy.masked.parties import UploadBatches
-from mtcd.privacy.sealed.dp.settings import PrivateTours
-from mtcd.privacy.sealed.settings import DEPTH as SEALED_DEPTH
-from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.settings import DP, MASKED
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import MOST, Bounds
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import OnDemand, Parties, Progress
+from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
 from mtcd.protocol.token import Token
 from mtcd.protocol.transports.registry import DEFAULT
 
@@ -133,37 +126,6 @@ class MTCD(TokenSettings):
             self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
         )  # no mutants: whatever the step size
 
-    def sealed(self, dp: DP | None = None) -> SealedTours:
-        refused = {
-            "tokens": self.tokens not in (None, 1),
-            "clusters": self.clusters is not None,
-            "batch": self.batch is not None,
-            "start": self.start is not None,
-            "schedule": self.schedule is not None,
-            "transport": self.transport != DEFAULT,
-            "stepsize": self.stepsize != "auto",
-            "acceleration": self.acceleration not in (None, "conjugate"),
-        }
-        if given := [name for name, set_ in refused.items() if set_]:
-            raise ConfigError(
-                f"privacy.mode: sealed has one token on tours from the label holder, which are "
-                f"accelerated and have no "
-                f"step size: leave method.{given[0]} out."
-            )
-        if WALKS[self.walk] is WALKS["lazy"]:
-            raise ConfigError(
-                "privacy.mode: sealed needs a walk that is a tour: set method.walk: tour."
-            )
-        if dp is not None:
-            if self.depth is not None:
-                raise ConfigError(
-                    "method.depth: with privacy.dp tours are not mixed: leave it out."
-                )
-            return PrivateTours(server=self.hops is not None, walk=self.walk, dp=dp)
-        return SealedTours(
-            server=self.hops is not None, walk=self.walk, depth=self.depth or SEALED_DEPTH
-        )
-
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
         self.check_network(network)
@@ -221,11 +183,14 @@ class MTCD(TokenSettings):
             hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
             return self.equip(Parties(hosts, None, plan.lone_token()))
         server = roles.server(network.size, plan, problem)
-        if self.aggregation == MASKED and plan.tokens_return:
-            _check_masked_tokens(plan.tokens)
-        holders = plan.last_clients if plan.tokens_return else None
-        parties = Parties(clients, server, opening(server, clients, problem), gather=roles.gather)
-        return self.equip(parties, holders, UploadBatches(plan.batches, _requested_batch))
+        summed = Summed(
+            server.aggregate,
+            token_holders=plan.last_clients if plan.tokens_return else None,
+            batches=plan.batches,
+            batch_of=_requested_batch,
+        )
+        first = opening(server, clients, problem)
+        return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split = general.split is not None
@@ -263,7 +228,7 @@ class MTCD(TokenSettings):
                 "stcd has no server to hold the running statistics of batch norm in the fusion "
                 "module."
             )
-        if self.aggregation == MASKED and self.batch is None:
+        if self.aggregation.hides_parts and self.batch is None:
             raise ConfigError(
                 "privacy.aggregation: masked needs batch for split networks, or svfl."
             )
@@ -272,9 +237,7 @@ class MTCD(TokenSettings):
         steps = self.fusion_updates or self.hops_per_sync * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
-        return split_parties(
-            problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED
-        )
+        return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation)
 
     def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
         """The clients of the first pass of a split network, in order; training starts at the last.
@@ -358,21 +321,6 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         transport=transport,
         local_solver=local_solver,
     )
-
-
-def _check_masked_tokens(tokens: int) -> None:
-    """Reject a number of tokens whose sum cannot be masked."""
-    if tokens == 1:
-        raise ConfigError(
-            "privacy.aggregation: the server learns the sum of all tokens, and with one token that "
-            "is the token "
-            "itself: use two tokens or more, or batch."
-        )
-    if tokens > MOST_PLACES:
-        raise ConfigError(
-            f"privacy.aggregation: masked is for at most {MOST_PLACES} tokens, but there are "
-            f"{tokens}."
-        )
 
 
 def _requested_batch(payload: Payload) -> int | None:

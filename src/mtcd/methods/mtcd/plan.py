@@ -36,6 +36,7 @@ class Done(Payload):
 class Share(Payload):
     """The server requests the representation on the batch of iteration t."""
 
+    depends_on_tokens = False
     t: Iteration
 
     @property

@@ -14,9 +14,9 @@ from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, TokenFeature
 from mtcd.methods.mtcd.roaming import Start
 from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.changes import in_pieces
 from mtcd.network.topology import Network
-from mtcd.privacy.settings import DOUBLE_MASKED, MASKED, PLAIN
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
@@ -50,7 +50,7 @@ class TokenSettings(Method):
     )
     transport: str = field(default=DEFAULT, kw_only=True)
     local_solver: str = field(default=GRADIENT, kw_only=True)
-    aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
+    aggregation: ServerSum = field(default=PLAIN_SUM, kw_only=True, metadata=NOT_IN_CONFIG)
 
     warm_starts = True
 
@@ -103,25 +103,7 @@ class TokenSettings(Method):
                 f"{DEFAULT}."
             )
 
-        self._check_masked()
-        summed = self.batch is not None or (
-            self._rule.same_everywhere and not self._rule.server_chooses
-        )
-        if self.aggregation == DOUBLE_MASKED and self.batch is None:
-            raise ConfigError(
-                "privacy.aggregation: double-masked is for uploads of representations: use svfl, "
-                "or mtcd with batch. "
-                "Where tokens return to the server, use masked."
-            )
-        if self.aggregation != PLAIN and (self._accelerated or not summed):
-            raise ConfigError(
-                "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
-                "only: use batch, or "
-                "combine: average or cluster, without acceleration."
-            )
-
-    def masked(self, aggregation: str = MASKED) -> Method:
-        return replace(self, aggregation=aggregation) if self.has_server else super().masked()
+        self.aggregation.check(self)
 
     def _check_acceleration(self) -> None:
         if self.depth is not None:
@@ -143,6 +125,11 @@ class TokenSettings(Method):
     def has_server(self) -> bool:  # type: ignore[override]
         """False for STCD."""
         return self.hops is not None
+
+    @property
+    def sums_uploads(self) -> bool:  # type: ignore[override]
+        """False for STCD, which has no server."""
+        return self.has_server
 
     @property
     def combine_rule(self) -> str:
@@ -227,7 +214,7 @@ class TokenSettings(Method):
         server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(
             sizes.downlink
         )
-        return server + self.hops * tokens * hop + self.opening_cost(network, costs)
+        return server + self.hops * tokens * hop + self.aggregation.opening_cost(network, costs)
 
     def check_network(self, network: Network) -> None:
         super().check_network(network)

@@ -15,12 +15,11 @@ from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.roaming import plan_roaming
 from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.models.splitnet.parties import SPLIT_PAYLOADS, FusionPlan
 from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
-from mtcd.privacy.masked.parties import UploadBatches
-from mtcd.privacy.settings import MASKED, PLAIN
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
@@ -38,6 +37,7 @@ from mtcd.protocol.party import (
     Party,
     Progress,
     Recovery,
+    Summed,
     send,
 )
 from mtcd.protocol.transports.registry import DEFAULT
@@ -107,11 +107,11 @@ class SVFL(Method):
     schedule: Schedule | None = None
     fusion_updates: int | None = None
     transport: str = field(default=DEFAULT, kw_only=True)
-    aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
+    aggregation: ServerSum = field(default=PLAIN_SUM, kw_only=True, metadata=NOT_IN_CONFIG)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
-        self._check_masked()
+        self.aggregation.check(self)
         if self.fusion_updates is not None:
             check_whole("method.fusion_updates", self.fusion_updates)
 
@@ -125,10 +125,8 @@ class SVFL(Method):
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
 
-    def masked(self, aggregation: str = MASKED) -> SVFL:
-        return replace(self, aggregation=aggregation)
-
     warm_starts = True
+    sums_uploads = True
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
@@ -139,7 +137,7 @@ class SVFL(Method):
         round_ = network.size * (
             costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink)
         )
-        return round_ + self.opening_cost(network, costs)
+        return round_ + self.aggregation.opening_cost(network, costs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
@@ -149,9 +147,8 @@ class SVFL(Method):
         if problem.warm:  # the round before the first: K uploads
             server.round = -1
         opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
-        return self.equip(
-            Parties(clients, server, opening), upload_batches=UploadBatches(batches, _next_batch)
-        )
+        summed = Summed(server.aggregate, batches=batches, batch_of=_next_batch)
+        return self.equip(Parties(clients, server, opening, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:
@@ -184,7 +181,7 @@ class SVFL(Method):
         )
         steps = self.fusion_updates or self.local_updates
         return split_parties(
-            problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED
+            problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation
         )
 
 

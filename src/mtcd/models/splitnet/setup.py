@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.models.splitnet.parties import (
     FusionPlan,
     SplitClient,
@@ -14,12 +15,9 @@ from mtcd.models.splitnet.parties import (
     SplitToken,
     lone_progress,
 )
-from mtcd.privacy.masked.fixed_point import NARROW
-from mtcd.privacy.masked.masked import masked
-from mtcd.privacy.masked.parties import Masking
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import SplitStage, State, Tensor
-from mtcd.protocol.party import MONITOR, Message, Parties
+from mtcd.protocol.party import MONITOR, Message, Parties, Summed
 from mtcd.protocol.state import Snapshot
 
 PLACES = ("t", "hop", "previous", "heading")  # of a token
@@ -34,8 +32,8 @@ class SplitParties:
     server: SplitServer | None
     token: SplitToken | None
     stage: SplitStage
-    masked: bool = False
-    """Whether the server receives masked uploads."""
+    aggregation: ServerSum = PLAIN_SUM
+    """How the server gets the sum of uploads."""
 
     def parties(self) -> Parties:
         """The parties at the start: the server requests all representations, or the lone token
@@ -111,10 +109,12 @@ class SplitParties:
             adopt=self.adopt,
             epoch_loss=lambda: self.stage.epoch_loss(),
         )
-        if not self.masked:
+        if not self.aggregation.hides_parts:
             return parties
+
         length = self.clients[0].plan.batches.length  # no mutants: all have the same plan
-        return masked(parties, Masking(len(self.clients), NARROW, self.stage.empty()[:length]))
+        summed = Summed(self.stage.empty()[:length])
+        return self.aggregation.parties(replace(parties, summed=summed))
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
         """The weights of all networks, copies combined, theta_0 last (without a server: that of the
@@ -153,10 +153,10 @@ def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
 
 
 def split_parties(
-    stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: bool = False
+    stage: SplitStage, plan: Plan, fusion: FusionPlan, aggregation: ServerSum = PLAIN_SUM
 ) -> SplitParties:
     """The parties of a split network, with a server unless the token roams for ever."""
-    if masked and not stage.sums:
+    if aggregation.hides_parts and not stage.sums:
         raise ConfigError(
             "privacy.aggregation: masked gives the server the sum of the representations: set "
             "model.aggregation to "
@@ -169,7 +169,7 @@ def split_parties(
     ]
     if plan.hops is not None:
         return SplitParties(
-            clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked
+            clients, SplitServer(len(clients), plan, stage, fusion), None, stage, aggregation
         )
     way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)

@@ -34,8 +34,8 @@ from functools import cached_property
 from typing import Any
 
 from mtcd.core.errors import WireError
+from mtcd.core.fixed_point import Words
 from mtcd.privacy.masked.double_masks import DoubleMasks
-from mtcd.privacy.masked.fixed_point import Words
 from mtcd.privacy.masked.pair_masks import new_private_key
 from mtcd.privacy.masked.parties import NO_GENERATION, NO_KEYS, Masking, MaskingClient
 from mtcd.privacy.masked.payloads import (

@@ -20,7 +20,7 @@ from struct import Struct
 
 import numpy as np
 
-from mtcd.privacy.masked.fixed_point import Words
+from mtcd.core.fixed_point import Words
 from mtcd.privacy.masked.pair_masks import I8, shared_keys, stream
 
 LABEL = b"mtcd double-masked aggregation 2"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtcd.core.fixed_point import Words
 from mtcd.privacy.masked.double_client import Participants, fewest
 from mtcd.privacy.masked.double_masks import unmasked
-from mtcd.privacy.masked.fixed_point import Words
 from mtcd.privacy.masked.parties import NO_GENERATION, Masking, MaskingServer
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
@@ -37,6 +37,8 @@ class DoubleMaskingServer(MaskingServer):
             "summed",
         ),
     )
+
+    uploads_recovery = "mtcd.privacy.masked.recovery:MaskedUploads"
 
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
         assert masking.upload_batches is not None

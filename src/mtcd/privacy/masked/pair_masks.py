@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.errors import WireError
+from mtcd.core.fixed_point import Words
 from mtcd.core.optional import find
-from mtcd.privacy.masked.fixed_point import Words
 
 KEY_BYTES = 32
 KEY_WORDS = KEY_BYTES // 8

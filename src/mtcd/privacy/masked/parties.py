@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
-from mtcd.privacy.masked.fixed_point import FixedPoint, Words
+from mtcd.core.fixed_point import FixedPoint, Words
 from mtcd.privacy.masked.pair_masks import I8, KEY_WORDS, PairMasks, new_private_key, public_key
 from mtcd.privacy.masked.payloads import (
     MaskedToken,
@@ -33,7 +33,7 @@ from mtcd.privacy.masked.payloads import (
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Theta
-from mtcd.protocol.party import SERVER, Begin, Client, Message, Party
+from mtcd.protocol.party import SERVER, Begin, Client, Identity, Message, Party
 from mtcd.protocol.token import Token
 
 NO_KEYS: Words = np.zeros((0, KEY_WORDS), I8)
@@ -60,20 +60,6 @@ def is_of_tokens(sync: int) -> bool:
 def signed_content(key: Words, uploads: int) -> bytes:
     """What a client signs: its public key, and the number of its uploads."""
     return key.tobytes() + uploads.to_bytes(8, "big")
-
-
-class Identity(Protocol):
-    """Who a client is to the others: without signatures, a server could hand out keys of its
-    own."""
-
-    def sign(self, content: bytes) -> bytes:
-        """The signature of this client's public key and uploads, with all that is needed to verify
-        it."""
-        ...
-
-    def verify(self, client: int, content: bytes, signature: bytes) -> None:
-        """Raise a WireError unless this client has signed the content for this run."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -194,6 +180,13 @@ class MaskingClient(Client):
         """The last set of public keys, also where a new one is awaited."""
         self.latest: list[Offered] = []
         """The uploads of the latest sync, before their masks."""
+
+    @property
+    def wrapped(self) -> Party:
+        return self.client
+
+    def identify(self, identity: Identity) -> None:
+        self.identity = identity
 
     @cached_property
     def masks(self) -> PairMasks:
@@ -358,6 +351,10 @@ class MaskingServer(Party):
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
         self.server, self.masking = server, masking
         self.begin(opening)
+
+    @property
+    def wrapped(self) -> Party:
+        return self.server
 
     def begin(self, opening: Sequence[Message]) -> None:
         """Begin a training with these messages, once all keys are here."""

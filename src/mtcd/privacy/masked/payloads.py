@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
+from mtcd.core.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.privacy.masked.double_masks import SEED_WORDS, Opened
-from mtcd.privacy.masked.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.privacy.masked.pair_masks import I8, KEY_WORDS
 from mtcd.protocol.codec.arrays import array_bytes
 from mtcd.protocol.codec.fields import ClientSet, Field, Octets
@@ -135,6 +135,8 @@ class PublicKey(Payload):
     """The public key of a client's process. ``uploads``: what the client knows of its masked
     uploads."""
 
+    depends_on_tokens = False
+
     key: PublicKeyWords
     uploads: Count
 
@@ -148,6 +150,8 @@ class PublicKeys(Payload):
     have uploaded for the sync ``again``, with masks of the new keys.
     """
 
+    depends_on_tokens = False
+
     keys: AllPublicKeys
     uploads: Uploads
     generation: Count
@@ -160,6 +164,8 @@ class SignedKey(Payload):
     """The public key of a client's process and its ``uploads``, signed by the client: in
     federations."""
 
+    depends_on_tokens = False
+
     key: PublicKeyWords
     uploads: Count
     signature: Signature
@@ -169,6 +175,8 @@ class SignedKey(Payload):
 @dataclass(frozen=True, slots=True)
 class SignedKeys(Payload):
     """As ``PublicKeys``, with the signatures of all clients, each after its size."""
+
+    depends_on_tokens = False
 
     keys: AllPublicKeys
     uploads: Uploads
@@ -185,6 +193,8 @@ class DoubleMaskedUpload(Payload):
 
     ``generation``: of the keys that its masks follow from.
     """
+
+    depends_on_tokens = False
 
     t: Iteration
     generation: Count
@@ -206,6 +216,8 @@ class OpenMasks(Payload):
     of these uploads.
     """
 
+    depends_on_tokens = False
+
     t: Iteration
     generation: Count
     arrived: Clients
@@ -222,6 +234,8 @@ class OpenMasks(Payload):
 @dataclass(frozen=True, slots=True)
 class OpenedMasks(Payload):
     """The seeds that a client opens for the sum over batch ``t``: see ``Opened``."""
+
+    depends_on_tokens = False
 
     t: Iteration
     generation: Count

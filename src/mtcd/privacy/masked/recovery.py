@@ -18,7 +18,7 @@ from mtcd.protocol.party import Message
 class MaskedUploads:
     """Of one server. The policy calls its methods in place of its own."""
 
-    kinds = (PublicKey, SignedKey, DoubleMaskedUpload, OpenedMasks)
+    kinds: tuple[type, ...] = (PublicKey, SignedKey, DoubleMaskedUpload, OpenedMasks)
 
     def __init__(self, policy: RecoveryPolicy, party: DoubleMaskingServer) -> None:
         self.policy, self.party = policy, party

@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.privacy_modes": {
+            "sealed": "mtcd.privacy.sealed.mode:Sealed",
+        },
         "mtcd.party_privacy": {"sealed": "mtcd.privacy.sealed.in_federation:SEALED_PRIVACY"},
     },
 )

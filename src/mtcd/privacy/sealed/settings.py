@@ -33,7 +33,6 @@ from mtcd.privacy.sealed.payloads import (
     SealedToken,
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
-from mtcd.privacy.settings import DP, Privacy
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
@@ -102,17 +101,8 @@ class SealedTours(Method):
             "block."
         )
 
-    def sealed(self, dp: DP | None = None) -> SealedTours:
-        if dp is not None:
-            raise ConfigError("privacy.dp: give mtcd.MTCD(walk='tour') as the method.")
-        return self
-
-    def accepting(self, privacy: Privacy) -> SealedTours:
-        return replace(
-            self,
-            accept_revealed_columns=self.accept_revealed_columns or privacy.accept_revealed_columns,
-            accept_revealed_labels=self.accept_revealed_labels or privacy.accept_revealed_labels,
-        )
+    def rehearsal(self) -> SealedTours:
+        return replace(self, accept_revealed_columns=True, accept_revealed_labels=True)
 
     def with_sizes(self, problem: Any) -> SealedTours:
         return replace(self, known=self.sizes_of(problem))

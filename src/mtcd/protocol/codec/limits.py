@@ -59,8 +59,6 @@ class Bounds:
     """Of sealed tours: the most bytes of the public keys."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """The limits of the fields of features, by their own names: this module knows none of them."""
-    masks: int = 0
-    """The most words of a message about double masks."""
     windows: bool = False
     """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0
@@ -116,12 +114,7 @@ class Bounds:
     def most_floats(self) -> int:
         """The most numbers that any message can be charged for."""
         sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
-        return (
-            (2 if self.carries_change else 1) * math.prod(self.shape)
-            + self.extra
-            + sealed
-            + self.masks
-        )
+        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""

@@ -33,6 +33,9 @@ class Payload:
 
     __slots__ = ()
 
+    depends_on_tokens: ClassVar[bool] = True
+    """Whether it is void once the tokens of its iteration are regenerated. Uploads are not, nor are
+    keys."""
     opens_round: ClassVar[bool] = False
     """Whether it opens a round with the aggregate of all parties, before any update."""
 
