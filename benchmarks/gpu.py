@@ -24,6 +24,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.models.splitnet.lanes import Lanes
 from mtcd.models.splitnet.nets import linear, resnet18
 from mtcd.models.splitnet.problem import NetProblem
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.ledger import Ledger
 
@@ -69,7 +70,9 @@ class Trainer:
     ):
         data, model = made_up(clients, batch)
         self.problem: NetProblem = model.problem(data, compute, seed=0)
-        parties = method.split(self.problem, make_network("complete", data.clients), seed=0)
+        parties = split_parties(
+            method, self.problem, make_network("complete", data.clients), seed=0
+        )
         if not lanes:
             alone = Lanes(self.problem.device, 1)
             parties.stage.lane, parties.stage.join = alone.lane, alone.join  # type: ignore[attr-defined]

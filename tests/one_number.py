@@ -16,7 +16,7 @@ import numpy as np
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import Method
 from mtcd.models.splitnet.parties import SplitToken
-from mtcd.models.splitnet.setup import SplitParties
+from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.ledger import Ledger
@@ -153,7 +153,7 @@ class SmallProblem:
 
 def parties_of(method: Method, clients: int = 3, seed: int = 0, kind: str = "path") -> Any:
     network = make_network(kind, [f"c{k}" for k in range(clients)])
-    return method.split(SmallProblem(clients), network, seed)
+    return split_parties(method, SmallProblem(clients), network, seed)
 
 
 def run(parties: SplitParties, moments: int) -> list[tuple[Any, EpochLoss | None]]:

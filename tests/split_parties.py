@@ -30,6 +30,7 @@ from mtcd.models.splitnet.own import OwnProblem
 from mtcd.models.splitnet.parties import SplitClient, SplitServer
 from mtcd.models.splitnet.party.networks import OwnNetwork, network_for, section_of, server_network
 from mtcd.models.splitnet.problem import NetProblem
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.codec.records import pack
@@ -164,14 +165,14 @@ class Clinics:
 
     def own_cast(self, number: int) -> tuple[Parties, OwnProblem]:
         problem = self.problem(number)
-        return self.method.split(problem, self.network, 5).parties(), problem
+        return split_parties(self.method, problem, self.network, 5).parties(), problem
 
     def whole(self) -> tuple[Parties, NetProblem]:
         """The parties of a training in one process, from the config."""
         section = section_of(self.kit(0)).model_copy(update={"code": self.folder})
         model = split_model(section, self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
-        return self.method.split(problem, self.network, 5).parties(), problem
+        return split_parties(self.method, problem, self.network, 5).parties(), problem
 
     @property
     def numbers(self) -> list[int]:

@@ -19,6 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL, Shared
+from mtcd.models.splitnet.setup import split_plan
 from mtcd.privacy.masked.double_client import fewest
 from mtcd.privacy.masked.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
 from mtcd.privacy.masked.masked import with_masks
@@ -431,7 +432,12 @@ def test_privacy_in_train_and_in_configs() -> None:
             lambda: train_with(doubly(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]),
             "leave network.changes",
         ),
-        (lambda: doubly(SVFL(stepsize=0.1)).check_split(), "for linear models"),
+        (
+            lambda: split_plan(
+                doubly(SVFL(stepsize=0.1)), 4, 1, mtcd.make_network("complete", list("abcde")), 0
+            ),
+            "for linear models",
+        ),
     ],
 )
 def test_what_cannot_be_masked_is_refused(make: Any, reason: str) -> None:

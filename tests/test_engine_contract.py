@@ -30,6 +30,7 @@ from mtcd.methods.svfl.svfl import SVFL
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.party.block import read_block
 from mtcd.models.glm.training import LinearTraining
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.network.topology import make_network
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
@@ -247,7 +248,7 @@ def test_split_networks_continue_from_a_snapshot(method: Method) -> None:
 
     one = case("cycle", count=13)
     engines = [
-        LocalEngine(method.split(one.problem(), one.network, 0).parties(), Ledger())
+        LocalEngine(split_parties(method, one.problem(), one.network, 0).parties(), Ledger())
         for _ in range(2)
     ]
     observations = engines[0].run()

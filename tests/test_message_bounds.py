@@ -15,6 +15,7 @@ from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL, Shared
 from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
+from mtcd.models.splitnet.setup import split_bounds
 from mtcd.models.trees.gains import ComparedGains, GainToken
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.masked import with_masks
@@ -158,7 +159,7 @@ def test_the_payloads_of_split_networks(
     method: Any, kinds: set[type], tokens: int, hops: int, first_pass: int
 ) -> None:
     split_shapes = SplitShapes((1,) * 5, ((2, 3), (3,)))
-    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1, split_shapes)
+    bounds = split_bounds(method.with_stepsize(0.1), "a run", CYCLE, 0, 12, 1, split_shapes)
     assert (bounds.kinds, bounds.tokens, bounds.hops, bounds.first_pass) == (
         kinds,
         tokens,

@@ -15,6 +15,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.setup import split_plan
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
@@ -265,8 +266,8 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
         (MTCD(transport="float32"), "always send float32"),
     ):
         with pytest.raises(ConfigError, match=says):
-            method.check_split()
-    with_masks(SVFL()).check_split()
+            split_plan(method.with_stepsize(0.1), 4, 1, CYCLE, 0)
+    split_plan(with_masks(SVFL(stepsize=0.1)), 4, 1, CYCLE, 0)
 
 
 @pytest.mark.parametrize(

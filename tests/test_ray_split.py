@@ -16,6 +16,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.splitnet.recipe import SplitRecipe
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.ray.cluster import Cluster
@@ -42,14 +43,14 @@ def of(method: Method) -> SplitCase:
 
 def local(method: Method) -> LocalEngine:
     return LocalEngine(
-        method.split(of(method).problem(), ONE.network, 0).parties(), Ledger(float_bytes=4)
+        split_parties(method, of(method).problem(), ONE.network, 0).parties(), Ledger(float_bytes=4)
     )
 
 
 def hosted(method: Method, cluster: Cluster | None = None) -> RayEngine:
     problem, cluster = of(method).problem(), cluster or ThreadCluster()
     recipe = SplitRecipe(method, ONE.network, 0, problem)
-    parties = method.split(problem, ONE.network, 0).parties()
+    parties = split_parties(method, problem, ONE.network, 0).parties()
     return RayEngine(cluster.settings, recipe, parties, Ledger(float_bytes=4), cluster)
 
 
@@ -113,12 +114,12 @@ def test_dropout_draws_the_same_masks() -> None:
     drawn = case("cycle", count=13, made=dropping)
     method = MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")
     plain = LocalEngine(
-        method.split(drawn.problem(), drawn.network, 0).parties(), Ledger(float_bytes=4)
+        split_parties(method, drawn.problem(), drawn.network, 0).parties(), Ledger(float_bytes=4)
     )
     expected = [seen(plain) for _ in islice(plain.run(), 4)]
     # threads of one process share the generator of PyTorch
     problem, cluster = drawn.problem(), ThreadCluster(1)
-    parties = method.split(problem, drawn.network, 0).parties()
+    parties = split_parties(method, problem, drawn.network, 0).parties()
     recipe = SplitRecipe(method, drawn.network, 0, problem)
     with RayEngine(cluster.settings, recipe, parties, Ledger(float_bytes=4), cluster) as engine:
         for _, state in zip(engine.run(), expected, strict=False):

@@ -31,6 +31,7 @@ from mtcd.models.splitnet.nets import (  # noqa: E402
 )
 from mtcd.models.splitnet.optimiser import named_optimiser  # noqa: E402
 from mtcd.models.splitnet.outputs import class_probabilities, split_outputs  # noqa: E402
+from mtcd.models.splitnet.setup import fusing  # noqa: E402
 from mtcd.models.splitnet.trial import representation_width, trained_on, try_fusion  # noqa: E402
 from mtcd.models.trees.families.margin_net import MarginNet  # noqa: E402
 from mtcd.network.topology import make_network  # noqa: E402
@@ -97,12 +98,13 @@ def test_other_tensors_are_refused() -> None:
 
 def test_theta_0_is_updated_at_one_client_or_at_each() -> None:
     cycle = make_network("cycle", [f"c{k}" for k in range(5)])
-    assert STCD()._fusing(cycle) == {0}
-    assert STCD(fusion_client="c3")._fusing(cycle) == STCD(fusion_client=3)._fusing(cycle) == {3}
-    assert STCD(fusion_client="each")._fusing(cycle) == {0, 1, 2, 3, 4}
-    assert STCD(fusion_client="each")._fusing(make_network("path", ["a", "each", "b"])) == {1}
+    assert fusing(STCD(), cycle) == {0}
+    assert fusing(STCD(fusion_client="c3"), cycle) == {3}
+    assert fusing(STCD(fusion_client=3), cycle) == {3}
+    assert fusing(STCD(fusion_client="each"), cycle) == {0, 1, 2, 3, 4}
+    assert fusing(STCD(fusion_client="each"), make_network("path", ["a", "each", "b"])) == {1}
     with pytest.raises(NetworkError, match="fusion_client: no client is called 'c9'"):
-        STCD(fusion_client="c9")._fusing(cycle)
+        fusing(STCD(fusion_client="c9"), cycle)
 
 
 # --- losses and labels ---------------------------------------------------------------------------

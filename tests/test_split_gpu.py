@@ -13,6 +13,7 @@ import mtcd  # noqa: E402
 from mtcd.models.splitnet.graphs import GraphClient  # noqa: E402
 from mtcd.models.splitnet.lanes import Lanes  # noqa: E402
 from mtcd.models.splitnet.problem import NetProblem  # noqa: E402
+from mtcd.models.splitnet.setup import split_parties  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -193,5 +194,5 @@ def test_a_recorded_training_goes_on_from_a_plain_one(tmp_path) -> None:
 
 def test_recordings_are_really_used() -> None:
     problem: NetProblem = model().problem(pictures(), mtcd.Compute("cuda"), seed=0)
-    METHODS["clusters"].split(problem, mtcd.make_network("complete", CLIENTS), seed=0)
+    split_parties(METHODS["clusters"], problem, mtcd.make_network("complete", CLIENTS), seed=0)
     assert all(isinstance(client, GraphClient) and client._recordings for client in problem.staged)

@@ -18,7 +18,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
 from mtcd.models.splitnet.modules import Trainable  # noqa: E402
 from mtcd.models.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
-from mtcd.models.splitnet.setup import opening_cost, split_sizes  # noqa: E402
+from mtcd.models.splitnet.setup import opening_cost, split_parties, split_sizes  # noqa: E402
 from split_problems import MOMENTUM, case, same_weights  # noqa: E402
 
 KINDS = [
@@ -246,7 +246,7 @@ def test_what_is_charged_is_the_opening_and_then_the_same_for_every_iteration(
     one, costs, T = case(aggregation=aggregation), mtcd.Costs(7, per=per), 3
     run = one.train(method, mtcd.Stop(iterations=T * method.hops_per_sync), costs=costs)
     problem = one.problem()
-    plan = method.split(problem, one.network, one.seed).clients[0].plan
+    plan = split_parties(method, problem, one.network, one.seed).clients[0].plan
     shapes = problem.around.aggregation.widths, problem.fusion.size
     sizes, opening = split_sizes(plan, *shapes), opening_cost(plan, *shapes, costs)
     each = method.iteration_cost(one.network, plan.tokens, costs, sizes)

@@ -18,7 +18,7 @@ from mtcd.methods.mtcd.client import Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.splitnet.parties import UpdateFusion
-from mtcd.models.splitnet.setup import opening_cost, split_sizes
+from mtcd.models.splitnet.setup import opening_cost, split_parties, split_plan, split_sizes
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
@@ -158,9 +158,9 @@ def test_an_upload_counts_until_the_next_one_of_the_same_client() -> None:
 @pytest.mark.parametrize(("combine", "lanes"), [("average", 1), ("cluster", 2)])
 def test_tokens_that_may_meet_share_one_lane(combine: str, lanes: int) -> None:
     problem, path = SmallProblem(), make_network("path", ["c0", "c1", "c2"])
-    MTCD(2, 3, 1, 0.1, combine=combine).split(problem, path, 0)
+    split_parties(MTCD(2, 3, 1, 0.1, combine=combine), problem, path, 0)
     assert problem.lanes == lanes
-    SVFL(1, 0.1).split(problem, path, 0)
+    split_parties(SVFL(1, 0.1), problem, path, 0)
     assert problem.lanes == 3
 
 
@@ -273,11 +273,13 @@ def test_masked_uploads_are_sums() -> None:
     path = make_network("path", ["c0", "c1", "c2"])
     method = with_masks(SVFL(1, 0.1, batch=2))
     with pytest.raises(ConfigError, match="set model.aggregation to sum or mean"):
-        method.split(SmallProblem(sums=False), path, 0)
-    assert method.split(SmallProblem(), path, 0).aggregation.hides_parts
-    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).aggregation.hides_parts
+        split_parties(method, SmallProblem(sums=False), path, 0)
+    assert split_parties(method, SmallProblem(), path, 0).aggregation.hides_parts
+    assert not split_parties(
+        SVFL(1, 0.1), SmallProblem(sums=False), path, 0
+    ).aggregation.hides_parts
     with pytest.raises(ConfigError, match="masked needs batch for split networks, or svfl"):
-        with_masks(MTCD(2, 3, stepsize=0.1)).split(SmallProblem(), path, 0)
+        split_parties(with_masks(MTCD(2, 3, stepsize=0.1)), SmallProblem(), path, 0)
 
 
 @pytest.mark.parametrize(
@@ -297,20 +299,20 @@ def test_what_split_networks_cannot_be_trained_with(method: Method, says: str) -
     problem, path = SmallProblem(), make_network("path", ["c0", "c1", "c2"])
     problem.fusion_keeps_statistics = method.kind == "stcd"
     with pytest.raises(ConfigError, match=says):
-        method.split(problem, path, 0)
+        split_parties(method, problem, path, 0)
 
 
 def test_changes_are_for_linear_models() -> None:
     changing = with_changes(make_network("path", ["c0", "c1", "c2"]), [Change(3, leave=["c0"])])
     for method in (SVFL(1, 0.1), MTCD(2, 3, stepsize=0.1)):
         with pytest.raises(ConfigError, match="network.changes rest"):
-            method.split(SmallProblem(), changing, 0)
+            split_parties(method, SmallProblem(), changing, 0)
 
 
 def test_a_server_holds_the_statistics_of_theta_0() -> None:
     problem = SmallProblem()
     problem.fusion_keeps_statistics = True
-    MTCD(2, 3, stepsize=0.1).split(problem, make_network("path", ["c0", "c1", "c2"]), 0)
+    split_parties(MTCD(2, 3, stepsize=0.1), problem, make_network("path", ["c0", "c1", "c2"]), 0)
 
 
 def test_sizes_of_messages_and_the_cost_before_the_first_iteration() -> None:
@@ -318,8 +320,7 @@ def test_sizes_of_messages_and_the_cost_before_the_first_iteration() -> None:
     token = 2 * 9 + 4  # of two samples, and theta_0
 
     def plan(method: MTCD) -> Any:
-        made = method.plan(2, 9, path, 0)
-        return replace(made, linear=False, first_pass=method.first_visits(path, made.roaming))
+        return split_plan(method, 2, 9, path, 0)
 
     clusters = plan(MTCD(2, 3, stepsize=0.1, combine="cluster"))
     assert split_sizes(clusters, widths, 4) == Sizes(token, token, token)

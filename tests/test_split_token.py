@@ -15,7 +15,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
 from mtcd.models.splitnet.client import CONTRIBUTION  # noqa: E402
 from mtcd.models.splitnet.parties import SplitClient, SplitToken  # noqa: E402
-from mtcd.models.splitnet.setup import SplitParties  # noqa: E402
+from mtcd.models.splitnet.setup import SplitParties, split_parties  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
 from split_problems import (  # noqa: E402
@@ -77,7 +77,7 @@ class Watched:
 
     def __init__(self, one: SplitCase, method: Any) -> None:
         self.aggregation = one.model.aggregation
-        self.parties: SplitParties = method.split(one.problem(), one.network, one.seed)
+        self.parties: SplitParties = split_parties(method, one.problem(), one.network, one.seed)
         self.start: list[Any] = []
         self.visitors: dict[int, int] = {}
 
@@ -234,7 +234,7 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     ends = []
     for last in (False, True):
         problem = one.problem()
-        parties = method.split(problem, one.network, one.seed)
+        parties = split_parties(method, problem, one.network, one.seed)
         parties, waiting, moments = parties.parties(), deque[Message](), 0
         outgoing = parties.opening
         while moments < 3:
@@ -258,7 +258,7 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_numbers() -> None:
     for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)):
         # steps so long that rounding in their sum shows beside theta_k
         method = MTCD(4, 3, 2, 20.0)
-        parties = method.split(one.problem(), one.network, one.seed).parties()
+        parties = split_parties(method, one.problem(), one.network, one.seed).parties()
         client, theta_0 = parties.clients[0], parties.server.stage.fusion.values()
         for index in order:
             H = torch.randn(12, 12, generator=torch.Generator().manual_seed(index))

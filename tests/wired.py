@@ -215,6 +215,7 @@ def _pair(problem: Any, network: Network, method: Method) -> tuple[Parties, Part
 
 def split(name: str) -> tuple[Parties, Parties, Wire, Any, Any]:
     """The same of split networks; and the two problems, which hold the networks."""
+    from mtcd.models.splitnet.setup import split_bounds, split_parties
     from split_problems import case
 
     aggregation, method = SPLIT[name]
@@ -222,6 +223,8 @@ def split(name: str) -> tuple[Parties, Parties, Wire, Any, Any]:
     one = case("cycle", count=13, aggregation=aggregation, widths=widths)
     plain, ours = one.problem(), one.problem()
     shapes = SplitShapes.of(widths, plain.fusion.values())
-    bounds = method.bounds(RUN, one.network, 0, plain.samples, plain.outputs, shapes)
-    all_parties = [method.split(problem, one.network, 0).parties() for problem in (plain, ours)]
+    bounds = split_bounds(method, RUN, one.network, 0, plain.samples, plain.outputs, shapes)
+    all_parties = [
+        split_parties(method, problem, one.network, 0).parties() for problem in (plain, ours)
+    ]
     return all_parties[0], all_parties[1], Wire(bounds), plain, ours

@@ -13,12 +13,11 @@ from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.models.splitnet.setup import SplitParties
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.limits import Bounds, SplitShapes
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
-from mtcd.protocol.model import Problem, SplitProblem
+from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Party
 from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
@@ -93,34 +92,14 @@ class Method(ABC):
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         """The parties of this method on this problem and network, ready to start."""
 
-    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        """The parties of this method for a split network."""
-        raise ConfigError(
-            f"{self.kind} trains linear models only: use mtcd, stcd or svfl for split networks."
-        )
-
-    def bounds(
-        self,
-        run: str,
-        network: Network,
-        seed: int,
-        samples: int,
-        outputs: int,
-        split: SplitShapes | None = None,
-    ) -> Bounds:
+    def bounds(self, run: str, network: Network, seed: int, samples: int, outputs: int) -> Bounds:
         """The bounds of the messages of a run, which every party computes from the agreed
         settings."""
         length = Batches(samples, self.batch, seed).length
-        shape = (length,) if outputs == 1 and split is None else (length, outputs)
+        shape = (length,) if outputs == 1 else (length, outputs)
         numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
-        general = Bounds(run, network.size, frozenset(), shape, split=split, numbers=numbers)
+        general = Bounds(run, network.size, frozenset(), shape, numbers=numbers)
         return self.aggregation.bounds(self.message_bounds(general, network, seed, samples))
-
-    def check_split(self) -> None:
-        """Reject settings that are for linear models."""
-        self.aggregation.check_split()
-        if self.transport != DEFAULT:
-            raise ConfigError("method.transport: split networks always send float32: leave it out.")
 
     @property
     def reads_objective(self) -> bool:

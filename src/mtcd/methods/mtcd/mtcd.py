@@ -24,10 +24,7 @@ from mtcd.methods.mtcd.roaming import (
 )
 from mtcd.methods.mtcd.server import opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
-from mtcd.models.splitnet.parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
-from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.clusters import check_clusters, find_clusters
-from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
 from mtcd.protocol.batches import Batches
@@ -35,7 +32,7 @@ from mtcd.protocol.codec.limits import MOST, Bounds
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.ledger.costs import Sizes
-from mtcd.protocol.model import Problem, SplitProblem
+from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
 from mtcd.protocol.token import Token
 from mtcd.protocol.transports.registry import DEFAULT
@@ -193,67 +190,20 @@ class MTCD(TokenSettings):
         return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        split = general.split is not None
         outputs = math.prod(general.shape[1:])  # no mutants: no bound of these depends on it
-        plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
+        plan = self.plan(samples, outputs, network, seed)
         bounds = replace(
             general,
-            kinds=_payloads(plan, split),
+            kinds=_payloads(plan),
             server=plan.hops is not None,
             tokens=plan.tokens,
             hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
-            first_pass=max(0, len(self.first_visits(network, plan.roaming)) - 1) if split else 0,
             carries_change=plan.carries_change,
             limits={
                 name: most for feature in plan.features for name, most in feature.limits.items()
             },
         )
         return plan.roles.bounds(bounds, plan)
-
-    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        self.check_split()
-        if (
-            self._rule.server_chooses
-            or self.acceleration
-            or network.changes
-            or self.local_solver != GRADIENT
-        ):
-            raise ConfigError(
-                "combine: optimal, acceleration, local_solver and network.changes rest on linear "
-                "representations: "
-                "leave them out for split networks."
-            )
-        if self.hops is None and problem.fusion_keeps_statistics:
-            raise ConfigError(
-                "stcd has no server to hold the running statistics of batch norm in the fusion "
-                "module."
-            )
-        if self.aggregation.hides_parts and self.batch is None:
-            raise ConfigError(
-                "privacy.aggregation: masked needs batch for split networks, or svfl."
-            )
-        plan = self.plan(problem.samples, problem.outputs, network, seed)
-        plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
-        steps = self.fusion_updates or self.hops_per_sync * self.local_updates
-        fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
-        lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
-        return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation)
-
-    def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
-        """The clients of the first pass of a split network, in order; training starts at the last.
-        () for none."""
-        if self.hops is not None or not self.first_pass:
-            return ()
-        return tuple(walk_through_all(network, roaming.lone_start))
-
-    def _fusing(self, network: Network) -> frozenset[int]:
-        """The clients at which theta_0 is updated, without a server."""
-        if self.fusion_client == "each" and "each" not in network.clients:
-            return frozenset(range(network.size))
-        names = ClientNames(network.clients)
-        return frozenset(
-            [names.number(0 if self.fusion_client is None else self.fusion_client, "fusion_client")]
-        )
 
 
 @METHODS.register("stcd")
@@ -328,15 +278,13 @@ def _requested_batch(payload: Payload) -> int | None:
     return payload.t if isinstance(payload, Share) else None
 
 
-def _payloads(plan: Plan, split: bool) -> frozenset[type]:
+def _payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
     if plan.features:
         carried = frozenset(feature.payload for feature in plan.features)
         return carried if plan.hops is None else carried | {Progress}
     if plan.hops is None:
-        return frozenset({SplitToken, Progress} if split else {Token})
-    if split:
-        return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
+        return frozenset({Token})
     return frozenset(
         {Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress}
     )

@@ -3,15 +3,18 @@ parties share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from mtcd.core.arrays import Array
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.fields import ClientSet
 from mtcd.protocol.codec.payloads import Payload, payload
@@ -69,7 +72,7 @@ class Plan:
     representations."""
     first_pass: tuple[int, ...] = ()
     """The clients that a lone token visits before training to collect their representations, in
-    order; the last is its start. Of split networks, and of linear models that do not start at 0."""
+    order; the last is its start. Where the model does not start at 0."""
     charges_hops: bool = True
     """Whether a visit ends with a hop; False for SVFL, where every round goes through the
     server."""
@@ -151,3 +154,12 @@ class Plan:
         first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]
+
+
+class TokenMethod(Method):
+    """A method that is a plan of tokens which roam, so that a kind of model may bring parties of
+    its own for it."""
+
+    @abstractmethod
+    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+        """The settings, resolved for a problem and a network."""

@@ -9,9 +9,10 @@ from typing import Literal, Self
 
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
-from mtcd.methods.method import NOT_IN_CONFIG, Method, Stepsize, check_connected
+from mtcd.methods.method import NOT_IN_CONFIG, Stepsize, check_connected
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, TokenFeature
+from mtcd.methods.mtcd.plan import TokenMethod
 from mtcd.methods.mtcd.roaming import Start
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
@@ -26,7 +27,7 @@ Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 
 
 @dataclass(frozen=True)
-class TokenSettings(Method):
+class TokenSettings(TokenMethod):
     """See ``MTCD``."""
 
     tokens: int | None = None

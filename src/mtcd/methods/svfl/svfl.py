@@ -9,15 +9,12 @@ from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
-from mtcd.core.errors import ConfigError
-from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize
-from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize
 from mtcd.methods.mtcd.combine.cluster import Cluster
+from mtcd.methods.mtcd.plan import Plan, TokenMethod
 from mtcd.methods.mtcd.roaming import plan_roaming
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.models.splitnet.parties import SPLIT_PAYLOADS, FusionPlan
-from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
@@ -26,7 +23,7 @@ from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
-from mtcd.protocol.model import ClientModel, Problem, SplitProblem, Theta
+from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import (
     MONITOR,
     SERVER,
@@ -71,7 +68,7 @@ class Shared(Payload):
 
 @METHODS.register("svfl")
 @dataclass(frozen=True)
-class SVFL(Method):
+class SVFL(TokenMethod):
     """The client-server baseline: in every round all clients talk to the server.
 
     The server sends the aggregate to all K clients. Each takes Q steps, in which the others' parts
@@ -151,37 +148,27 @@ class SVFL(Method):
         return self.equip(Parties(clients, server, opening, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        if general.split is None:
-            return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
-        return replace(general, kinds=SPLIT_PAYLOADS, tokens=network.size, hops=1)
+        return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
 
-    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        """MTCD with one token per client, which stays there, and a sync after each visit."""
-        self.check_split()
+    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+        """MTCD with one token per client, which stays there, and a sync after each visit: what SVFL
+        is for models whose representations are not linear."""
         self.check_network(network)
-        if network.changes:
-            raise ConfigError(
-                "network.changes rests on linear representations: leave it out for split networks."
-            )
         K = network.size
         alone = [[k] for k in range(K)]
-        plan = Plan(
+        return Plan(
             tokens=K,
             hops=1,
             local_updates=self.local_updates,
             stepsize=self.resolved_stepsize(),
             combine=Cluster(),
-            batches=Batches(problem.samples, self.batch, seed),
+            batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(
                 network, K, alone, "lazy", None, seed, hops=1
             ),  # no mutants: tokens stay
-            outputs=problem.outputs,
+            outputs=outputs,
             schedule=self.schedule,
             charges_hops=False,
-        )
-        steps = self.fusion_updates or self.local_updates
-        return split_parties(
-            problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation
         )
 
 

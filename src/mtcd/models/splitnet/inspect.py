@@ -9,7 +9,7 @@ from typing import Any, get_args
 from mtcd.config.build import Setup
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.models.splitnet.setup import split_sizes
+from mtcd.models.splitnet.setup import split_parties, split_sizes
 from mtcd.network.spectrum import facts
 from mtcd.protocol.ledger.costs import Per, Sizes
 
@@ -25,7 +25,7 @@ def examine_split(setup: Setup) -> dict[str, Any]:
         raise ConfigError("The model is not a split network.")
     check_split(method, setup.stop)
     problem = model.problem(setup.samples, setup.compute or Compute(), config.seed)
-    parties = method.split(problem, setup.network, config.seed)
+    parties = split_parties(method, problem, setup.network, config.seed)
     plan, theta_0 = parties.clients[0].plan, problem.fusion.size
     widths = problem.around.aggregation.widths
     hop = plan.floats + theta_0

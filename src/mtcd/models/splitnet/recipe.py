@@ -12,6 +12,7 @@ import torch
 from mtcd.methods.method import Method
 from mtcd.models.splitnet.hosted import HostedNets, HostedPart
 from mtcd.models.splitnet.problem import NetProblem
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.network.topology import Network
 from mtcd.protocol.party import Parties
 from mtcd.training.recipes import MethodRecipe
@@ -35,7 +36,7 @@ class SplitShare:
         warnings.filterwarnings(
             "ignore", "Attempting to run cuBLAS, but there was no current CUDA context"
         )
-        return self.method.split(HostedNets(self.part), self.network, self.seed).parties()
+        return split_parties(self.method, HostedNets(self.part), self.network, self.seed).parties()
 
     def aggregate(self, parameters: Mapping[int, Any]) -> Any:
         """Not available: networks are measured where the driver is."""

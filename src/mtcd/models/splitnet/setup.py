@@ -6,19 +6,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.client import Done
+from mtcd.methods.mtcd.features import PLAIN_ROLES
+from mtcd.methods.mtcd.plan import Plan, TokenMethod
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.models.splitnet.parties import (
+    SPLIT_PAYLOADS,
     FusionPlan,
     SplitClient,
     SplitServer,
     SplitToken,
     lone_progress,
 )
+from mtcd.network.edges import ClientNames
+from mtcd.network.topology import Network
+from mtcd.network.tours import walk_through_all
+from mtcd.protocol.codec.limits import MOST, Bounds, SplitShapes
 from mtcd.protocol.ledger.costs import Costs, Sizes
-from mtcd.protocol.model import SplitStage, State, Tensor
-from mtcd.protocol.party import MONITOR, Message, Parties, Summed
+from mtcd.protocol.model import SplitProblem, SplitStage, State, Tensor
+from mtcd.protocol.party import MONITOR, Message, Parties, Progress, Summed
 from mtcd.protocol.state import Snapshot
+from mtcd.protocol.transports.registry import DEFAULT
 
 PLACES = ("t", "hop", "previous", "heading")  # of a token
 
@@ -152,29 +161,120 @@ def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
     return [*progress, Message(at, at, token)]
 
 
+def split_plan(method: Method, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+    """The plan of a method for a split network, whose representations are not linear.
+
+    Raises
+    ------
+    ConfigError
+        If the method, or one of its settings, rests on linear representations.
+    """
+    if not isinstance(method, TokenMethod):
+        raise ConfigError(
+            f"{method.kind} trains linear models only: use mtcd, stcd or svfl for split networks."
+        )
+    method.aggregation.check_split()
+    if method.transport != DEFAULT:
+        raise ConfigError("method.transport: split networks always send float32: leave it out.")
+
+    plan = replace(method.plan(samples, outputs, network, seed), linear=False)
+    if plan.roles is not PLAIN_ROLES or plan.majorises or network.changes:
+        raise ConfigError(
+            "combine: optimal, acceleration, local_solver and network.changes rest on linear "
+            "representations: "
+            "leave them out for split networks."
+        )
+    if plan.hops is not None or not getattr(method, "first_pass", True):
+        return plan
+    way = walk_through_all(network, plan.roaming.lone_start)
+    return replace(plan, first_pass=tuple(way))
+
+
+def fusing(method: Method, network: Network) -> frozenset[int]:
+    """The clients at which theta_0 is updated, without a server."""
+    asked = getattr(method, "fusion_client", None)
+    if asked == "each" and "each" not in network.clients:
+        return frozenset(range(network.size))
+
+    names = ClientNames(network.clients)
+    return frozenset([names.number(0 if asked is None else asked, "fusion_client")])
+
+
+def fusion_plan(method: Method, plan: Plan, network: Network) -> FusionPlan:
+    """Where theta_0 is updated, and how often."""
+    # S*Q unless given: as many steps as a token makes in an iteration
+    steps = getattr(method, "fusion_updates", None) or (plan.hops or 1) * plan.local_updates
+    at = fusing(method, network) if plan.hops is None else frozenset()
+    return FusionPlan(steps, at)
+
+
 def split_parties(
-    stage: SplitStage, plan: Plan, fusion: FusionPlan, aggregation: ServerSum = PLAIN_SUM
+    method: Method, problem: SplitProblem, network: Network, seed: int
 ) -> SplitParties:
-    """The parties of a split network, with a server unless the token roams for ever."""
+    """The parties of a method for a split network, with a server unless the token roams for ever."""
+    aggregation = method.aggregation
+    plan = split_plan(method, problem.samples, problem.outputs, network, seed)
+    if plan.hops is None and problem.fusion_keeps_statistics:
+        raise ConfigError(
+            "stcd has no server to hold the running statistics of batch norm in the fusion module."
+        )
+    if aggregation.hides_parts and plan.charges_hops and plan.batches.size is None:
+        raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
+
+    fusion = fusion_plan(method, plan, network)
+    lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
+    stage = problem.stage(plan.batches, lanes)
     if aggregation.hides_parts and not stage.sums:
         raise ConfigError(
             "privacy.aggregation: masked gives the server the sum of the representations: set "
             "model.aggregation to "
             "sum or mean. In a concatenation it would see each by itself."
         )
-    plan = replace(plan, linear=False)
     clients = [
         SplitClient(k, network, plan, stage, k in fusion.at)
         for k, network in enumerate(stage.clients)
     ]
     if plan.hops is not None:
-        return SplitParties(
-            clients, SplitServer(len(clients), plan, stage, fusion), None, stage, aggregation
-        )
+        server = SplitServer(len(clients), plan, stage, fusion)
+        return SplitParties(clients, server, None, stage, aggregation)
+
     way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)
+
+
+def split_bounds(
+    method: Method,
+    run: str,
+    network: Network,
+    seed: int,
+    samples: int,
+    outputs: int,
+    shapes: SplitShapes,
+) -> Bounds:
+    """The bounds of the messages of a run, which every party computes from the agreed settings."""
+    plan = split_plan(method, samples, outputs, network, seed)
+    bounds = Bounds(
+        run,
+        network.size,
+        split_payloads(plan),
+        (plan.batches.length, outputs),
+        server=plan.hops is not None,
+        tokens=plan.tokens,
+        # a token that goes up to a server roams on while it is unreachable
+        hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
+        first_pass=max(0, len(plan.first_pass) - 1),
+        split=shapes,
+    )
+    return method.aggregation.bounds(bounds)
+
+
+def split_payloads(plan: Plan) -> frozenset[type]:
+    """The payload classes that the parties send."""
+    if plan.hops is None:
+        return frozenset({SplitToken, Progress})
+    return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
 
 
 def split_sizes(plan: Plan, widths: Sequence[int], theta_0: int) -> Sizes:

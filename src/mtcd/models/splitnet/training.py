@@ -19,6 +19,7 @@ from mtcd.models.splitnet.checkpoints import split_checkpoints
 from mtcd.models.splitnet.model import SplitModel
 from mtcd.models.splitnet.problem import NetProblem
 from mtcd.models.splitnet.recipe import SplitRecipe
+from mtcd.models.splitnet.setup import split_parties
 from mtcd.models.splitnet.trained import TrainedSplit
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
@@ -92,7 +93,7 @@ class SplitTraining:
 
     def parties(self) -> Parties:
         """The parties, ready to start."""
-        return self.method.split(self.problem, self.network, self.seed).parties()
+        return split_parties(self.method, self.problem, self.network, self.seed).parties()
 
     def recipe(self) -> SplitRecipe:
         """The same parties in several processes, with the networks and samples of this one."""

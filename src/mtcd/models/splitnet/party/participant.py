@@ -62,7 +62,7 @@ from mtcd.models.splitnet.party.objective import (
     represented,
     represented_at_start,
 )
-from mtcd.models.splitnet.setup import opening_cost, split_sizes
+from mtcd.models.splitnet.setup import opening_cost, split_bounds, split_parties, split_sizes
 from mtcd.models.splitnet.training import check_split, outside_guarantee, pace_of
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
@@ -154,10 +154,10 @@ class SplitParticipant(ParticipantTable):
             torch.set_num_threads(threads)
         method, network = self.method, config.network
         shapes = split_shapes(self.problem)
-        bounds = method.bounds(
-            agreed.run, network, config.seed, samples, self.problem.outputs, shapes
+        bounds = split_bounds(
+            method, agreed.run, network, config.seed, samples, self.problem.outputs, shapes
         )
-        parties = method.split(self.problem, network, config.seed)
+        parties = split_parties(method, self.problem, network, config.seed)
         self.stage = parties.stage
         plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
         sizes, opening = (
