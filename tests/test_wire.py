@@ -17,11 +17,12 @@ from mtcd.network.topology import make_network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
-from wired import LINEAR, NAMES, RUN, SPLIT, changing, followed, linear, split, wired
+from wired import LINEAR, RUN, SPLIT, changing, followed, linear, payload_names, split, wired
 
 
 def kinds(frames: list[bytes]) -> set[str]:
-    return {NAMES[int.from_bytes(frame[12:14], "little")] for frame in frames}
+    names = payload_names()
+    return {names[int.from_bytes(frame[12:14], "little")] for frame in frames}
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from mtcd.federation.delivery.frames import decode, encode
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from wired import NAMES, PRIVATE, followed, linear, split, wired
+from wired import PRIVATE, followed, linear, payload_names, split, wired
 
 HEAD = 72
 TRAININGS = (
@@ -55,7 +55,7 @@ def frames() -> list[tuple[bytes, Bounds]]:
 
 
 def kind_of(frame: bytes) -> str:
-    return NAMES[int.from_bytes(frame[12:14], "little")]
+    return payload_names()[int.from_bytes(frame[12:14], "little")]
 
 
 def verdict(frame: bytes, bounds: Bounds) -> str:
@@ -117,7 +117,7 @@ def mended(frame: bytes) -> bytes:
 
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
-    assert {kind_of(frame) for frame, _ in frames()} == set(NAMES.values())
+    assert {kind_of(frame) for frame, _ in frames()} == set(payload_names().values())
     assert {verdict(frame, bounds) for frame, bounds in frames()} == {"sound"}
 
 

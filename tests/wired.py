@@ -32,11 +32,6 @@ from problems import make_data
 RUN = "run-7"
 OF_METHODS = ("mtcd.methods", "mtcd.protocol", "mtcd.privacy", "mtcd.models")
 OF_DELIVERY = "mtcd.protocol.codec.envelopes"
-NAMES = {
-    schema.number: kind.__name__
-    for kind, schema in SCHEMAS.items()
-    if kind.__module__.startswith(OF_METHODS) and kind.__module__ != OF_DELIVERY
-}
 RIDGE, LASSO, MULTINOMIAL = (
     Glm("ridge", alpha=0.7),
     Glm("linear", l1=0.3),
@@ -109,6 +104,18 @@ SPLIT: dict[str, tuple[str, Method]] = {
     "svfl": ("concat", SVFL(stepsize=0.03)),
     "svfl, batches": ("sum", SVFL(stepsize=0.03, batch=5)),
 }
+
+
+def payload_names() -> dict[int, str]:
+    """The number and name of every payload that parties of a method send each other.
+
+    Read when it is asked for: a kind of model registers its payloads when it is first imported.
+    """
+    return {
+        schema.number: kind.__name__
+        for kind, schema in SCHEMAS.items()
+        if kind.__module__.startswith(OF_METHODS) and kind.__module__ != OF_DELIVERY
+    }
 
 
 @dataclass
