@@ -6,10 +6,15 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import mtcd
+from documentation.keys import texts_below
 from documentation.tables import table
+from mtcd.core import features
+from mtcd.models.trained import Trained
 
 
 def api_reference(*names: str) -> str:
@@ -28,7 +33,29 @@ def _described(name: str, value: Any) -> list[str]:
         else []
     )
     rows = [[_called(key, one), _first(_function(one))] for key, one in members]
+    if value is mtcd.Run:
+        rows += _found_by_name()
     return [*lines, "", *table(["member", "meaning"], rows)] if rows else lines
+
+
+def _found_by_name() -> Iterator[list[str]]:
+    """What ``run.NAME`` finds beside the members of ``Run``: functions of features, and parts of
+    models."""
+    for name, home in sorted(features.parts("mtcd.run").items()):
+        if not name.startswith("_"):
+            function: Any = features.load(home)
+            yield [f"`{name}{signature(partial(function, None))}`", _first(function)]
+
+    for home in features.parts("mtcd.trained").values():
+        features.load(home)
+    for kind in sorted(Trained.__subclasses__(), key=lambda one: one.what):
+        for name, text in texts_below(kind).items():
+            if name in kind.offers:
+                yield [f"`{name}`", f"{text} ({kind.what})"]
+
+        for name, member in vars(kind).items():
+            if name in kind.offers and _is_shown(name, member):
+                yield [_called(name, member), f"{_first(_function(member))} ({kind.what})"]
 
 
 def signature(value: Any) -> str:

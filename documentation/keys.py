@@ -59,13 +59,20 @@ def attribute_docs(section: type[BaseModel]) -> dict[str, str]:
     for owner in reversed(
         [one for one in section.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]
     ):
-        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for before, after in zip(body.body, body.body[1:], strict=False):
-            text = after.value if isinstance(after, ast.Expr) else None
-            named = isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
-            if named and isinstance(text, ast.Constant) and isinstance(text.value, str):
-                found[before.target.id] = " ".join(text.value.split())
+        found |= texts_below(owner)
+    return found
+
+
+def texts_below(owner: type) -> dict[str, str]:
+    """The texts below the attributes that a class declares itself."""
+    found: dict[str, str] = {}
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        text = after.value if isinstance(after, ast.Expr) else None
+        named = isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
+        if named and isinstance(text, ast.Constant) and isinstance(text.value, str):
+            found[before.target.id] = " ".join(text.value.split())
     return found
 
 

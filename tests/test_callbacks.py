@@ -18,7 +18,6 @@ from commands import outcome
 from commands import run as command
 from mtcd.core.errors import ConfigError
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment
-from mtcd.training.callbacks.calling import Calling
 from problems import MODELS, make_data
 
 LOGISTIC, RIDGE = MODELS[5], MODELS[0]
@@ -296,7 +295,7 @@ def test_callbacks_are_a_list() -> None:
         with pytest.raises(
             ConfigError, match=rf"callbacks takes a list of Callback objects, .*{said}"
         ):
-            Calling(callbacks)
+            mtcd.train(DATA, LOGISTIC, "cycle", METHOD, callbacks=callbacks)  # type: ignore[arg-type]
 
 
 # --- configs --------------------------------------------------------------------------------------

@@ -272,7 +272,7 @@ def test_two_tours_move_the_scores_by_what_the_parameters_change() -> None:
         if isinstance(message.payload, SealedEnd):
             ends.append(message.payload)
 
-    engine.tracer = SimpleNamespace(see=see)  # type: ignore[assignment]
+    engine.listeners = {"test": SimpleNamespace(see=see)}  # type: ignore[dict-item]
     for told in engine.run():
         if told is not None and told.hop == 2:
             break

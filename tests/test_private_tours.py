@@ -55,7 +55,7 @@ def tours(
     parties = method.parties(problem, network, 0)
     engine = LocalEngine(parties, Ledger())
     if see is not None:
-        engine.tracer = type("Seen", (), {"see": staticmethod(see)})()
+        engine.listeners = {"test": type("Seen", (), {"see": staticmethod(see)})()}
     for _ in engine.run():
         pass
     assert isinstance(parties.server, SealedServer)

@@ -178,7 +178,7 @@ def test_a_folder_with_a_marker_is_whole_wherever_a_save_is_cut_off(tmp_path: Pa
     old, new = (
         mtcd.train(data, Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=n)) for n in (3, 9)
     )
-    new = replace(new, trace=None)  # a file of the old run is removed
+    new = replace(new, attachments={})  # a file of the old run is removed
     for name, run in (("old", old), ("new", new)):
         run.save(tmp_path / name)
     content = {

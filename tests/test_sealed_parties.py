@@ -53,7 +53,7 @@ def parties_of(problem: LinearProblem, method: SealedTours = CLEAR) -> tuple[Par
 def run(parties: Parties, tours: int) -> list[Message]:
     """Run so many tours; returns all messages."""
     engine, seen = LocalEngine(parties, Ledger()), list[Message]()
-    engine.tracer = SimpleNamespace(see=seen.append)  # type: ignore[assignment]
+    engine.listeners = {"test": SimpleNamespace(see=seen.append)}  # type: ignore[dict-item]
     for told in engine.run():
         assert told is not None
         if told.hop == tours:
@@ -121,7 +121,7 @@ def test_the_model_is_that_of_the_tour_that_ended_last_while_the_next_is_under_w
         for now, then in zip(parties.parameters(), latest[-1], strict=True):
             np.testing.assert_array_equal(now, then)
 
-    engine.tracer = SimpleNamespace(see=see)  # type: ignore[assignment]
+    engine.listeners = {"test": SimpleNamespace(see=see)}  # type: ignore[dict-item]
     for told in engine.run():
         latest.append([theta.copy() for theta in parties.parameters()])
         if told is not None and told.hop == 2:

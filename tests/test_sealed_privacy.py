@@ -40,7 +40,7 @@ class Recording(LocalEngine):
     def __init__(self, parties: Parties) -> None:
         super().__init__(parties, Ledger())
         self.messages: list[Message] = []
-        self.tracer = self  # type: ignore[assignment]
+        self.listeners = {"test": self}  # type: ignore[dict-item]
 
     def see(self, message: Message) -> None:
         self.messages.append(message)

@@ -30,6 +30,8 @@ class Feature:
     commands
         By place in the command line (``""`` for the top level), the modules with an ``app`` of
         Typer.
+    run_files
+        The names of the files that it writes into the folder of a run.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Feature:
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     public_names: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    run_files: tuple[str, ...] = ()
 
 
 @cache

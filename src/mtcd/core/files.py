@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
+from mtcd.core import features
 from mtcd.core.errors import ConfigError, MtcdError, listing
 
 WRITING = ".mtcd-"
@@ -28,25 +29,27 @@ COEFFICIENTS = "coefficients.csv"
 PARTS = "parts.npz"
 """The models of the parties of an additive model."""
 IMPORTANCE = "importance.csv"
-TRACE = "trace.npz"
 RUN_FILES = frozenset(
     {
         MARKER,
         COEFFICIENTS,
         "config.yaml",
         "history.csv",
-        "history.png",
-        "history.pdf",
         "ledger.json",
         "parameters.npz",
         PARTS,
         IMPORTANCE,
         PREPARATION,
-        TRACE,
         WEIGHTS,
         *CHECKPOINTS,
     }
 )
+
+
+def run_files() -> frozenset[str]:
+    """The names of all files that the folder of a run may hold, those of features among them."""
+    of_features = (name for feature in features.every() for name in feature.run_files)
+    return RUN_FILES.union(of_features)
 
 
 def check_folder(target: Path) -> None:
@@ -57,7 +60,7 @@ def check_folder(target: Path) -> None:
         if target.exists() and not target.is_dir():
             raise ConfigError(f"{target} is a file: choose another folder for the run.")
         found = {path.name for path in target.iterdir()} if target.exists() else set()
-        others = sorted(name for name in found - RUN_FILES if not name.startswith(WRITING))
+        others = sorted(name for name in found - run_files() if not name.startswith(WRITING))
         if others:
             raise ConfigError(
                 f"{target} holds other files ({listing(others, 3)}): choose an empty or a new "
@@ -133,7 +136,7 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
         for left in target.glob(f"{WRITING}*"):
             shutil.rmtree(left, ignore_errors=True)
         (target / MARKER).unlink(missing_ok=True)
-        for name in [*sorted(RUN_FILES - {MARKER}), MARKER]:
+        for name in [*sorted(run_files() - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
             elif name not in stays:

@@ -46,7 +46,7 @@ class LocalEngine(InProcessEngine):
         # all have the same kind
         transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
-        see = None if self.tracer is None else self.tracer.see
+        listening = [listener.see for listener in self.listeners.values()]
         self._record_ahead(self._reached)
         while True:
             self._outgoing = outgoing
@@ -58,7 +58,7 @@ class LocalEngine(InProcessEngine):
                         self._record(message)
                     else:
                         record(message, ledger)
-                    if see is not None:
+                    for see in listening:
                         see(message)
                     waiting.append(message)
                 elif isinstance(message.payload, Part):

@@ -38,8 +38,8 @@ class LockstepEngine(InProcessEngine):
                 client.take(offers)
             self.ledger.record(CLIENT_CLIENT, floats, messages)
             self.done += 1
-            if self.tracer is not None:
-                self.tracer.rounds = self.done
+            for listener in self.listeners.values():
+                listener.see_rounds(self.done)
 
     def snapshot(self) -> Snapshot:
         return take(

@@ -137,7 +137,7 @@ class TreesEstimator(SplitEstimator):
             return np.full(X.shape[0], float(self.constant_))
         trained = self.run_.trained()
         assert isinstance(trained, TrainedAdditive)
-        parts = zip(trained.parts, self.places_, strict=True)
+        parts = zip(trained.held, self.places_, strict=True)
         return np.asarray(self.constant_ + sum(part.margins(X[:, own]) for part, own in parts))
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mtcd.core import features
 from mtcd.core.arrays import Array
 from mtcd.core.errors import MtcdError, NoSuchPartError
-from mtcd.core.rows import Rows
 from mtcd.data.prepare import Preparations
 from mtcd.models.metrics import Outputs
 from mtcd.models.predicted import Columns
@@ -90,12 +89,6 @@ class Trained(ABC):
         return NoSuchPartError(
             f"This run trained {self.what}, without {words}: look at {self.instead}."
         )
-
-    def importance(
-        self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
-    ) -> Rows:
-        """The importance of columns or parties; refused by kinds that have none."""
-        raise self.missing("importance")
 
 
 def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | None:

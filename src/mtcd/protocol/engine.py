@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
 
 from mtcd.core.errors import MtcdError
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.party import Parties, Progress
+from mtcd.protocol.party import Message, Parties, Progress
 from mtcd.protocol.state import Snapshot
-from mtcd.reporting.trace.tracer import Tracer
 
 
 class Share(Protocol):
@@ -60,13 +59,55 @@ class Recipe(Protocol):
         """An engine has started: this computes the aggregate of parameters where the data is."""
 
 
+class Recorder(Protocol):
+    """Stands for a listener in another process, which has some of the parties."""
+
+    def see(self, message: Message) -> None:
+        """A message is being sent."""
+
+    def take(self) -> list[Any]:
+        """What the listener has to know of the messages since the last call: values that can be
+        pickled."""
+
+
+class Listener(Protocol):
+    """Sees every message that an engine sends, and changes none.
+
+    Parties and methods do not know of it. A message is seen after it was recorded on the ledger,
+    and before it is delivered.
+    """
+
+    def see(self, message: Message) -> None:
+        """A message is being sent from one party to another, or to itself."""
+
+    def see_rounds(self, done: int) -> None:
+        """All neighbours have exchanged messages, so many times by now. An engine that runs whole
+        rounds calls this in place of ``see``."""
+
+    def recorder(self) -> Callable[[], Recorder]:
+        """A class or function that makes the recorder in another process. It can be sent there."""
+
+    def replay(self, recorded: Sequence[list[Any]]) -> None:
+        """See what recorders of several processes have taken since the last observation.
+
+        The ledger is the one before these messages.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: plain values."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint."""
+
+
 class Engine(ABC):
     """Runs the parties of one training. As a context manager, it calls ``start`` and ``stop``.
 
     Rules for every engine:
 
     - The order of deliveries is the engine's own; a message is delivered exactly once.
-    - Every message is recorded on the ledger as it is sent (``protocol/ledger/record.py``).
+    - Every message is recorded on the ledger as it is sent (``protocol/ledger/record.py``), and
+      shown to the listeners.
     - A message to ``MONITOR`` becomes an observation. Until the next observation is requested,
       ``parameters``, ``ledger`` and ``snapshot`` are those of the last one. An engine in this
       process delivers nothing meanwhile. An engine with remote parties holds back the party that
@@ -76,9 +117,9 @@ class Engine(ABC):
 
     ledger: Ledger
     """The messages sent up to the latest observation."""
-    tracer: Tracer | None = None
-    """Is told of every message that is sent, by an engine in this process; None: nobody wants to
-    know."""
+    listeners: Mapping[str, Listener] = MappingProxyType({})
+    """By name, those who see every message that is sent. Without any, a message costs nothing
+    more. Set before the engine starts."""
     status: str | None = None
     """How the parties ended the training, where they have stop rules of their own; None: only the
     observer ends it."""

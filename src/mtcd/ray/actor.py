@@ -7,19 +7,18 @@ import logging
 import pickle
 import platform
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import VERSION
-from mtcd.protocol.engine import Share
+from mtcd.protocol.engine import Recorder, Share
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.ray import portable
 from mtcd.ray.host import Host, HostState, Report
-from mtcd.reporting.trace.tracer import Traced
 
 THREADS = 8  # one waits in poll, the others deliver
 MOST_WARNINGS = 20
@@ -61,7 +60,7 @@ class Actor:
         due: float,
         state: bytes | None,
         float_bytes: int,
-        traced: bool,
+        recorders: Sequence[Callable[[], Recorder]],
     ) -> None:
         """See :meth:`Host.prepare`; ``peers`` are the handles of all actors."""
 
@@ -69,7 +68,7 @@ class Actor:
             peers[to].deliver.remote(term, due, data)
 
         start = None if state is None else portable.loads(state)
-        self.host.prepare(term, send, routes, due, start, float_bytes, traced)
+        self.host.prepare(term, send, routes, due, start, float_bytes, recorders)
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
         """Messages from another actor."""
@@ -105,9 +104,9 @@ class Actor:
         """The loss of a split network, at the actor that reported."""
         return self.host.epoch_loss()
 
-    def observed(self) -> tuple[Ledger, list[Traced], list[str]]:
-        """The ledger of the host, and what it has traced since the last call; the warnings of this
-        process."""
+    def observed(self) -> tuple[Ledger, list[list[Any]], list[str]]:
+        """The ledger of the host, and what its recorders have taken since the last call; the
+        warnings of this process."""
         return (*self.host.observed(), self.warnings.take())
 
 

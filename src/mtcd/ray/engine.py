@@ -43,7 +43,8 @@ class Kept(NamedTuple):
 
     hosts: dict[int, bytes] | None
     ledger: Ledger
-    trace: dict[str, Any] | None
+    listeners: dict[str, dict[str, Any]]
+    """The states of the listeners, by name."""
     hop: int
 
 
@@ -158,10 +159,11 @@ class RayEngine(Engine):
         assert kept is not None
         due = self._pacing.hold_from(kept.hop)
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
-        bits, traced = self.ledger.float_bytes, self.tracer is not None
-        states = kept.hosts or {}
+        bits, states = self.ledger.float_bytes, kept.hosts or {}
+        recorders = [listener.recorder() for listener in self.listeners.values()]
         self.cluster.call(
-            "prepare", lambda n: (self._term, peers, self._routes, due, states.get(n), bits, traced)
+            "prepare",
+            lambda n: (self._term, peers, self._routes, due, states.get(n), bits, recorders),
         )
         self._observed = None
         self._release(range(len(self.placed)), due)
@@ -221,7 +223,7 @@ class RayEngine(Engine):
             found = self.cluster.call("observed")
             self._add_up(
                 [ledger for ledger, _, _ in found.values()],
-                [traced for _, traced, _ in found.values()],
+                [recorded for _, recorded, _ in found.values()],
             )
             for number, (_, _, warnings) in found.items():
                 for line in warnings:
@@ -245,21 +247,23 @@ class RayEngine(Engine):
         self._release(self._reporters, due)
         self._observed = None
 
-    def _add_up(self, ledgers: Sequence[Ledger], traced: Sequence[Any]) -> None:
-        if self.tracer is not None:
-            self.tracer.replay(traced)
+    def _add_up(self, ledgers: Sequence[Ledger], recorded: Sequence[list[list[Any]]]) -> None:
+        """The ledger of all hosts, and what their recorders have taken for each listener."""
+        for number, listener in enumerate(self.listeners.values()):
+            listener.replay([taken[number] for taken in recorded])
+
         self._set_ledger(Ledger.total([self._before, *ledgers]))
 
     def _set_ledger(self, found: Ledger) -> None:
-        """In place: tracer and observer have the same ledger."""
+        """In place: listeners and observer have the same ledger."""
         for one in fields(Ledger):
             setattr(self.ledger, one.name, deepcopy(getattr(found, one.name)))
 
     # Faults
 
     def _keep(self, hosts: dict[int, bytes] | None, hop: int) -> None:
-        trace = None if self.tracer is None else deepcopy(self.tracer.state())
-        self._kept = Kept(hosts, deepcopy(self.ledger), trace, hop)
+        listeners = {name: deepcopy(one.state()) for name, one in self.listeners.items()}
+        self._kept = Kept(hosts, deepcopy(self.ledger), listeners, hop)
         self._deaths = 0
 
     def _recover(self, died: ActorsDied) -> None:
@@ -282,8 +286,8 @@ class RayEngine(Engine):
             )
             assert self._kept is not None
             self._set_ledger(self._kept.ledger)
-            if self.tracer is not None and self._kept.trace is not None:
-                self.tracer.restore(deepcopy(self._kept.trace))
+            for name, listener in self.listeners.items():
+                listener.restore(deepcopy(self._kept.listeners[name]))
             # the others' polls go on: a second one would miss what the first receives
             for number in died.numbers:
                 self._polls.pop(number, None)

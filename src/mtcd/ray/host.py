@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtcd.protocol.engine import Share
+from mtcd.protocol.engine import Recorder, Share
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, Message, Part, Party, Progress
 from mtcd.ray import portable
-from mtcd.reporting.trace.tracer import TraceLog
 
 Send = Callable[[int, int, float, bytes], None]
 """Host number, term, due iteration, pickled messages."""
@@ -72,7 +71,7 @@ class Host:
         self._running = self._closed = False
         self._term, self._due = -1, 0.0
         self.ledger = Ledger()
-        self._log: TraceLog | None = None
+        self._recorders: list[Recorder] = []
         self._send_abroad: Send
         self._routes: Mapping[int, int] = {}
         self._held: dict[int, Sequence[Message]] = {}
@@ -101,16 +100,16 @@ class Host:
         due: float,
         state: HostState | None,
         float_bytes: int = 8,
-        traced: bool = False,
+        recorders: Sequence[Callable[[], Recorder]] = (),
     ) -> None:
         """Stop what is under way, and continue from this state (None: from the start) when
-        released."""
+        released. ``recorders`` make those who see every message that is sent here."""
         self._running = False
         with self._lock:
             self._term, self._send_abroad, self._routes, self._due = term, send, routes, due
             self._queue.clear()
             self._held, self._deferred, self._parts = {}, [], {}
-            self._log = TraceLog() if traced else None
+            self._recorders = [make() for make in recorders]
             if state is None:
                 self._made = self._made if self._fresh else self._make()
                 own = self._parties
@@ -184,9 +183,9 @@ class Host:
         found: EpochLoss | None = self._made.epoch_loss()
         return found
 
-    def observed(self) -> tuple[Ledger, list[Any]]:
-        """The ledger, and what was traced since the last call."""
-        return self.ledger, [] if self._log is None else self._log.take()
+    def observed(self) -> tuple[Ledger, list[list[Any]]]:
+        """The ledger, and what each recorder has taken since the last call."""
+        return self.ledger, [recorder.take() for recorder in self._recorders]
 
     def _work(self) -> None:
         queue = self._queue
@@ -239,14 +238,14 @@ class Host:
 
     def _count(self, messages: Sequence[Message]) -> None:
         """Encode and record messages as they are sent."""
-        ledger, log = self.ledger, self._log
+        ledger, recorders = self.ledger, self._recorders
         for message in messages:
             transport = self._parties[message.sender].transport
             if transport is not None and message.sender != message.to:
                 message.payload = transport.received(transport.sent(message.payload))
             record(message, ledger)
-            if log is not None:
-                log.see(message)
+            for recorder in recorders:
+                recorder.see(message)
 
     def _route(self, messages: Sequence[Message]) -> None:
         """Put messages into the queue of this host, or send them to others, one batch for each."""

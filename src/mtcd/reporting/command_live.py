@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mtcd.config.build import Setup, resolved_yaml
 from mtcd.core.terminal.screen import aside
@@ -38,7 +39,8 @@ def live_page(options: LiveOptions | None, setup: Setup, name: str) -> Iterator[
             _say("Whoever has this address can read the page, and it is not encrypted.")
         if options.opens:
             webbrowser.open(serving.url)
-        yield replace(setup, callbacks=(*setup.callbacks, live))
+        followed: tuple[Any, ...] = (*setup.callbacks, live)
+        yield replace(setup, callbacks=followed)
         serving.finish()
         if options.stays:
             _say(f"The training has ended; the page stays at {serving.url} until Ctrl-C.")

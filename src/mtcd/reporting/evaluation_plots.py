@@ -17,11 +17,21 @@ from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
 from mtcd.plots.scripts import any_script
 from mtcd.plots.styles import COLOURS, DASHES, plain
+from mtcd.training.run import Run
 
 BINS = 10
 CLASSES = 9  # more curves cannot be told apart
 
 Draw = Callable[[Axes, Outputs], None]
+
+
+def plot_run_evaluation(run: Run, X: Any, y: Any, folder: str | Path) -> list[Path]:
+    """Draw ROC, precision-recall, calibration and lift curves, or predictions against values, into
+    a folder.
+
+    Returns the files. ``X`` and ``y`` as in ``run.evaluate``.
+    """
+    return plot_evaluation(run.outputs(X, y), Path(folder))
 
 
 def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:

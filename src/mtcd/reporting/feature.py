@@ -4,7 +4,17 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
-        "mtcd.federation_pages": {"dashboard": "mtcd.reporting.federation_dashboard:show_dashboard"}
+        "mtcd.attachments": {"trace": "mtcd.reporting.trace.trace:Trace"},
+        "mtcd.run": {
+            "_repr_html_": "mtcd.reporting.html:run_html",
+            "plot": "mtcd.reporting.plots:plot_run",
+            "plot_evaluation": "mtcd.reporting.evaluation_plots:plot_run_evaluation",
+        },
+        "mtcd.listeners": {"trace": "mtcd.reporting.trace.listener:TraceListener"},
+        "mtcd.federation_pages": {
+            "dashboard": "mtcd.reporting.federation_dashboard:show_dashboard"
+        },
     },
+    run_files=("history.pdf", "history.png", "trace.npz"),
     commands={"": "mtcd.reporting.commands:app"},
 )

@@ -1,12 +1,12 @@
-"""A training that is watched on the report page: a callback that knows the state of the training at
-any time."""
+"""A training that is watched on the report page: it knows the state of the training at any
+time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,15 +19,15 @@ from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.reporting.document import make_report
 from mtcd.reporting.record import RUNNING, Record, of_run
-from mtcd.reporting.trace.trace import block_norm
-from mtcd.training.callbacks.callback import Callback, Moment, RunInfo
+from mtcd.reporting.trace.trace import Trace, block_norm
 from mtcd.training.history import Measurement
 from mtcd.training.run import Run
+from mtcd.training.watchers import Started, Watcher
 
 SPACING = 1.0  # seconds between two looks at the blocks
 
 
-class LiveRun(Callback):
+class LiveRun(Watcher):
     """Collects what the page shows. ``document`` may be called by another thread than that of the
     training."""
 
@@ -41,25 +41,25 @@ class LiveRun(Callback):
     ) -> None:
         self.name, self.costs, self.yaml, self.notes = name, costs, yaml, notes
         self.clients, self.features = data.clients, _features(data)
-        self._info: RunInfo | None = None
+        self._started: Started | None = None
         self._rows: list[Measurement] = []
         self._norms: list[float] | None = None
         self._looked = -SPACING
         self._run: Run | None = None
 
-    def on_start(self, info: RunInfo) -> None:
-        self._rows, self._info = list(info.history), info
+    def start(self, started: Started) -> None:
+        self._rows, self._started = list(started.history), started
 
-    def on_measure(self, moment: Moment) -> None:
-        self._rows.append(moment.measurement)
+    def measured(
+        self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
+    ) -> None:
+        self._rows.append(row)
         now = monotonic()
         if now >= self._looked + SPACING:
             self._looked = now
-            self._norms = [
-                block_norm(theta) for theta in moment.get_parameters()[: len(self.clients)]
-            ]
+            self._norms = [block_norm(theta) for theta in parameters()[: len(self.clients)]]
 
-    def on_end(self, run: Run) -> None:
+    def end(self, run: Run) -> None:
         self._run = run
 
     def document(self) -> dict[str, Any]:
@@ -70,18 +70,18 @@ class LiveRun(Callback):
         return self._in_training() if self._run is None else self._ended(self._run)
 
     def _in_training(self) -> Record:
-        info, rows = self._info, list(self._rows)
-        trace = None if info is None else info.trace()
+        started, rows = self._started, list(self._rows)
+        trace = None if started is None else cast(Trace, started.attachment("trace"))
         return Record(
             name=self.name,
             status=RUNNING,
             message=f"In training, at iteration {rows[-1].iteration:,}."
             if rows
             else "Getting ready.",
-            method="" if info is None else info.method,
-            stepsize=None if info is None else info.settings.get("method.stepsize"),
+            method="" if started is None else started.method,
+            stepsize=None if started is None else started.settings.get("method.stepsize"),
             history=rows,
-            ledger=Ledger() if info is None else info.ledger,
+            ledger=Ledger() if started is None else started.ledger,
             costs=self.costs,
             notes=self.notes,
             yaml=self.yaml,

@@ -28,8 +28,11 @@ SHARES = ("test_accuracy", "accuracy")
 
 
 def plot_run(run: Run, file: str | Path | None = None) -> Figure:
-    """The picture of one run; written to a file too, if one is given (its ending says the
-    format)."""
+    """The picture of the run, as a figure of Matplotlib: gap or objective against iterations and
+    cost, and metrics.
+
+    With a ``file`` (PNG, PDF, SVG) it is written there too.
+    """
     figure = draw_runs({run.method: run})
     if file is not None:
         try:

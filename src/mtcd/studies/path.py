@@ -81,7 +81,8 @@ class Path(Outcomes):
     @property
     def column_names(self) -> tuple[str, ...]:
         """The columns in the order of ``coefficients``."""
-        return self.runs[0].column_names
+        names: tuple[str, ...] = self.runs[0].column_names
+        return names
 
     @property
     def best(self) -> Run:

@@ -79,16 +79,16 @@ class Checkpoints:
         began = perf_counter()
         if began < self._due and not last:
             return
-        state, callbacks = observer.engine.snapshot(), observer.callbacks.state()
+        state, followed = observer.engine.snapshot(), observer.watcher.state()
         facts = {
             **self.facts,
-            **callbacks.facts,
+            **followed.facts,
             "parties": state.facts,
             "rows": [asdict(row) for row in observer.rows],
             "ledger": observer.engine.ledger.to_dict(),
-            "trace": None if observer.engine.tracer is None else observer.engine.tracer.state(),
+            **{name: one.state() for name, one in observer.engine.listeners.items()},
         }
-        self.form.write(self.path, facts, {**state.tensors, **callbacks.tensors})
+        self.form.write(self.path, facts, {**state.tensors, **followed.tensors})
         now = perf_counter()
         self._due = now + max(self.spacing.seconds, self.spacing.times * (now - began))
 
@@ -104,10 +104,10 @@ class Checkpoints:
                     f"another folder."
                 )
         observer.engine.resume(Snapshot(facts["parties"], tensors))
-        observer.callbacks.restore(Snapshot(facts, tensors))
-        # older versions kept none
-        if observer.engine.tracer is not None and facts.get("trace") is not None:
-            observer.engine.tracer.restore(facts["trace"])
+        observer.watcher.restore(Snapshot(facts, tensors))
+        for name, listener in observer.engine.listeners.items():
+            if facts.get(name) is not None:  # older versions had fewer listeners
+                listener.restore(facts[name])
         observer.resume([Measurement(**row) for row in facts["rows"]], Ledger(**facts["ledger"]))
 
 

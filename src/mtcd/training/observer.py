@@ -17,13 +17,13 @@ from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Progress
-from mtcd.training.callbacks.calling import Calling
 from mtcd.training.columns import has_begun
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.history import Measurement
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import PLATEAU, Plateau, PlateauHistory
 from mtcd.training.stop import Stop
+from mtcd.training.watchers import Watcher
 
 # Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for
 # so many samples, as ranking the samples of a large table takes longer than a hop
@@ -58,7 +58,7 @@ class Observer:
 
     ``best`` is f*, where gaps are asked for. ``worst_end``: see
     :class:`mtcd.training.divergence.Divergence`. ``keep`` is called after every measurement, with
-    whether it is the last. ``pausing``: see ``advance``.
+    whether it is the last. ``pausing``: see ``advance``. ``watcher``: who follows the training.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Observer:
         pausing: bool = False,
         pace: Pace | None = None,
         keep: Keep | None = None,
-        callbacks: Calling | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self.problem, self.engine, self.costs, self.best, self.worst_end = (
             problem,
@@ -81,7 +81,7 @@ class Observer:
             worst_end,
         )
         self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
-        self.callbacks = callbacks or Calling()
+        self.watcher = watcher or Watcher()
         self.rows: list[Measurement] = []
         self.clock = _Clock()
         self._observations: Iterator[Progress | None] | None = None
@@ -90,7 +90,7 @@ class Observer:
         self._metrics_at: int | None = None
         self._plateau: PlateauHistory | None = None
         self._syncs = 0
-        """The syncs that the callbacks have seen."""
+        """The syncs that the watcher has seen."""
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
@@ -130,12 +130,12 @@ class Observer:
         ended = self._ended(stop) if self.rows else None
         if ended is not None:  # the training that it continues had ended
             return ended
-        if self.callbacks.stopped is not None:
+        if self.watcher.stopped is not None:
             return STOPPED
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
         # these limits are checked at every observation
-        wants_syncs = self.callbacks.wants_syncs
+        wants_syncs = self.watcher.wants_syncs
         often = stop.seconds is not None or stop.cost is not None or wants_syncs
         self.engine.skip_to(0 if often else self._due)
         # overflows are detected by measurements
@@ -209,10 +209,10 @@ class Observer:
             self.rows.append(row)
             fraction, last = stop.fraction(row, self.rows[0].gap), True
             try:
-                self.callbacks.measured(row, fraction, self.engine.parameters)
+                self.watcher.measured(row, fraction, self.engine.parameters)
                 status = self._ended(stop) or self._stopped(progress)
                 last = status is not None
-            finally:  # after the callbacks, whose state is kept too; also if one fails
+            finally:  # after the watcher, whose state is kept too; also if one fails
                 if self.keep is not None:
                     self.keep(self, last)
             if watch is not None:
@@ -220,21 +220,21 @@ class Observer:
             return status
 
     def _sync(self, progress: Progress, stop: Stop) -> None:
-        """Tell callbacks of a sync. A training that they end is measured once more."""
+        """Tell the watcher of a sync. A training that it ends is measured once more."""
         if progress.t > self._syncs and self.rows:
             self._syncs = progress.t
             with self.clock.paused():
                 fraction = stop.fraction(self.rows[-1], self.rows[0].gap)
-                self.callbacks.synced(
+                self.watcher.synced(
                     lambda: self._model_row(progress), fraction, self.engine.parameters
                 )
-            if self.callbacks.stopped is not None:
+            if self.watcher.stopped is not None:
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
-        """The status, if a callback has ended the training; its last row is then of the model, not
+        """The status, if the watcher has ended the training; its last row is then of the model, not
         of the token."""
-        if self.callbacks.stopped is None:
+        if self.watcher.stopped is None:
             return None
         if progress.aggregate is not None:
             self.rows[-1] = self._model_row(progress)

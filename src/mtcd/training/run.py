@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.core import features
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, DivergedError, MtcdError
 from mtcd.core.files import CHECKPOINTS, fresh_folder, write_all
 from mtcd.core.optional import find
-from mtcd.core.rows import Rows
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.models.metrics import Outputs, all_metrics, find_metric
 from mtcd.models.trained import Trained
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.reporting.trace.trace import Trace
+from mtcd.training.attachments import Attachment, attachment_names
 from mtcd.training.history import LEARNT, History, Measurement
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from torch import nn
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """The result of :func:`mtcd.train`.
 
-    A diverged run has no model: asking for one is an error that says what to do.
+    A diverged run has no model: asking for one is an error that says what to do. What only some
+    kinds of models have, such as ``run.coefficients``, is the model's own.
 
     Parameters
     ----------
@@ -56,8 +54,9 @@ class Run:
         None if the training diverged.
     notes : tuple of str
         What the user should know of this training, such as the rule of the step size.
-    trace : Trace, optional
-        Which token went from whom to whom, if that was recorded.
+    attachments : mapping from names to attachments
+        What features keep beside a run, such as 'trace': which token went from whom to whom.
+        ``run.trace`` is the attachment of that name, None if there is none.
 
     Examples
     --------
@@ -78,8 +77,7 @@ class Run:
     costs: Costs
     model: Trained | None
     notes: tuple[str, ...] = ()
-    trace: Trace | None = None
-    """The network, and which token went from whom to whom; None of runs of older versions."""
+    attachments: Mapping[str, Attachment] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         last = self.final
@@ -93,10 +91,22 @@ class Run:
             f"{_metrics_line(last)}    model={self.model!r})"
         )
 
-    def _repr_html_(self) -> str:
-        """The run in a notebook: a table, and the curve of its gap or objective."""
-        shown: str = find("mtcd.reporting.html").run_html(self)
-        return shown
+    def __getattr__(self, name: str) -> Any:
+        """An attachment, a function of runs that a feature brings, or a part of the model."""
+        home = features.parts("mtcd.run").get(name)
+        if home is not None:
+            return partial(cast(Callable[..., Any], features.load(home)), self)
+        if name in attachment_names():
+            return self.attachments.get(name)
+        if name.startswith("_"):  # Python itself asks, for instance to copy a run
+            raise AttributeError(f"'Run' object has no attribute {name!r}")
+        return self.trained().part(name)
+
+    def __dir__(self) -> list[str]:
+        """The names that ``run.`` can be followed by, for completion."""
+        of_model = () if self.model is None else self.model.offers
+        of_features = {*attachment_names(), *features.parts("mtcd.run")}
+        return sorted({*super().__dir__(), *of_features, *of_model})
 
     @property
     def final(self) -> Measurement:
@@ -113,104 +123,11 @@ class Run:
         """(f - f*)/|f*| at the end; None if no gap was requested."""
         return self.final.gap
 
-    @property
-    def parameters(self) -> Mapping[str, Array]:
-        """theta_k of every client of a linear model, its columns in order, as trained: on the
-        scaled columns, where ``standardise`` was asked for.
-        """
-        parameters: Mapping[str, Array] = self.trained().part("parameters")
-        return parameters
-
-    @property
-    def modules(self) -> Mapping[str, nn.Module]:
-        """The trained network of every client of a split model."""
-        modules: Mapping[str, nn.Module] = self.trained().part("modules")
-        return modules
-
-    @property
-    def fusion(self) -> nn.Module:
-        """The trained fusion module of a split model."""
-        fusion: nn.Module = self.trained().part("fusion")
-        return fusion
-
-    @property
-    def coefficients(self) -> Array:
-        """The parameters on the columns as given, in their original order: (d,), or (d, classes).
-
-        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the
-        columns or not.
-        """
-        coefficients: Array = self.trained().part("coefficients")
-        return coefficients
-
-    @property
-    def scaled_coefficients(self) -> Array:
-        """The parameters as trained: of standardised columns, where ``standardise`` was asked
-        for."""
-        scaled_coefficients: Array = self.trained().part("scaled_coefficients")
-        return scaled_coefficients
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns in the order of ``coefficients``."""
-        column_names: tuple[str, ...] = self.trained().part("column_names")
-        return column_names
-
-    @property
-    def intercept(self) -> float | Array:
-        """The constant that goes with ``coefficients``: a number, or one per class.
-
-        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then
-        takes in their means.
-        """
-        intercept: float | Array = self.trained().part("intercept")
-        return intercept
-
-    def coefficients_table(self) -> Rows:
-        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and
-        ``to_pandas()``.
-
-        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is
-        another one where ``standardise`` was asked for; of several classes, one of each per class.
-        The last row is the intercept. Of prepared data, the columns are those that the preparation
-        made.
-        """
-        table: Rows = self.trained().part("coefficients_table")()
-        return table
-
     def trained(self) -> Trained:
         """The model; an error if the run diverged."""
         if self.model is None:
             raise DivergedError(f"This run has no model. {self.message}")
         return self.model
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The trained part of every client of an additive model: trees, a linear block or a net."""
-        shares: Mapping[str, Any] = self.trained().part("shares")
-        return shares
-
-    def importance(
-        self,
-        X: Any = None,
-        y: Any = None,
-        kind: str = "gain",
-        by: str = "party",
-        repeats: int = 5,
-        seed: int = 0,
-    ) -> Rows:
-        """The importance of columns or parties in an additive model, as a list of dicts.
-
-        ``kind`` 'gain': the gain of the splits on each column of the parties with trees.
-        'permutation': how much the mean loss of samples ``X`` with labels ``y`` rises when the rows
-        of a party's block are shuffled, or with ``by`` 'column' those of each column; the mean of
-        so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
-        """
-        if by not in ("party", "column"):
-            raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
-        if y is None and isinstance(X, VerticalData):
-            y = X.labels
-        return self.trained().importance(X, y, kind, repeats, seed, by == "column")
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
@@ -254,26 +171,6 @@ class Run:
         ``evaluate``."""
         name = "accuracy" if self.classes else "r2"
         return find_metric(name).of(self.outputs(X, y))
-
-    def plot(self, file: str | Path | None = None) -> Figure:
-        """The picture of the run, as a figure of Matplotlib: gap or objective against iterations
-        and cost, and metrics.
-
-        With a ``file`` (PNG, PDF, SVG) it is written there too.
-        """
-        figure: Figure = find("mtcd.reporting.plots").plot_run(self, file)
-        return figure
-
-    def plot_evaluation(self, X: Any, y: Any, folder: str | Path) -> list[Path]:
-        """Draw ROC, precision-recall, calibration and lift curves, or predictions against values,
-        into a folder.
-
-        Returns the files. ``X`` and ``y`` as in ``evaluate``.
-        """
-        drawn: list[Path] = find("mtcd.reporting.evaluation_plots").plot_evaluation(
-            self.outputs(X, y), Path(folder)
-        )
-        return drawn
 
     def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
         """Write the model for ONNX runtimes; returns the files. docs/results.md has their inputs

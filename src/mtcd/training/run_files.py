@@ -7,22 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import BadZipFile
 
 from mtcd.core.errors import MtcdError
-from mtcd.core.files import MARKER, PREPARATION, TRACE, plain
+from mtcd.core.files import MARKER, PREPARATION, plain
 from mtcd.core.version import VERSION
 from mtcd.data.prepare import Preparations
 from mtcd.models.trained import read_trained
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.reporting.trace.trace import Trace
+from mtcd.training.attachments import read_attachments
 from mtcd.training.history import History
 from mtcd.training.run import Run
-
-if TYPE_CHECKING:
-    pass
 
 FORMAT = 1
 
@@ -36,8 +33,8 @@ def write_run(run: Run, folder: Path) -> None:
     if run.model is not None and run.model.preparations is not None:
         _write_json(folder / PREPARATION, run.model.preparations.to_json())
         about["prepared"] = True
-    if run.trace is not None:
-        run.trace.write(folder / TRACE)
+    for attachment in run.attachments.values():
+        attachment.write(folder / attachment.file)
     run.history.write(folder / "history.csv")
     _write_json(folder / "ledger.json", run.ledger.to_dict())
     _write_json(folder / MARKER, about)
@@ -73,8 +70,7 @@ def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
             costs=Costs(**about["costs"]),
             model=None,
             notes=tuple(about["notes"]),
-            # older versions kept none
-            trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,
+            attachments=read_attachments(folder),
         )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
 from numpy.typing import ArrayLike
@@ -24,11 +23,9 @@ from mtcd.network.topology import Network
 from mtcd.privacy.sealed.dp.account import Account
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.settings import Privacy
+from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.reporting.trace.trace import Trace
-from mtcd.reporting.trace.tracer import Tracer
-from mtcd.training.callbacks.callback import Callback
-from mtcd.training.callbacks.calling import Calling
+from mtcd.training.attachments import listeners_of
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -36,6 +33,7 @@ from mtcd.training.kinds import Request, Training, resolved
 from mtcd.training.observer import INTERRUPTED, Observer, Watch, sentence
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
+from mtcd.training.watchers import Started, Watcher, watcher_of
 
 __all__ = ["Training", "run_training", "settings_of", "train"]
 
@@ -57,7 +55,7 @@ def train(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     metrics: Sequence[str] | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Any] = (),
     start: Run | Mapping[str, ArrayLike] | None = None,
     privacy: Privacy | None = None,
     engine: EngineSettings | None = None,
@@ -99,7 +97,7 @@ def train(
         Names such as 'auc' or 'log_loss', computed on the training samples and on the test set of
         the data. By default accuracy and AUC of two classes, accuracy and F1 of more, RMSE and R2
         of values; () for none.
-    callbacks : sequence of Callback
+    callbacks : sequence of Callback, optional
         Called while it trains; they may end it.
     start : Run or mapping from clients to parameters, optional
         Where a :class:`Glm` starts, with mtcd, stcd or svfl: an earlier run on the same clients and
@@ -161,19 +159,19 @@ def run_training(
     costs: Costs,
     watch: Watch | None,
     make_engine: MakeEngine = engine_for,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Any] = (),
     notes: tuple[str, ...] = (),
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
-    calling = Calling(callbacks, training.trained)
+    watcher = watcher_of(callbacks, training.trained)
     if training.method.noisy:
-        calling.check_private()
+        watcher.check_private()
     try:
-        run = _run(training, costs, watch, make_engine, calling, notes)
-        calling.end(run)
+        run = _run(training, costs, watch, make_engine, watcher, notes)
+        watcher.end(run)
         return run
     finally:
-        calling.close()
+        watcher.close()
 
 
 def _run(
@@ -181,7 +179,7 @@ def _run(
     costs: Costs,
     watch: Watch | None,
     make_engine: MakeEngine,
-    calling: Calling,
+    watcher: Watcher,
     first_notes: tuple[str, ...],
 ) -> Run:
     stop, method, checkpoints, network = (
@@ -191,11 +189,9 @@ def _run(
         training.network,
     )
     parties = training.parties()
-    trace = Trace.of(
-        network, method.token_clusters(network, training.seed), parties.server is not None
-    )
     with training.computing(), make_engine(parties, training.ledger()) as engine:
-        engine.tracer = tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
+        listeners = listeners_of(training, parties, engine.ledger)
+        engine.listeners = listeners
         keep = None if checkpoints is None else checkpoints.write
         observer = Observer(
             training.problem,
@@ -205,27 +201,30 @@ def _run(
             training.worst_end,
             pace=training.pace,
             keep=keep,
-            callbacks=calling,
+            watcher=watcher,
         )
         if checkpoints is not None and checkpoints.resumes:
             checkpoints.restore(observer)
-        so_far = partial(trace.with_messages, tracer, observer.rows, latest=True)
-        calling.start(
-            method.describe(),
-            network.clients,
-            settings_of(training),
-            observer.rows,
-            engine.ledger,
-            so_far,
+        watcher.start(
+            Started(
+                method.describe(),
+                network.clients,
+                settings_of(training),
+                tuple(observer.rows),
+                engine.ledger,
+                lambda name: listeners[name].attachment(observer.rows, running=True),
+            )
         )
         account = _account(training)
         if account is not None:
             account.begin()
         status = observer.run(stop, watch)
-        parameters, kept = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
-        model = None if status == DIVERGED else training.trained(parameters)
-        trace = trace.with_messages(tracer, observer.rows)
-        trace = trace if model is None else trace.with_blocks(parameters)
+        chosen = None if status == DIVERGED else _chosen(engine, watcher)
+        model = None if chosen is None else training.trained(chosen.parameters)
+        end = None if chosen is None or model is None else chosen.parameters
+        attachments = {
+            name: listener.attachment(observer.rows, end) for name, listener in listeners.items()
+        }
     status = DIVERGED if model is None else status
     rows = observer.rows
     # an interrupt may be within an iteration
@@ -234,13 +233,14 @@ def _run(
     most = (
         method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
     )
+    kept = () if chosen is None else chosen.notes
     known = [(row.iteration, row.objective) for row in rows]
     end_notes = method.end_notes(network, begun, most, known)
     return Run(
         status=status,
         message=training.divergence(bool(rows))
         if status == DIVERGED
-        else sentence(status, rows[-1], calling.stopped),
+        else sentence(status, rows[-1], watcher.stopped),
         method=method.describe(),
         stepsize=None if method.stepsize is None else method.resolved_stepsize(),
         history=History(rows),
@@ -248,8 +248,24 @@ def _run(
         costs=costs,
         model=model,
         notes=(*first_notes, *network.notes, *training.notes, *kept, *spending, *end_notes),
-        trace=trace,
+        attachments=attachments,
     )
+
+
+class _Chosen(NamedTuple):
+    """The parameters that become the model of the run, and notes on them."""
+
+    parameters: Sequence[Any]
+    notes: tuple[str, ...] = ()
+
+
+def _chosen(engine: Engine, watcher: Watcher) -> _Chosen:
+    chosen = watcher.chosen()
+    if chosen is None:
+        return _Chosen(engine.parameters())
+
+    parameters, note = chosen
+    return _Chosen(parameters, (note,))
 
 
 def _account(training: Training) -> Account | None:

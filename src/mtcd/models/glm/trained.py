@@ -101,7 +101,8 @@ class TrainedModel(TakesSamples, Trained):
 
     @property
     def parameters(self) -> dict[str, Array]:
-        """theta_k of every client, as trained."""
+        """theta_k of every client, its columns in order, as trained: on the scaled columns, where
+        ``standardise`` was asked for."""
         return dict(zip(self.clients, self.thetas, strict=True))
 
     @property
@@ -120,7 +121,11 @@ class TrainedModel(TakesSamples, Trained):
 
     @property
     def intercept(self) -> float | Array:
-        """The intercept that belongs to ``coefficients``: a number, or one per class."""
+        """The constant that goes with ``coefficients``: a number, or one per class.
+
+        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then
+        takes in their means.
+        """
         shift = np.zeros_like(self.trained_intercept)
         if self.scaling is not None:
             for theta, mean, scale in zip(
@@ -144,8 +149,14 @@ class TrainedModel(TakesSamples, Trained):
         return tuple(stacked[i] for i in self.order())
 
     def coefficients_table(self) -> Rows:
-        """A row for each column, in their original order, and one for the intercept: see
-        :class:`mtcd.Run`."""
+        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and
+        ``to_pandas()``.
+
+        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is
+        another one where ``standardise`` was asked for; of several classes, one of each per class.
+        The last row is the intercept. Of prepared data, the columns are those that the preparation
+        made.
+        """
         holders = [
             client for client, names in zip(self.clients, self.columns, strict=True) for _ in names
         ]

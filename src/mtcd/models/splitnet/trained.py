@@ -44,7 +44,9 @@ class TrainedSplit(Trained):
     """Modules in evaluation mode, on the CPU; a party of a real federation has its own only."""
 
     modules: Mapping[str, nn.Module]
+    """The trained network of every client."""
     fusion: nn.Module
+    """The trained fusion module."""
     aggregation: str
     widths: tuple[int, ...]
     classes: Classes | None

@@ -25,7 +25,7 @@ def gains(trained: TrainedAdditive) -> Rows:
     rows: list[dict[str, Any]] = [
         {"client": client, "column": column, "gain": float(gain)}
         for client, columns, part in zip(
-            trained.clients, trained.columns, trained.parts, strict=True
+            trained.clients, trained.columns, trained.held, strict=True
         )
         if isinstance(part, TreePart)
         for column, gain in zip(columns, part.forest.gains(), strict=True)
@@ -50,7 +50,7 @@ def permutation(
     encoded, classes = loss.encode(known)
     if classes != trained.classes:
         raise ConfigError("The samples do not have all classes of the model: give more of them.")
-    margins = [part.margins(block) for part, block in zip(trained.parts, blocks, strict=True)]
+    margins = [part.margins(block) for part, block in zip(trained.held, blocks, strict=True)]
     z = np.asarray(trained.constant + sum(margins))
     before, rows = loss.value(z, encoded) / len(z), Rows()
     for k, (client, columns) in enumerate(zip(trained.clients, trained.columns, strict=True)):
@@ -63,7 +63,7 @@ def permutation(
                 ).permutation(len(z))
                 shuffled = _shuffled(blocks[k], order, place)
                 rises.append(
-                    loss.value(others + trained.parts[k].margins(shuffled), encoded) / len(z)
+                    loss.value(others + trained.held[k].margins(shuffled), encoded) / len(z)
                     - before
                 )
             named = {"client": client} if column is None else {"client": client, "column": column}

@@ -40,7 +40,8 @@ class TrainedAdditive(TakesSamples, Trained):
     clients: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     positions: tuple[tuple[int, ...], ...]
-    parts: tuple[Part, ...]
+    held: tuple[Part, ...]
+    """The parts in the order of the clients."""
     constant: Array
     preparations: Preparations | None = None
 
@@ -48,7 +49,7 @@ class TrainedAdditive(TakesSamples, Trained):
     checkpoint = LINEAR_CHECKPOINT
     what = "trees or other models"
     instead = "run.parts"
-    offers = frozenset({"shares"})
+    offers = frozenset({"parts", "importance"})
 
     def __repr__(self) -> str:
         families = self.model.families(self.clients)
@@ -65,9 +66,9 @@ class TrainedAdditive(TakesSamples, Trained):
         return self.classes
 
     @property
-    def shares(self) -> dict[str, Part]:
-        """The part of every client by name: trees, a linear block or a net."""
-        return dict(zip(self.clients, self.parts, strict=True))
+    def parts(self) -> dict[str, Part]:
+        """The trained part of every client by name: trees, a linear block or a net."""
+        return dict(zip(self.clients, self.held, strict=True))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ class TrainedAdditive(TakesSamples, Trained):
         return tuple(family.kind for family in self.model.families(self.clients))
 
     def _each(self, families: Sequence[Any]) -> zip[tuple[str, Any, Part]]:
-        return zip(self.clients, families, self.parts, strict=True)
+        return zip(self.clients, families, self.held, strict=True)
 
     @staticmethod
     def assemble(
@@ -119,7 +120,7 @@ class TrainedAdditive(TakesSamples, Trained):
 
     def _sum(self, blocks: Sequence[Block]) -> Array:
         return np.asarray(
-            self.constant + sum(part.margins(X) for part, X in zip(self.parts, blocks, strict=True))
+            self.constant + sum(part.margins(X) for part, X in zip(self.held, blocks, strict=True))
         )
 
     def predict(self, X: Samples) -> NDArray[np.generic]:
@@ -148,12 +149,12 @@ class TrainedAdditive(TakesSamples, Trained):
         """Write the parts into a folder; returns the description that ``read_additive`` needs."""
         arrays = {
             f"{k}/{name}": array
-            for k, part in enumerate(self.parts)
+            for k, part in enumerate(self.held)
             for name, array in part.arrays().items()
         }
         np.savez(folder / PARTS, constant=self.constant, **arrays)  # type: ignore[arg-type]
-        if any(isinstance(part, TreePart) for part in self.parts):
-            gains = self.importance(None, None, "gain", 1, 0, by_column=False)
+        if any(isinstance(part, TreePart) for part in self.held):
+            gains = self.importance()
             (folder / IMPORTANCE).write_bytes(gains.to_csv().encode())
 
         return {
@@ -173,11 +174,27 @@ class TrainedAdditive(TakesSamples, Trained):
         )
 
     def importance(
-        self, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
+        self,
+        X: Any = None,
+        y: Any = None,
+        kind: str = "gain",
+        by: str = "party",
+        repeats: int = 5,
+        seed: int = 0,
     ) -> Rows:
-        """By the gain of splits, or by permutation."""
+        """The importance of columns or parties, as a list of dicts.
+
+        ``kind`` 'gain': the gain of the splits on each column of the parties with trees.
+        'permutation': how much the mean loss of samples ``X`` with labels ``y`` rises when the rows
+        of a party's block are shuffled, or with ``by`` 'column' those of each column; the mean of
+        so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
+        """
+        if by not in ("party", "column"):
+            raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
+        if y is None and isinstance(X, VerticalData):
+            y = X.labels
         found: Rows = find("mtcd.models.trees.importance").importance(
-            self, X, y, kind, repeats, seed, by_column
+            self, X, y, kind, repeats, seed, by == "column"
         )
         return found
 

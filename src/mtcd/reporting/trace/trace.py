@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Trace:
 
     Clients are numbered as in ``clients``, the server is -1.
     """
+
+    file: ClassVar[str] = "trace.npz"
 
     clients: tuple[str, ...]
     kind: str

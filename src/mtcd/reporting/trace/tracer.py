@@ -1,7 +1,7 @@
 """The tracer: records which token went from whom to whom, of a training whose parties are in one
 process.
 
-An engine tells it every message as it is sent; parties and methods do not know of it. A hop takes
+An engine shows it every message as it is sent (``mtcd.protocol.engine.Listener``). A hop takes
 about ten microseconds, so most messages are only counted. Messages are kept in windows of
 consecutive ones, evenly spread over the training: whenever there are too many windows, every second
 one is dropped, and the next ones come half as often.
@@ -113,13 +113,22 @@ class Tracer:
             return
         self._keep(message, number)
 
-    def replay(self, logs: Iterable[list[Traced]]) -> None:
+    def see_rounds(self, done: int) -> None:
+        """So many rounds are done, in each of which all neighbours exchanged messages."""
+        self.rounds = done
+
+    def recorder(self) -> type[TraceLog]:
+        """What keeps the messages of another process."""
+        return TraceLog
+
+    def replay(self, recorded: Iterable[list[Traced]]) -> None:
         """See the messages that other processes have logged, in the order of iterations, hops and
         tokens.
 
-        The ledger is the one before these messages; its hops are advanced.
+        The ledger is the one before these messages. The engine adds them to it afterwards.
         """
-        placed = [pair for log in logs for pair in zip(_places(log), log, strict=True)]
+        placed = [pair for log in recorded for pair in zip(_places(log), log, strict=True)]
+        before = self.ledger.hops
         for _, one in sorted(placed, key=lambda pair: pair[0]):
             self.ledger.hops += bool(one.hop_floats)
             self.see(
@@ -127,6 +136,8 @@ class Tracer:
                     one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats
                 )
             )
+
+        self.ledger.hops = before
 
     def latest(self) -> list[tuple[int, Sent]]:
         """The messages since this was called before, with their numbers, up to a window of them.

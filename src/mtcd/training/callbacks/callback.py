@@ -5,41 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mtcd.core.registry import Registry
-from mtcd.models.glm.trained import TrainedModel
-from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.models.trained import Trained
 from mtcd.protocol.state import Snapshot
-from mtcd.reporting.trace.trace import Trace
 from mtcd.training.history import Measurement
 from mtcd.training.run import Run
-
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.trained import TrainedSplit
+from mtcd.training.watchers import Started
 
 NOTHING = Snapshot({}, {})
 Stopping = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class RunInfo:
-    """A training before its first iteration. ``settings``: names and values, for logs of
-    experiments.
+class RunInfo(Started):
+    """A training before its first iteration. ``stop(reason)`` ends it before it goes on."""
 
-    ``history``: the measurements of the training that is resumed; empty otherwise. ``stop(reason)``
-    ends the training before it goes on.
-    """
-
-    method: str
-    clients: tuple[str, ...]
-    settings: Mapping[str, Any]
-    history: Sequence[Measurement]
     stop: Stopping
-    ledger: Ledger
-    """What was sent so far: it grows while the training runs."""
-    trace: Callable[[], Trace]
-    """Returns the network, and where the tokens went so far; also from another thread."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +33,7 @@ class Moment:
     fraction: float
     """How far along the nearest limit is: 0 to 1."""
     get_parameters: Callable[[], list[Any]]
-    trained: Callable[[Sequence[Any]], TrainedModel | TrainedSplit | None]
+    trained: Callable[[Sequence[Any]], Trained | None]
     stop: Stopping
     """``moment.stop(reason)`` ends the training with the status 'stopped'; the message has the
     reason."""
@@ -67,7 +50,7 @@ class Moment:
         return [_copied(theta) for theta in self.get_parameters()]
 
     @cached_property
-    def model(self) -> TrainedModel | TrainedSplit | None:
+    def model(self) -> Trained | None:
         """The model so far, made when it is asked for; None if it is not finite."""
         return self.trained(self.parameters)
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.state import Snapshot
-from mtcd.reporting.trace.trace import Trace
 from mtcd.training.callbacks.callback import Callback, Moment, RunInfo, Stopping
 from mtcd.training.history import Measurement
 from mtcd.training.run import Run
+from mtcd.training.watchers import Started, Watcher
 
 
-class Calling:
-    """The callbacks of one training, in order. ``trained`` makes the model of parameters."""
+class Calling(Watcher):
+    """Calls the callbacks of one training, in order. ``trained`` makes the model of parameters."""
 
     def __init__(
         self,
         callbacks: Sequence[Callback] = (),
         trained: Callable[[Sequence[Any]], Any] = lambda parameters: None,
     ) -> None:
-        if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
-            raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
         for one in callbacks:
             if not isinstance(one, Callback):
                 raise ConfigError(
@@ -34,8 +32,12 @@ class Calling:
         self.callbacks, self.trained = callbacks, trained
         self._kept = [one for one in callbacks if type(one).state is not Callback.state]
         self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
-        self.stopped: str | None = None
+        self._stopped: str | None = None
         """Which callback ended the training, and why."""
+
+    @property
+    def stopped(self) -> str | None:
+        return self._stopped
 
     def check_private(self) -> None:
         """Refuse callbacks that end a training with differential privacy, or choose its model.
@@ -52,25 +54,13 @@ class Calling:
                     "what it decides would not be covered by the budget. Leave it out."
                 )
 
-    def start(
-        self,
-        method: str,
-        clients: tuple[str, ...],
-        settings: Any,
-        history: Sequence[Measurement],
-        ledger: Ledger,
-        trace: Callable[[], Trace],
-    ) -> None:
-        """Before the first iteration."""
-        self._each(
-            "on_start",
-            lambda stop: RunInfo(method, clients, settings, tuple(history), stop, ledger, trace),
-        )
+    def start(self, started: Started) -> None:
+        known = {one.name: getattr(started, one.name) for one in fields(started)}
+        self._each("on_start", lambda stop: RunInfo(**known, stop=stop))
 
     def measured(
         self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
     ) -> None:
-        """After a measurement."""
         self._each(
             "on_measure", lambda stop: Moment(lambda: row, fraction, parameters, self.trained, stop)
         )
@@ -81,31 +71,27 @@ class Calling:
         fraction: float,
         parameters: Callable[[], list[Any]],
     ) -> None:
-        """After a sync."""
         self._each(
             "on_sync", lambda stop: Moment(measure, fraction, parameters, self.trained, stop)
         )
 
     def end(self, run: Run) -> None:
-        """After the training."""
         self._each("on_end", lambda stop: run)
 
     def close(self) -> None:
-        """Release what the callbacks hold; one that fails does not keep the others from it."""
+        # one that fails does not keep the others from releasing what they hold
         with ExitStack() as stack:
             for one in reversed(self.callbacks):  # a stack is unwound from its end
                 stack.callback(_called, one, "close")
 
-    def chosen(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
-        """The parameters of the model of the run, and notes on them."""
+    def chosen(self) -> tuple[Sequence[Any], str] | None:
         for one in self.callbacks:
-            found = _called(one, "chosen")
+            found: tuple[Sequence[Any], str] | None = _called(one, "chosen")
             if found is not None:
-                return found[0], (found[1],)
-        return parameters, ()
+                return found
+        return None
 
     def state(self) -> Snapshot:
-        """What a checkpoint keeps of all callbacks that have something to keep."""
         states = [_called(one, "state") for one in self._kept]
         named = (
             (i, name, value)
@@ -119,8 +105,7 @@ class Calling:
         )
 
     def restore(self, state: Snapshot) -> None:
-        """Restore the callbacks from a checkpoint that was written with ones of the same kinds;
-        others start anew."""
+        # of a checkpoint that was written with other kinds of callbacks, these start anew
         if state.facts.get("callback_kinds") != self._kinds():
             return
         for i, (one, facts) in enumerate(zip(self._kept, state.facts["callbacks"], strict=True)):
@@ -140,8 +125,8 @@ class Calling:
             _called(one, hook, told(partial(self._stop, type(one).__name__)))
 
     def _stop(self, name: str, reason: str = "") -> None:
-        if self.stopped is None:
-            self.stopped = f"{name}: {reason}" if reason else name
+        if self._stopped is None:
+            self._stopped = f"{name}: {reason}" if reason else name
 
 
 def _called(one: Callback, hook: str, *given: Any) -> Any:

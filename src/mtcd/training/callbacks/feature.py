@@ -3,6 +3,7 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
+    parts={"mtcd.watchers": {"callbacks": "mtcd.training.callbacks.calling:Calling"}},
     public_names={
         "Callback": "mtcd.training.callbacks.callback",
         "CsvWriter": "mtcd.training.callbacks.csv",
