@@ -11,8 +11,7 @@ import numpy as np
 
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
-from mtcd.core.terminal.findings import LEFT_OUT, Finding, finding, not_known
-from mtcd.core.terminal.known import NOT_KNOWN
+from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD

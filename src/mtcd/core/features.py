@@ -86,6 +86,10 @@ def parts(group: str) -> dict[str, str]:
 
 
 def load(home: str) -> object:
-    """The object that ``module:name`` names."""
+    """The object that ``module:name`` names.
+
+    >>> load("mtcd.core.version:VERSION")
+    '0.1.0'
+    """
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

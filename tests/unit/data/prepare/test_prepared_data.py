@@ -249,7 +249,7 @@ def test_types_that_skops_does_not_know_are_refused_unless_trusted(tmp_path: Pat
     run.save(tmp_path)
     with pytest.raises(MtcdError, match="test_prepared_data.Scaler.*trusted="):
         mtcd.load_run(tmp_path)
-    again = mtcd.load_run(tmp_path, trusted=["test_prepared_data.Scaler"])
+    again = mtcd.load_run(tmp_path, trusted=[f"{__name__}.Scaler"])
     np.testing.assert_array_equal(again.model.decision(NEW), run.model.decision(NEW))
 
 
