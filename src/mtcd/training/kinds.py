@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -45,23 +45,23 @@ GivenNetwork: TypeAlias = Network | nx.Graph | Iterable[tuple[str | int, str | i
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of ``mtcd.train``."""
+    """The arguments of ``mtcd.train``; complete once :func:`resolved` has seen them."""
 
     data: Any
-    model: Any
-    network: Any
-    method: Any
-    stop: Stop | None
-    costs: Costs
-    seed: int
-    standardise: bool
-    compute: Any
-    checkpoint: str | Path | None
-    resume: bool
-    metrics: Sequence[str] | None
-    start: Run | Mapping[str, ArrayLike] | None
-    privacy: Privacy
-    engine: EngineSettings | None
+    model: Any = None
+    network: Any = "complete"
+    method: Any = None
+    stop: Stop | None = None
+    costs: Costs = field(default_factory=Costs)
+    seed: int = 0
+    standardise: bool = False
+    compute: Any = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    metrics: Sequence[str] | None = None
+    start: Run | Mapping[str, ArrayLike] | None = None
+    privacy: Privacy = field(default_factory=Privacy)
+    engine: EngineSettings | None = None
 
     def connected(self) -> AbstractContextManager[object]:
         """The context of the engine, where its processes have to read the data before the training

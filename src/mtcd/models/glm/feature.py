@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.models.glm.model:Glm": "mtcd.models.glm.inspect:inspect_linear",
+        },
         "mtcd.trained": {"model": "mtcd.models.glm.trained_files:read_linear"},
         "mtcd.party_kinds": {"GlmSection": "mtcd.models.glm.party.kind:LINEAR"},
     },

@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.models.trees.model:Additive": "mtcd.models.trees.inspect:inspect_additive",
+        },
         "mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"},
         "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},
     },
