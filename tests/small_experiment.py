@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mtcd.core.workers import Backend, Job
-from mtcd.core.workers.job import outcome
+from mtcd.core.workers.pool import outcome
 from mtcd_experiments.plan import FigurePlan, plan_figure
 from mtcd_experiments.schema import Experiment
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_lines import parsed
-from mtcd.core.terminal.exit_codes import EXIT_CODES
+from mtcd.federation.commands.exit_codes import EXIT_CODES
 
 UNITS = Path(__file__).parents[1] / "deploy" / "systemd"
 UNIT = UNITS / "mtcd-party@.service"

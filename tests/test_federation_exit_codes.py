@@ -14,7 +14,7 @@ from typer.main import get_command
 from kits_on_disk import found
 from mtcd.cli.app import app
 from mtcd.core.errors import MtcdError
-from mtcd.core.terminal.exit_codes import EXIT_CODES
+from mtcd.federation.commands.exit_codes import EXIT_CODES
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import operator
 from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_kit

@@ -14,7 +14,7 @@ import mtcd
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
 from mtcd.core.workers import Backend, Failed, Job, Workers
-from mtcd.core.workers.job import outcome
+from mtcd.core.workers.pool import outcome
 from mtcd.planner import hosted_pilots
 from mtcd.planner.halving import race, ranked
 from mtcd.planner.hosted_pilots import Hosts, Kept, TaskSettings

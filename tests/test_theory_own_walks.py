@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import own_walks
 from mtcd.core.errors import ConfigError
-from mtcd.core.terminal.known import NOT_KNOWN
+from mtcd.core.terminal.findings import NOT_KNOWN
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.declared import is_irreducible, stationary

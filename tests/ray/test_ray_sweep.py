@@ -11,7 +11,7 @@ import mtcd
 import ray
 from mtcd.config.build import build
 from mtcd.config.read import read_config
-from mtcd.core.workers import Backend, Status, open_workers
+from mtcd.core.workers import Backend, QueueStatus, open_workers
 from small_experiment import Inline
 
 CONFIG: dict[str, Any] = {
@@ -40,7 +40,7 @@ def test_a_sweep_goes_on_after_a_killed_worker_and_an_interrupt(
         opened.append(open_workers(backend))
         return opened[-1]
 
-    def disturb(status: Status) -> None:
+    def disturb(status: QueueStatus) -> None:
         [workers] = opened
         if status.running and len(killed) < 1:
             killed.append(next(iter(workers._busy)))

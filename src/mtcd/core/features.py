@@ -112,6 +112,10 @@ def of_class(group: str, kind: type) -> object | None:
 
 
 def load(home: str) -> object:
-    """The object that ``module:name`` names."""
+    """The object that ``module:name`` names.
+
+    >>> load("mtcd.core.version:VERSION")
+    '0.1.0'
+    """
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

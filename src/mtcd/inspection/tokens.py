@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtcd.core.terminal.findings import LEFT_OUT, Finding, finding, not_known
-from mtcd.core.terminal.known import NOT_KNOWN
+from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
 from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.inspection.walks import walk_findings
 from mtcd.methods.method import resolve_stepsize

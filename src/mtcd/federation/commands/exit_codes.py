@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-SUCCESS, NONE, INVALID, SOME = 0, 1, 2, 3
+SUCCESS = 0
+NONE = 1
+INVALID = 2
+SOME = 3
 INTERRUPTED = 130
 INPUT = "the input is invalid: the reason is on standard error"
 CTRL_C = "interrupted with Ctrl-C"
@@ -57,11 +60,8 @@ EXIT_CODES: dict[str, dict[int, str]] = {
 
 def described(command: str) -> str:
     """The exit codes of a command in one line, for its help."""
-    return (
-        "Exit codes: "
-        + "; ".join(f"{code} {text}" for code, text in EXIT_CODES[command].items())
-        + "."
-    )
+    codes = "; ".join(f"{code} {text}" for code, text in EXIT_CODES[command].items())
+    return f"Exit codes: {codes}."
 
 
 def by_reach(reached: Collection[str], everybody: Collection[str]) -> int:
