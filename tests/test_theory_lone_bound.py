@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.inspection import walks
 from mtcd.core.errors import ConfigError
 from mtcd.data.synthetic import synthetic
+from mtcd.inspection import walks
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
