@@ -101,11 +101,9 @@ class ModelKind(DefaultMethods, Protocol):
 
 def kind_of(model: object) -> ModelKind:
     """The kind of a model, by the first of its classes that has one."""
-    known = features.parts(KINDS)
-    for base in type(model).__mro__:
-        home = known.get(f"{base.__module__}:{base.__qualname__}")
-        if home is not None:
-            return cast(ModelKind, features.load(home))
+    found = features.of_class(KINDS, type(model))
+    if found is not None:
+        return cast(ModelKind, found)
 
     raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
 
