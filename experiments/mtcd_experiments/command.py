@@ -15,7 +15,7 @@ from mtcd.core.files import check_writable
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
-from mtcd.core.workers import Backend, Status
+from mtcd.core.workers import Backend, QueueStatus
 from mtcd.plots.paper import Paper, parse_style
 from mtcd_experiments.claims import check_claims
 from mtcd_experiments.figures import write_figure
@@ -140,7 +140,7 @@ def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None
 @contextmanager
 def trainings_progress(
     quiet: bool = False,
-) -> Iterator[tuple[Callable[[Status], None], Callable[[], AbstractContextManager[None]]]]:
+) -> Iterator[tuple[Callable[[QueueStatus], None], Callable[[], AbstractContextManager[None]]]]:
     """A progress line on standard error, and a context manager that hides it."""
     columns = (
         TextColumn("{task.completed} of {task.total} trainings"),
@@ -153,7 +153,7 @@ def trainings_progress(
     bar.disable = quiet or not aside.is_terminal
     task = bar.add_task("", total=0, left="")
 
-    def show(status: Status) -> None:
+    def show(status: QueueStatus) -> None:
         left = "" if status.left is None else f"about {span(status.left)} left"
         running = "; ".join(status.running)[
             : max(aside.width - PROGRESS_CHARACTERS, 0)

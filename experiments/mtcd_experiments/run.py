@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mtcd.config.unfinished import Unfinished
-from mtcd.core.workers import Backend, Failed, Status, Workers, open_workers
+from mtcd.core.workers import Backend, Failed, QueueStatus, Workers, open_workers
 from mtcd_experiments.plan import CurvePlan, FigurePlan
 from mtcd_experiments.results import CurveResult, Results
 from mtcd_experiments.schedule import Job, Schedule
@@ -22,7 +22,7 @@ def reproduce(
     store: Store,
     backend: Backend,
     done: Callable[[Results], None],
-    progress: Callable[[Status], None] = lambda status: None,
+    progress: Callable[[QueueStatus], None] = lambda status: None,
 ) -> dict[str, str]:
     """Train whatever the store does not hold, by workers; ``done`` gets every figure as it is
     complete.

@@ -10,7 +10,7 @@ from time import monotonic
 
 from mtcd.config.schema import Config
 from mtcd.core.errors import MtcdError
-from mtcd.core.workers import Status
+from mtcd.core.workers import QueueStatus
 from mtcd_experiments.plan import CurvePlan, FigurePlan
 from mtcd_experiments.results import Trained
 from mtcd_experiments.store import Record, Store
@@ -140,11 +140,11 @@ class Schedule:
         """Whether all trainings of a figure are finished."""
         return all(job in self.finished for plan in figure.curves for job in _finals(plan))
 
-    def status(self, workers: int) -> Status:
+    def status(self, workers: int) -> QueueStatus:
         """How far everything is, but for figures that cannot be made."""
         jobs = [job for job in self.jobs if job.plan.figure not in self.failed]
         done = sum(job in self.finished for job in jobs)
-        return Status(
+        return QueueStatus(
             done, len(jobs), tuple(job.brief for job in self._running), self._left(jobs, workers)
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class MtcdError(Exception):
@@ -19,7 +19,12 @@ class ConfigError(MtcdError):
 class DataError(MtcdError):
     """A table, a label or a feature cannot be used as it is.
 
-    ``shared`` is the text for other parties, where the whole text holds values of a party's table.
+    Parameters
+    ----------
+    text
+        What was wrong and what to do next.
+    shared
+        The text for other parties, where the whole text holds values of a party's table.
     """
 
     def __init__(self, text: str = "", shared: str | None = None) -> None:
@@ -38,14 +43,22 @@ def warn_of_data(text: str) -> None:
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn the user, at the line that called this library."""
-    depth, frame = 2, sys._getframe(1)
-    while (
-        frame.f_back is not None
-        and str(frame.f_globals.get("__name__")).partition(".")[0] == "mtcd"
-    ):
-        depth, frame = depth + 1, frame.f_back
+    """Warn the user, at the line that called this library.
+
+    A warning at a line of this library would be hidden: by default Python shows those of the main
+    program alone.
+    """
+    frame = sys._getframe(1)
+    depth = 2
+    while frame.f_back is not None and _is_ours(frame.f_globals):
+        frame = frame.f_back
+        depth += 1
+
     warnings.warn(text, category, stacklevel=depth)
+
+
+def _is_ours(namespace: Mapping[str, object]) -> bool:
+    return str(namespace.get("__name__")).partition(".")[0] == "mtcd"
 
 
 class NetworkError(MtcdError):
@@ -68,11 +81,15 @@ class WireError(MtcdError):
     """A message between parties is invalid: its ``field`` has a ``problem``.
 
     The text never holds numbers of the payload, so that it may be logged anywhere.
+
+    >>> str(WireError("aggregate", "is not finite"))
+    'The message was refused: aggregate is not finite.'
     """
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"The message was refused: {field} {problem}.")
-        self.field, self.problem = field, problem
+        self.field = field
+        self.problem = problem
 
 
 class JournalError(MtcdError):

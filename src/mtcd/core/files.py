@@ -52,25 +52,45 @@ def run_files() -> frozenset[str]:
     return RUN_FILES.union(of_features)
 
 
-def check_folder(target: Path) -> None:
-    """Reject, before any work is done, a folder that cannot be written or that holds other
-    files."""
+def check_folder(target: Path, known: Collection[str] | None = None) -> None:
+    """Reject, before any work is done, a folder that cannot be written or that holds other files.
+
+    Parameters
+    ----------
+    target
+        The folder; it need not exist.
+    known
+        The names of files that may be there, since they will be replaced. By default those of a
+        run.
+
+    Raises
+    ------
+    ConfigError
+        With the names of the first other files, or why the folder cannot be used.
+    """
     try:
         target = target.resolve()
-        if target.exists() and not target.is_dir():
-            raise ConfigError(f"{target} is a file: choose another folder for the run.")
-        found = {path.name for path in target.iterdir()} if target.exists() else set()
-        others = sorted(name for name in found - run_files() if not name.startswith(WRITING))
-        if others:
-            raise ConfigError(
-                f"{target} holds other files ({listing(others, 3)}): choose an empty or a new "
-                f"folder."
-            )
+        if target.exists():
+            _check_has_no_other_files(target, run_files() if known is None else known)
     except OSError as error:
         raise ConfigError(
             f"{target} cannot be used ({error.strerror}): choose another folder."
         ) from None
+
     check_writable(target)
+
+
+def _check_has_no_other_files(target: Path, known: Collection[str]) -> None:
+    if not target.is_dir():
+        raise ConfigError(f"{target} is a file: choose another folder for the run.")
+
+    # Files that are being written were left behind by a process that was killed.
+    found = {path.name for path in target.iterdir() if not path.name.startswith(WRITING)}
+    others = sorted(found.difference(known))
+    if others:
+        raise ConfigError(
+            f"{target} holds other files ({listing(others, 3)}): choose an empty or a new folder."
+        )
 
 
 def check_unfinished(target: Path, resume: bool) -> None:
@@ -80,8 +100,7 @@ def check_unfinished(target: Path, resume: bool) -> None:
     if not resume and not all(_ended(target, checkpoint) for checkpoint in there):
         raise ConfigError(
             f"{target} holds a training that was not finished: go on with it (--resume), replace "
-            f"it (--force), or "
-            "choose another folder."
+            "it (--force), or choose another folder."
         )
     if resume and not there:
         raise ConfigError(f"There is no checkpoint in {target} to go on from: leave --resume out.")
@@ -92,6 +111,7 @@ def _ended(target: Path, checkpoint: Path) -> bool:
     since."""
     if _status(target / MARKER) in (None, "interrupted"):
         return False
+
     return checkpoint.stat().st_mtime <= (target / MARKER).stat().st_mtime
 
 
@@ -107,9 +127,11 @@ def _status(marker: Path) -> str | None:
 def check_writable(target: Path) -> None:
     """Reject a path at which no folder can be created."""
     try:
-        ground = next(
-            place for place in (target.absolute(), *target.absolute().parents) if place.exists()
-        )
+        ground = target.absolute()
+        while not ground.exists():
+            ground = ground.parent
+
+        # Permissions, quotas and read-only disks: only trying tells.
         with tempfile.TemporaryDirectory(dir=ground, prefix=WRITING):
             pass
     except OSError as error:
@@ -122,8 +144,27 @@ def check_writable(target: Path) -> None:
 def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
     """A folder to write into; at the end, if all went well, its files become those of ``target``.
 
-    What was there before is gone then, but for the files that stay.
-    The marker goes first and comes last, so that a folder with a marker is always a complete run.
+    What was there before is gone then, but for the files that stay. The marker goes first and comes
+    last, so that a folder with a marker is always a complete run.
+
+    Parameters
+    ----------
+    target
+        The folder of the run; it is created if it is not there.
+    stays
+        The names of files that are not removed if no new one was written.
+
+    Yields
+    ------
+    Path
+        An empty folder beside ``target``, on the same disk, so that files can be moved atomically.
+
+    Raises
+    ------
+    ConfigError
+        If ``target`` holds other files.
+    MtcdError
+        If the files cannot be written.
     """
     check_folder(target)
     target = target.resolve()
@@ -132,9 +173,11 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         writing = Path(tempfile.mkdtemp(dir=target.parent, prefix=WRITING))
         yield writing
+
         target.mkdir(exist_ok=True)
         for left in target.glob(f"{WRITING}*"):
             shutil.rmtree(left, ignore_errors=True)
+
         (target / MARKER).unlink(missing_ok=True)
         for name in [*sorted(run_files() - {MARKER}), MARKER]:
             if (writing / name).exists():
@@ -151,8 +194,8 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy as Python's: settings may be such, and JSON does not know them."""
-    # takes a tenth of a second to import, which commands that only ask need not wait for
+    """A number of NumPy as Python's, which JSON does not know: the ``default`` of ``json.dumps``."""
+    # It takes a tenth of a second to import, and few commands write numbers of NumPy.
     from numpy import generic
 
     if isinstance(value, generic):
@@ -163,14 +206,17 @@ def plain(value: Any) -> Any:
 def read_zip(path: Path) -> io.BytesIO:
     """The content of a file of arrays, for ``numpy.load``.
 
-    Raises:
-        ValueError: if it is no zip file. NumPy would take it for a pickle, and say how to load
-        that.
+    Raises
+    ------
+    ValueError
+        If it is no zip file. NumPy would take it for a pickle, and say how to load that.
     """
     content = io.BytesIO(path.read_bytes())
     if not is_zipfile(content):
         raise ValueError(f"{path.name} is not a file of arrays")
-    content.seek(0)  # is_zipfile leaves the position elsewhere in files of 65,536 arrays or more
+
+    # is_zipfile leaves the position elsewhere in files of 65,536 arrays or more.
+    content.seek(0)
     return content
 
 

@@ -22,8 +22,23 @@ Words = NDArray[Any]
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Multiples of ``1 / steps_per_unit``, of which a sum may have any absolute value below
-    ``largest``."""
+    """Multiples of ``1 / steps_per_unit``, kept as integers of ``dtype``.
+
+    Parameters
+    ----------
+    dtype
+        Signed integers, whose sums wrap around.
+    steps_per_unit
+        A power of two, so that encoding a small integer is exact.
+    largest
+        The limit of the absolute value of a sum.
+
+    Examples
+    --------
+    >>> words = [WIDE.encode(np.array([x]), summands=2) for x in (0.5, -2.25)]
+    >>> WIDE.decode(words[0] + words[1]).tolist()
+    [-1.75]
+    """
 
     dtype: np.dtype[Any]
     steps_per_unit: float
@@ -34,17 +49,20 @@ class FixedPoint:
         without overflow."""
         if not values.size:
             return True
-        highest, lowest, limit = float(values.max()), float(values.min()), self.largest / summands
-        return -limit < lowest and highest < limit  # False for NaN
+
+        # NaN is neither above nor below: both comparisons must hold, not fail.
+        limit = self.largest / summands
+        return -limit < float(values.min()) and float(values.max()) < limit
 
     def encode(self, values: NDArray[Any], summands: int) -> Words:
         """The nearest multiples of the step; refuses values whose sum could overflow."""
         if not self.fits(values, summands):
+            largest = float(np.abs(values).max())
             raise DataError(
-                f"A number to be summed is {float(np.abs(values).max()):.3g}, but sums of "
-                f"{summands} numbers in fixed "
+                f"A number to be summed is {largest:.3g}, but sums of {summands} numbers in fixed "
                 f"point hold less than {self.largest / summands:.3g} each."
             )
+
         return np.rint(values * self.steps_per_unit).astype(self.dtype)
 
     def decode(self, words: Words) -> Array:

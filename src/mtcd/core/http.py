@@ -18,7 +18,6 @@ from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from socketserver import TCPServer, ThreadingMixIn
 from threading import BoundedSemaphore, Thread
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -30,7 +29,11 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Answer(NamedTuple):
-    """What is answered: the status, the type of the content and the content."""
+    """What is answered: the status, the type of the content and the content.
+
+    >>> Answer(HTTPStatus.OK, "text/plain; charset=utf-8", b"running").status.phrase
+    'OK'
+    """
 
     status: HTTPStatus
     kind: str
@@ -53,31 +56,45 @@ class Closing(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 class WebServer(Closing):
-    """Listens at HOST:PORT (port 0: a free one) and, from ``start`` on, answers. As a context
-    manager, it closes.
+    """Listens at an address and, from ``start`` on, answers. As a context manager, it closes.
 
-    ``what`` is served, for errors about the address; ``headers`` go with every answer.
+    Parameters
+    ----------
+    address
+        HOST:PORT; port 0 is a free one.
+    answer
+        What is answered.
+    what
+        What is served, for errors about the address.
+    headers
+        They go with every answer.
+
+    Raises
+    ------
+    ConfigError
+        If this is no address, or nothing can be served there.
+
+    Examples
+    --------
+    >>> with WebServer("127.0.0.1:0", lambda path, headers: NOTHING, "the example") as server:
+    ...     server.host, server.is_local
+    ('127.0.0.1', True)
     """
 
     def __init__(
         self, address: str, answer: Answerer, what: str, headers: Mapping[str, str] | None = None
     ) -> None:
         self._server = _listening(address, what)
-        self._server.answer, self._server.headers = answer, HEADERS | dict(headers or {})
-        self.host, self.port = (
-            str(self._server.server_address[0]),
-            int(self._server.server_address[1]),
-        )
+        self._server.answer = answer
+        self._server.headers = HEADERS | dict(headers or {})
+        host, port = self._server.server_address[:2]
+        self.host = str(host)
+        self.port = int(port)
         self.is_local = ip_address(self.host).is_loopback
         self._thread: Thread | None = None
 
@@ -96,8 +113,11 @@ class WebServer(Closing):
 
 
 def names_this_machine(headers: Message) -> bool:
-    """Whether the header 'Host' is a name of the loopback interface: that of another site was
-    pointed at it."""
+    """Whether the header 'Host' is a name of the loopback interface.
+
+    A page of another site can point a name of its own at this machine (DNS rebinding), and would
+    then read what is served here: the header tells.
+    """
     try:
         return urlsplit(f"//{headers.get('Host')}").hostname in LOOPBACK
     except ValueError:
@@ -122,6 +142,7 @@ class _Server(ThreadingMixIn, TCPServer):
         super().__init__(place, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        # Refuse at once, rather than keep a connection waiting for one of the others to end.
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -143,7 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _Server
     timeout = 10  # seconds that a connection may be silent
-    server_version, sys_version = "mtcd", ""
+    server_version = "mtcd"
+    sys_version = ""  # the version of Python is nobody's business
 
     def do_GET(self) -> None:
         self._answer(with_content=True)
@@ -166,16 +188,24 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are not logged: they would mix with what is on the screen."""
 
 
-def _listening(address: str, what: str) -> _Server:
+def _split(address: str) -> tuple[str, int]:
+    """The host and the port of HOST:PORT."""
     try:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
+
+    # "@" would be taken for the end of a user name, whatever follows for the host.
     if not host or port is None or address != parts.netloc or "@" in address:
         raise ConfigError(
             f"{address!r} is not an address to serve at: give HOST:PORT, such as 127.0.0.1:8000."
         )
+    return host, port
+
+
+def _listening(address: str, what: str) -> _Server:
+    host, port = _split(address)
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return _Server(family, place)

@@ -57,12 +57,33 @@ INSTALL_WHERE = "in a clone of the mtcd repository"
 
 
 def find(module: str) -> ModuleType:
-    """A module of this library, or an optional package."""
+    """A module of this library, or an optional package.
+
+    Parameters
+    ----------
+    module
+        Its full name.
+
+    Returns
+    -------
+    ModuleType
+        The imported module.
+
+    Raises
+    ------
+    NotInstalledError
+        If it needs an optional package that is not installed: the text says how to install it.
+
+    Examples
+    --------
+    >>> find("mtcd.core.seeding").__name__
+    'mtcd.core.seeding'
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRAS:
+        if missing not in EXTRAS:  # a defect of this library, or a module that is not there
             raise
         extra = EXTRAS[missing]
         raise NotInstalledError(

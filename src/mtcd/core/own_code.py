@@ -20,10 +20,11 @@ from typing import Any
 
 from mtcd.core.errors import ConfigError, MtcdError
 
-# None: nothing may run
+# A context variable, so that permission in one thread is none in another. None: nothing may run.
 _folder: ContextVar[Path | None] = ContextVar("folder of the user's code", default=None)
 
-_imported: set[str] = set()  # the modules, or packages, of names that were loaded
+# The modules, or packages, of names that were loaded: an error that passed one of them is theirs.
+_imported: set[str] = set()
 
 
 def is_own(name: object) -> bool:
@@ -47,24 +48,25 @@ def running_code(folder: Path | None = None) -> Iterator[None]:
     except MtcdError:
         raise
     except Exception as error:
-        if place := _own_place(error):
-            raise MtcdError(
-                f"{place}: {type(error).__name__}: {error}. This is code that the config names: "
-                f"correct it."
-            ) from error
-        raise
+        place = _own_place(error)
+        if place is None:  # a defect of this library: its traceback tells more
+            raise
+        raise MtcdError(
+            f"{place}: {type(error).__name__}: {error}. This is code that the config names: "
+            f"correct it."
+        ) from error
     finally:
         _folder.reset(before)
 
 
-def _own_place(error: Exception) -> str:
-    """The innermost place in the user's code that an error passed; empty if there is none."""
-    frames = [
-        (frame.f_globals.get("__name__", ""), frame.f_code, line)
-        for frame, line in walk_tb(error.__traceback__)
-    ]
-    own = [(code, line) for module, code, line in frames if module.partition(".")[0] in _imported]
-    return f"{own[-1][0].co_filename}, line {own[-1][1]}, in {own[-1][0].co_name}" if own else ""
+def _own_place(error: Exception) -> str | None:
+    """The innermost place in the user's code that an error passed."""
+    place = None
+    for frame, line in walk_tb(error.__traceback__):  # from the outermost inwards
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _imported:
+            place = f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}"
+
+    return place
 
 
 def look_in(folder: Path) -> None:
@@ -84,12 +86,11 @@ def load(name: str, where: str) -> Any:
     if folder is None:
         raise ConfigError(
             f"{where}: {name!r} is code of somebody's own, which does not run here. Read it; if "
-            f"you trust it, use it "
-            "with mtcd train, with mtcd inspect or plan and --run-code, or load_run(folder, "
-            "run_code=True). In Python, "
-            "register the class; in a federation, every party installs it as a plugin "
-            "(CONTRIBUTING.md)."
+            "you trust it, use it with mtcd train, with mtcd inspect or plan and --run-code, or "
+            "load_run(folder, run_code=True). In Python, register the class; in a federation, "
+            "every party installs it as a plugin (CONTRIBUTING.md)."
         )
+
     return imported(name, where, [folder, Path.cwd()])
 
 
@@ -97,11 +98,13 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
     """Import the object of a name, from these folders first, then from installed packages. This
     runs its code."""
     module, _, path = name.partition(":")
+    top = module.partition(".")[0]
     try:
-        _forget(module.partition(".")[0], folders)
+        _forget(top, folders)
         with _importable(folders):
             found: Any = importlib.import_module(module)
-            _imported.update({module.partition(".")[0]} - {__package__.partition(".")[0]})
+            if top != "mtcd":  # a name may be one of this library, whose errors are its own
+                _imported.add(top)
             for part in path.split("."):
                 found = getattr(found, part)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
@@ -114,17 +117,23 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
 def _forget(name: str, folders: Sequence[Path]) -> None:
     """Forget an imported module of that name from elsewhere, which would shadow the one in these
     folders."""
-    there = [
-        file
-        for folder in folders
-        for file in (folder / f"{name}.py", folder / name / "__init__.py")
-    ]
-    wanted = next((file.resolve() for file in there if file.is_file()), None)
     known = getattr(sys.modules.get(name), "__file__", None)
-    if wanted is None or known is None or Path(known).resolve() == wanted:
+    wanted = _file_of(name, folders)
+    if known is None or wanted is None or Path(known).resolve() == wanted:
         return
-    for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
-        del sys.modules[module]
+
+    for module in list(sys.modules):
+        if module == name or module.startswith(f"{name}."):
+            del sys.modules[module]
+
+
+def _file_of(name: str, folders: Sequence[Path]) -> Path | None:
+    """The file of a module in the first of these folders that has it."""
+    for folder in folders:
+        for file in (folder / f"{name}.py", folder / name / "__init__.py"):
+            if file.is_file():
+                return file.resolve()
+    return None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mtcd.core import features, own_code
@@ -31,13 +31,24 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
-    """The classes of one kind by name; with ``functions``, also functions that return an instance.
+    """The classes of one kind by name.
 
-    ``base`` is the class that all of them inherit from, ``group`` that of the entry points,
-    ``package`` where the built-in ones are: its module of the same name is imported, or all of them
-    where that does not have it; None if all of them are parts of features. ``unknown`` begins the
-    error about an unknown name.
+    Parameters
+    ----------
+    base
+        The class that all of them inherit from.
+    group
+        The group of entry points by which other packages add to them.
+    package
+        Where the built-in ones are: the module of the same name is imported, or all of them where
+        that does not have it; None if all of them are parts of features.
+    unknown
+        The beginning of the error about an unknown name.
+    functions
+        Whether functions that return an instance may be registered too.
 
+    Examples
+    --------
     >>> from mtcd.network.walks import WALKS
     >>> WALKS["lazy"].__name__
     'LazyWalk'
@@ -54,16 +65,16 @@ class Registry(Generic[T]):
         unknown: str,
         functions: bool = False,
     ) -> None:
-        self.base, self.group, self.package, self.unknown, self.functions = (
-            base,
-            group,
-            package,
-            unknown,
-            functions,
-        )
+        self.base = base
+        self.group = group
+        self.package = package
+        self.unknown = unknown
+        self.functions = functions
         self._classes: dict[str, T] = {}
-        self._own: dict[str, T] = {}  # by 'module:Class'
+        self._own: dict[str, T] = {}
+        """Classes in files of the user's own, by 'module:Class'."""
         self._complete = False
+        """Whether all built-in classes have been imported."""
 
     @overload
     def register(self, name: str) -> Callable[[C], C]: ...
@@ -72,16 +83,25 @@ class Registry(Generic[T]):
     def register(self, name: str, made: C) -> C: ...
 
     def register(self, name: str, made: C | None = None) -> C | Callable[[C], C]:
-        """Add a class under a name, as a call or as a decorator; refused if the name is taken."""
+        """Add a class under a name, as a call or as a decorator.
+
+        Raises
+        ------
+        ConfigError
+            If the name is taken, or the class is of another kind.
+        """
         if made is None:
             return lambda decorated: self.register(name, decorated)
+
         self._check(name, made, f"{self.group}: {name!r}")
+
+        # A class of this library registers itself when it is imported: looking for all others would
+        # import them in a circle.
         ours = getattr(made, "__module__", "").partition(".")[0] == "mtcd"
         if name in (self._classes if ours else self._known()):
             raise ConfigError(
                 f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: "
-                f"choose another name for "
-                f"{_where(made)}."
+                f"choose another name for {_where(made)}."
             )
         self._classes[name] = made  # type: ignore[assignment]
         return made
@@ -89,14 +109,12 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if own_code.is_own(name):
             return self._of_the_user(name)
+
+        # The cheapest first: importing everything takes long, and entry points run foreign code.
         if name not in self._classes:
-            self._import(
-                module
-                for module in self._modules()
-                if module.rpartition(".")[2] == str(name).replace("-", "_")
-            )
+            self._import_file_of(name)
         if name not in self._classes and name in features.parts(self.group):
-            # a class registers itself when it is imported
+            # A class registers itself when it is imported.
             features.load(features.parts(self.group)[name])
         if name not in self._classes and name not in self._known():
             self._load(name)
@@ -105,15 +123,14 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         if own_code.is_own(name):
             return name in self._own or own_code.may_run()
-        return (
-            name in self._classes
-            or name in self._known()
-            or any(point.name == name for point in self._points())
-        )
+        if name in self._classes or name in self._known():
+            return True
+        return any(point.name == name for point in self._points())
 
     def __iter__(self) -> Iterator[str]:
         """All names, sorted; those of entry points too, whether their code works or not."""
-        return iter(sorted({*self._known(), *(point.name for point in self._points())}))
+        installed = {point.name for point in self._points()}
+        return iter(sorted(installed | self._known().keys()))
 
     def usable(self) -> dict[str, T]:
         """All classes by name, without plugins that cannot be loaded: using one of these by name
@@ -138,40 +155,44 @@ class Registry(Generic[T]):
                 )
             self._check(name, made, said)
             self._own[name] = made  # type: ignore[assignment]
+
         return self._own[name]
 
     def _known(self) -> dict[str, T]:
+        """All built-in and registered classes."""
         if not self._complete:
             self._complete = True
             homes = (home.partition(":")[0] for home in features.parts(self.group).values())
             for module in (*self._modules(), *homes):
                 self._import_if_it_can_be(module)
+
         return self._classes
 
     def _import_if_it_can_be(self, module: str) -> None:
         """Import a module while looking for names, without one that needs a package which is not
         installed."""
         try:
-            self._import([module])
+            importlib.import_module(module)
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] == "mtcd":
                 raise
+
+    def _import_file_of(self, name: str) -> None:
+        """Import the built-in module that has the name of a class."""
+        file = str(name).replace("-", "_")
+        for module in self._modules():
+            if module.rpartition(".")[2] == file:
+                importlib.import_module(module)
 
     def _modules(self) -> list[str]:
         """The modules of the package: names of files, so that what a config says is looked for
         nowhere else."""
         if self.package is None:
             return []
-        folder = importlib.import_module(self.package).__path__
-        return [
-            f"{self.package}.{module.name}"
-            for module in pkgutil.iter_modules(folder)
-            if not module.ispkg
-        ]
 
-    def _import(self, modules: Iterable[str]) -> None:
-        for module in modules:
-            importlib.import_module(module)
+        folder = importlib.import_module(self.package).__path__
+        modules = [module.name for module in pkgutil.iter_modules(folder) if not module.ispkg]
+        return [f"{self.package}.{module}" for module in modules]
 
     def _points(self) -> tuple[EntryPoint, ...]:
         from importlib.metadata import entry_points  # takes a while to import, and few need it
@@ -186,12 +207,15 @@ class Registry(Generic[T]):
             raise ConfigError(
                 f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}"
             )
+
+        # One package that is installed in two places gives the same entry point twice.
         origins = " and ".join(dict.fromkeys(_origin(point) for point in points))
         if len({point.value for point in points}) > 1:
             raise ConfigError(
                 f"{self.group}: the name {name!r} is given twice, by {origins}: uninstall one of "
                 f"them."
             )
+
         said = f"{self.group}: {name!r}, which is {origins},"
         try:
             made = points[0].load()
@@ -200,18 +224,20 @@ class Registry(Generic[T]):
                 f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall "
                 f"that package."
             ) from error
+
         self._check(name, made, said)
         self._classes.setdefault(name, made)  # its module may have registered it by a call too
 
     def _shadowed(self) -> str:
         """A sentence on entry points that are not used, as their names are taken by built-in or
         registered classes."""
-        taken = [point for point in self._points() if point.name in self._classes]
         loaded = {_where(made) for made in self._classes.values()}
-        unused = [point for point in taken if point.value.replace(":", ".") not in loaded]
-        return "".join(
-            f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused
-        )
+        text = ""
+        for point in self._points():
+            if point.name in self._classes and point.value.replace(":", ".") not in loaded:
+                text += f" (Not used, as the name {point.name!r} is taken: {_origin(point)}.)"
+
+        return text
 
     def _check(self, name: object, made: object, said: str) -> None:
         """Reject an object that is not of this kind; functions are checked by their return type."""
@@ -219,13 +245,11 @@ class Registry(Generic[T]):
             raise ConfigError(
                 f"{self.group}: a name is a text that is not empty, but this one is {name!r}."
             )
-        fits = (
-            issubclass(made, self.base)
-            if isinstance(made, type)
-            else self.functions and callable(made)
-        )
-        if not fits:
+
+        function = self.functions and callable(made)
+        if not (issubclass(made, self.base) if isinstance(made, type) else function):
             raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
+
         if inspect.isabstract(made):
             missing = ", ".join(sorted(getattr(made, "__abstractmethods__", ())))
             raise ConfigError(

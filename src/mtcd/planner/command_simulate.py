@@ -9,8 +9,7 @@ from mtcd.cli.show import live_progress, reading
 from mtcd.cli.train import EXIT_CODES, RUNS
 from mtcd.config.build import build
 from mtcd.config.read import read_config
-from mtcd.core.errors import ConfigError, listing
-from mtcd.core.files import WRITING, check_writable, whole_file, write_whole
+from mtcd.core.files import check_folder, whole_file, write_whole
 from mtcd.core.terminal.options import ConfigOptions
 from mtcd.core.terminal.screen import screen, show_notes
 from mtcd.core.terminal.text import escape
@@ -24,7 +23,7 @@ FILES = {"history.csv", "links.csv", "simulation.json", "simulation.png"}
 def simulate_config(options: ConfigOptions, links: Path, visit_ms: float | None) -> int:
     """Simulate, write and show the outcome; returns the exit code."""
     out = options.out or RUNS / f"{options.config.stem}-simulated"
-    _check(out)
+    check_folder(out, FILES)
     config = read_config(options.config, options.changes, options.seed)
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
@@ -76,18 +75,6 @@ def sentences(found: Simulation, target: float | None) -> list[str]:
 
 def _time(seconds: float) -> str:
     return f"{seconds:,.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
-
-
-def _check(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out} is a file: choose another folder.")
-    found = {one.name for one in out.iterdir()} if out.exists() else set()
-    others = sorted(name for name in found - FILES if not name.startswith(WRITING))
-    if others:
-        raise ConfigError(
-            f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder."
-        )
-    check_writable(out)
 
 
 def _write(found: Simulation, summary: dict[str, object], out: Path) -> None:

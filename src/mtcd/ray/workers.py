@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
+import ray
 from ray.exceptions import RayActorError, RayError
 
-import ray
 from mtcd.core.errors import MtcdError
-from mtcd.core.workers.job import Failed, Job, News, outcome
-from mtcd.core.workers.pool import Workers
+from mtcd.core.workers.pool import Failed, Job, News, Workers, outcome
 from mtcd.ray.connection import connect
 
 T = TypeVar("T")

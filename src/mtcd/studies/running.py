@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from mtcd.config.unfinished import Unfinished
-from mtcd.core.workers import Backend, Failed, Status, Workers, open_workers
+from mtcd.core.workers import Backend, Failed, QueueStatus, Workers, open_workers
 from mtcd.studies.grid import Point
 from mtcd.studies.work import Finished, Record, SweepJob
 
@@ -18,7 +18,7 @@ ATTEMPTS = 2  # at a training whose worker dies
 FAILED = "failed"
 
 
-Progress = Callable[[Status], None]
+Progress = Callable[[QueueStatus], None]
 
 
 class Running:
@@ -86,10 +86,10 @@ class Running:
         self.records[number] = news
         self._seconds.append(monotonic() - began)
 
-    def status(self, workers: int) -> Status:
+    def status(self, workers: int) -> QueueStatus:
         """How far everything is."""
         running = tuple(self.points[number].label for number in self._began)
-        return Status(len(self.records), len(self.points), running, self._left(workers))
+        return QueueStatus(len(self.records), len(self.points), running, self._left(workers))
 
     def _left(self, workers: int) -> float | None:
         if not self._seconds:

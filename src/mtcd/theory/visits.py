@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError
-from mtcd.core.terminal.known import DECLARE
+from mtcd.core.terminal.findings import DECLARE
 from mtcd.network.spectrum import diameter
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import checked_start, inside

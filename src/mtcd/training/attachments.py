@@ -21,7 +21,7 @@ from mtcd.protocol.party import Parties
 from mtcd.training.history import Measurement
 
 if TYPE_CHECKING:
-    from mtcd.training.kinds import Training
+    from mtcd.training.training import Training
 
 
 class Attachment(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import networkx as nx
 from numpy.typing import ArrayLike
@@ -16,12 +16,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.engines.kinds import EngineSettings
 from mtcd.methods.method import Method
-from mtcd.models.glm.model import Glm
-from mtcd.models.glm.training import LinearTraining
-from mtcd.models.trees.model import Additive
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.account import Account
-from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
@@ -29,21 +24,17 @@ from mtcd.training.attachments import listeners_of
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
-from mtcd.training.kinds import Request, Training, resolved
+from mtcd.training.kinds import Request, resolved
 from mtcd.training.observer import INTERRUPTED, Observer, Watch, sentence
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
+from mtcd.training.training import Training
 from mtcd.training.watchers import Started, Watcher, watcher_of
-
-__all__ = ["Training", "run_training", "settings_of", "train"]
-
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.model import SplitModel
 
 
 def train(
     data: VerticalData | VerticalDataset | BlockSources,
-    model: Glm | SplitModel | Additive | None = None,
+    model: object | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     stop: Stop | None = None,
@@ -132,7 +123,7 @@ def train(
     """
     asked = Request(
         data=data,
-        model=Glm() if model is None else model,
+        model=model,
         network=network,
         method=method,
         stop=stop,
@@ -215,9 +206,8 @@ def _run(
                 lambda name: listeners[name].attachment(observer.rows, running=True),
             )
         )
-        account = _account(training)
-        if account is not None:
-            account.begin()
+        account = training.account()
+        account.begin()
         status = observer.run(stop, watch)
         chosen = None if status == DIVERGED else _chosen(engine, watcher)
         model = None if chosen is None else training.trained(chosen.parameters)
@@ -229,13 +219,8 @@ def _run(
     rows = observer.rows
     # an interrupt may be within an iteration
     begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0
-    spending = () if account is None else account.end(begun)
-    most = (
-        method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
-    )
+    spending, end_notes = account.end(begun), training.end_notes(begun, rows)
     kept = () if chosen is None else chosen.notes
-    known = [(row.iteration, row.objective) for row in rows]
-    end_notes = method.end_notes(network, begun, most, known)
     return Run(
         status=status,
         message=training.divergence(bool(rows))
@@ -266,16 +251,6 @@ def _chosen(engine: Engine, watcher: Watcher) -> _Chosen:
 
     parameters, note = chosen
     return _Chosen(parameters, (note,))
-
-
-def _account(training: Training) -> Account | None:
-    """What counts the budget that the tables spend; None without differential privacy."""
-    if not isinstance(training.method, PrivateTours) or not isinstance(training, LinearTraining):
-        return None
-    kept, most = training.checkpoints, training.stop.iterations
-    assert most is not None  # no more than the tours of the budget
-    place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
-    return Account(training.method, training.network, training.data.tables, most, place, resumes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:

@@ -6,14 +6,31 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mtcd.core.terminal.known import DECLARE, NOT_KNOWN
-
+NOT_KNOWN = "not known for this walk"
+DECLARE = (
+    "override Walk.transitions to declare the probability of each next client, "
+    "where it depends on the client alone"
+)
+"""What a walk without theory needs, for errors and in place of an explanation."""
 LEFT_OUT = "left out: too slow to compute here"
 
 
 class Finding(NamedTuple):
-    """A number (None where there is none, and ``shown`` gives the reason), its text, and its
-    explanation."""
+    """A number of the theory, with its text and its explanation.
+
+    Parameters
+    ----------
+    key
+        Its name in JSON.
+    title
+        Its name on the screen.
+    value
+        The number; None where there is none, and ``shown`` gives the reason.
+    shown
+        The number as text.
+    meaning
+        The explanation.
+    """
 
     key: str
     title: str
@@ -23,18 +40,18 @@ class Finding(NamedTuple):
 
 
 def finding(key: str, title: str, value: float | None, meaning: str, unit: str = "") -> Finding:
-    """A number with its text; None is one that was left out."""
+    """A number with its text; None is one that was left out.
+
+    >>> finding("cover", "cover time", 1234, "hops until all were visited", unit=" hops").shown
+    '1,234 hops'
+    """
     if value is None:
         return Finding(key, title, None, LEFT_OUT, meaning)
     if math.isinf(value):
         return Finding(key, title, None, "infinite", meaning)
-    return Finding(
-        key,
-        title,
-        value,
-        (f"{value:,}" if isinstance(value, int) else f"{value:.4g}") + unit,
-        meaning,
-    )
+
+    form = "," if isinstance(value, int) else ".4g"
+    return Finding(key, title, value, format(value, form) + unit, meaning)
 
 
 def not_known(key: str, title: str) -> Finding:

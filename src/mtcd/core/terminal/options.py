@@ -64,21 +64,6 @@ RunCode = Annotated[
         "--run-code", help="Use networks and parts that are not built in, which runs their code."
     ),
 ]
-Stay = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS",
-        min=0,
-        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of those who left.",
-    ),
-]
-Check = Annotated[
-    bool,
-    typer.Option(
-        "--check",
-        help="Only check what the run needs here: packages, certificate, table, columns, labels, addresses, clock.",
-    ),
-]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")
 ]
@@ -95,17 +80,6 @@ AgreeCode = Annotated[
         metavar="SHA256",
         help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
     ),
-]
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of 127.0.0.1.",
-    ),
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run."),
 ]
 
 
@@ -129,8 +103,9 @@ def with_ray_address(arguments: list[str]) -> list[str]:
     ['sweep', 'config.yaml', '--ray', 'local', '--seeds', '2']
     """
     given: list[str] = []
+    # Behind the last argument, a further option stands for the end.
     for argument, following in zip(arguments, [*arguments[1:], "-"], strict=False):
-        given += (
-            [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
-        )
+        given.append(argument)
+        if argument == "--ray" and following.startswith("-"):
+            given.append("local")
     return given

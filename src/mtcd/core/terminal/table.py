@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -24,9 +24,30 @@ class ScreenTable:
     """Columns side by side where the screen is wide enough, otherwise a block of lines for each
     row.
 
-    The columns named in ``words`` hold text, which may wrap; all others stand on one line, to the
-    right. With ``grouped``, a first cell that repeats the one above is left blank. The first row
-    may be ``best``: it is bold. The ``alarming`` rows are red.
+    Parameters
+    ----------
+    titles, rows
+        The titles of the columns, and the cells row by row.
+    words
+        The titles of columns that hold text, which may wrap; all others stand on one line, to the
+        right.
+    caption
+        A line above the table.
+    grouped
+        Leave a first cell blank that repeats the one above.
+    best
+        Whether the first row is bold.
+    alarming
+        The numbers of rows that are red.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> table = ScreenTable(["method", "hops"], [["STCD", "120"], ["MTCD", "80"]], ["method"])
+    >>> Console(width=40).print(table)
+    method  hops
+    STCD     120
+    MTCD      80
     """
 
     titles: Sequence[str]
@@ -38,18 +59,22 @@ class ScreenTable:
     alarming: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", [[_one_line(cell) for cell in row] for row in self.rows])
+        rows = [[_one_line(cell) for cell in row] for row in self.rows]
+        object.__setattr__(self, "rows", rows)
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
         if self.caption is not None:
             yield Text(_one_line(self.caption), style="bold")
+
+        columns = range(len(self.titles))
         for gap in GAPS:
-            room = options.max_width - gap * (len(self.titles) - 1)
-            if sum(map(self._least, range(len(self.titles)))) <= room:
+            room = options.max_width - gap * (len(columns) - 1)
+            if sum(map(self._least, columns)) <= room:
                 yield self._side_by_side(self._widths(room), gap)
                 return
+
         for number, row in enumerate(self.rows):
             yield from self._block(number, row, options.max_width)
 
@@ -62,40 +87,38 @@ class ScreenTable:
 
     def _least(self, j: int) -> int:
         """The width that a column needs at least."""
+        natural = self._natural(j)
         if self.titles[j] not in self.words:
-            return self._natural(j)
-        longest_word = max(
-            (cell_len(word) for cell in self._column(j) for word in cell.split()), default=0
-        )
-        return max(
-            min(longest_word, LONG_WORD), -(-self._natural(j) // LINES), cell_len(self.titles[j])
-        )
+            return natural
+
+        words = " ".join(self._column(j)).split()
+        longest_word = max(map(cell_len, words), default=0)
+        lines = -(-natural // LINES)  # rounded up
+        return max(min(longest_word, LONG_WORD), lines, cell_len(self.titles[j]))
 
     def _widths(self, room: int) -> list[int]:
         """The widths of the columns: those of words give way, the widest first."""
-        widths = [self._natural(j) for j in range(len(self.titles))]
-        least = [self._least(j) for j in range(len(self.titles))]
+        columns = range(len(self.titles))
+        widths = [self._natural(j) for j in columns]
+        least = [self._least(j) for j in columns]
         while sum(widths) > room:
-            widest = max(
-                (j for j, width in enumerate(widths) if width > least[j]), key=lambda j: widths[j]
-            )
-            widths[widest] -= 1
+            wider = [j for j in columns if widths[j] > least[j]]
+            widths[max(wider, key=widths.__getitem__)] -= 1
         return widths
 
     def _side_by_side(self, widths: Sequence[int], gap: int) -> Table:
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
         for title, width in zip(self.titles, widths, strict=True):
             words = title in self.words
+            justify: JustifyMethod = "left" if words else "right"
             table.add_column(
-                Text(title),
-                width=width,
-                justify="left" if words else "right",
-                no_wrap=not words,
-                overflow="fold",
+                Text(title), width=width, justify=justify, no_wrap=not words, overflow="fold"
             )
+
         before = None
         for number, (first, *rest) in enumerate(self.rows):
-            shown = ["" if self.grouped and first == before else first, *rest]
+            repeated = self.grouped and first == before
+            shown = ["" if repeated else first, *rest]
             table.add_row(*map(Text, shown), style=self._style(number))
             before = first
         return table
@@ -106,22 +129,24 @@ class ScreenTable:
         if number:
             yield Text()
         yield Text(row[0], style=f"bold {self._style(number)}".strip(), overflow="fold")
+
+        cells = dict(zip(self.titles, row, strict=True))
         indented = max(map(cell_len, self.titles[1:]), default=0) + INDENT
-        numbers = [
-            cell_len(cell)
-            for title, cell in zip(self.titles, row, strict=True)
-            if title not in self.words
-        ]
+        numbers = [cell_len(cell) for title, cell in cells.items() if title not in self.words]
         stacked = indented + GAPS[0] + max(numbers, default=0) > room
+
         lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAPS[0], 0, 0))
         lines.add_column(overflow="fold", no_wrap=not stacked, min_width=0 if stacked else indented)
         lines.add_column(overflow="fold")
         for title, cell in zip(self.titles[1:], row[1:], strict=True):
-            if cell and stacked:
-                lines.add_row(Padding(Text(title), (0, 0, 0, INDENT)))
+            if not cell:
+                continue
+            indented_title = Padding(Text(title), (0, 0, 0, INDENT))
+            if stacked:
+                lines.add_row(indented_title)
                 lines.add_row(Padding(Text(cell), (0, 0, 0, 2 * INDENT)))
-            elif cell:
-                lines.add_row(Padding(Text(title), (0, 0, 0, INDENT)), Text(cell))
+            else:
+                lines.add_row(indented_title, Text(cell))
         yield lines
 
     def _style(self, number: int) -> str:

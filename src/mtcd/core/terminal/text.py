@@ -11,13 +11,13 @@ KEPT = "\n\t"
 
 
 def escape(text: str) -> str:
-    """The text as it is, but that control characters, and those that turn the writing round, become
-    a visible mark."""
+    """The text for a screen with markup: see :func:`plain_text`; square brackets stay as they are."""
     return markup.escape(plain_text(text))
 
 
 def plain_text(text: str) -> str:
-    """The same without regard to markup.
+    """The text with a visible mark for each control character, and for each character that turns
+    the direction of writing.
 
     >>> plain_text("a\\x1b[2Jb")
     'a�[2Jb'

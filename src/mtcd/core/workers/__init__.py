@@ -2,8 +2,6 @@
 the planner."""
 
 from mtcd.core.workers.choose import Backend, open_workers
-from mtcd.core.workers.job import Failed, Job, News
-from mtcd.core.workers.pool import Workers
-from mtcd.core.workers.status import Status
+from mtcd.core.workers.pool import Failed, Job, News, QueueStatus, Workers
 
-__all__ = ["Backend", "Failed", "Job", "News", "Status", "Workers", "open_workers"]
+__all__ = ["Backend", "Failed", "Job", "News", "QueueStatus", "Workers", "open_workers"]

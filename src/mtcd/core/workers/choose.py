@@ -17,9 +17,25 @@ from mtcd.core.workers.processes import ProcessWorkers
 class Backend:
     """Where jobs run.
 
-    ``workers``: how many at the same time; without it, one for each CPU of this machine or of the
-    Ray cluster. ``ray``: None for processes, 'local' to start Ray on this machine, 'auto' or an
-    address to join a cluster.
+    Parameters
+    ----------
+    workers
+        How many at the same time; without it, one for each CPU of this machine or of the Ray
+        cluster.
+    ray
+        None for processes, 'local' to start Ray on this machine, 'auto' or an address to join a
+        cluster.
+
+    Raises
+    ------
+    ConfigError
+        If there is less than one worker, or the address is empty.
+
+    Examples
+    --------
+    >>> Backend(workers=0)
+    Traceback (most recent call last):
+    mtcd.core.errors.ConfigError: workers must be 1 or more, but is 0.
     """
 
     workers: int | None = None
@@ -38,5 +54,6 @@ def open_workers(backend: Backend) -> Workers[Any]:
     """The workers, as a context manager."""
     if backend.ray is None:
         return ProcessWorkers(backend.workers or os.cpu_count() or 1)
+
     workers: Workers[Any] = find("mtcd.ray.workers").RayWorkers(backend.ray, backend.workers)
     return workers

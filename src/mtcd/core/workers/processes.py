@@ -12,8 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from mtcd.core.workers.job import Failed, Job, News, outcome
-from mtcd.core.workers.pool import Workers
+from mtcd.core.workers.pool import Failed, Job, News, Workers, outcome
 
 T = TypeVar("T")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -32,13 +31,16 @@ class ProcessWorkers(Workers[T]):
         return [worker for worker in range(self.jobs) if worker not in self._busy]
 
     def give(self, name: T, job: Job, worker: int | None = None) -> None:
-        if worker is None:  # one that runs already, if possible
+        if worker is None:
+            # One that runs already, if possible: starting a process takes a second.
             worker = min(self.idle, key=lambda one: one not in self._started)
         if worker not in self._started:
             self._started[worker] = _start()
+
         self._busy[worker] = name
+        _, pipe = self._started[worker]
         with suppress(OSError):  # it has died: its news will say so
-            self._started[worker][1].send(job)
+            pipe.send(job)
 
     def news(self, timeout: float) -> Iterator[tuple[T, News]]:
         pipes = {self._started[worker][1]: worker for worker in self._busy}
@@ -49,15 +51,20 @@ class ProcessWorkers(Workers[T]):
                 said: News = pipe.recv()
             except (EOFError, OSError):
                 process, _ = self._started.pop(worker)
-                yield self._busy.pop(worker), Failed(_death(process), lost=True)
-                continue
-            yield self._busy[worker] if isinstance(said, float) else self._busy.pop(worker), said
+                said = Failed(_death(process), lost=True)
+
+            name = self._busy[worker]
+            if not isinstance(said, float):  # anything but progress ends the job
+                del self._busy[worker]
+            yield name, said
 
     def stop(self) -> None:
-        # an interrupt may have come before a process was started
+        # An interrupt may have come before a process was started: that one has no pid.
         processes = [process for process, _ in self._started.values() if process.pid is not None]
         for process in processes:
             process.terminate()
+
+        # Waiting only now lets all of them end at the same time.
         for process in processes:
             process.join(timeout=2)
             if process.is_alive():
@@ -66,12 +73,16 @@ class ProcessWorkers(Workers[T]):
 
 
 def _start() -> tuple[BaseProcess, Connection]:
-    context = get_context("spawn")  # a forked child would inherit the threads' locks
+    """A new process, and this end of its pipe."""
+    # A forked child would inherit the locks of threads that it does not have.
+    context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there,), daemon=True)
-    with _one_thread(), _deaf_to_interrupts():
+    with _one_thread(), _interrupts_blocked():
         process.start()
-    there.close()  # so that its death can be heard
+
+    # With this copy open, the pipe would not end when the process dies.
+    there.close()
     return process, here
 
 
@@ -91,13 +102,14 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _interrupts_blocked() -> Iterator[None]:
     """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops
     them.
 
-    It is held back, not ignored: one that comes meanwhile is heard afterwards.
+    The signal is blocked, not ignored: one that arrives meanwhile is delivered afterwards.
     """
-    resource_tracker.ensure_running()  # starting it would let the signal through
+    # Started below, the tracker would unblock the signal.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -106,6 +118,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _death(process: BaseProcess) -> str:
+    """Why a process ended, as users read it."""
     process.join(timeout=2)
     code = process.exitcode or 0
     how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -118,7 +131,7 @@ def _work(pipe: Connection) -> None:
     def tell(news: News) -> None:
         try:
             pipe.send(news)
-        except OSError:
+        except OSError:  # nobody listens any more
             raise SystemExit from None
 
     while True:

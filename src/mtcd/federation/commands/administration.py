@@ -10,7 +10,7 @@ import typer
 from mtcd.core import features
 from mtcd.core.errors import MtcdError
 from mtcd.core.optional import find
-from mtcd.core.terminal.exit_codes import described
+from mtcd.federation.commands.exit_codes import described
 
 federation = typer.Typer(
     help=(

@@ -15,8 +15,8 @@ import typer
 from mtcd.config.yaml_file import read_yaml
 from mtcd.core.errors import ConfigError, MtcdError, NotInstalledError
 from mtcd.core.optional import find
-from mtcd.core.terminal.exit_codes import INVALID, SUCCESS
 from mtcd.data.prepare.recipe import AUTO, read_recipe
+from mtcd.federation.commands.exit_codes import INVALID, SUCCESS
 
 READY = "This party has all that the run needs of it."
 NOT_READY = "This party cannot take part: mend what failed."

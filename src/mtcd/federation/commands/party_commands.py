@@ -7,10 +7,37 @@ from typing import Annotated
 
 import typer
 
-from mtcd.core.terminal.exit_codes import described
-from mtcd.core.terminal.options import AgreeCode, Check, Code, Metrics, Quiet, RunDir, Stay
+from mtcd.core.terminal.options import AgreeCode, Code, Quiet
+from mtcd.federation.commands.exit_codes import described
 
 parties = typer.Typer()
+
+Stay = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of those who left.",
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Only check what the run needs here: packages, certificate, table, columns, labels, addresses, clock.",
+    ),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of 127.0.0.1.",
+    ),
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run."),
+]
 
 
 @parties.command(

@@ -11,9 +11,9 @@ from typing import Any
 import typer
 
 from mtcd.core.optional import find
-from mtcd.core.terminal.exit_codes import NONE, SOME, SUCCESS
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
+from mtcd.federation.commands.exit_codes import NONE, SOME, SUCCESS
 from mtcd.federation.commands.watch import NO_ANSWERS, known_statuses, reached_of
 
 FROM_KIT = (

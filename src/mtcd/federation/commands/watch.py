@@ -11,8 +11,8 @@ import typer
 
 from mtcd.core.errors import MtcdError
 from mtcd.core.optional import find
-from mtcd.core.terminal.exit_codes import by_reach
 from mtcd.core.terminal.screen import screen
+from mtcd.federation.commands.exit_codes import by_reach
 
 NO_ANSWERS = (
     "No party answers. Parties answer only during a run: they exit when all parties have learned "

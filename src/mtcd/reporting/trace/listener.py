@@ -12,7 +12,7 @@ from mtcd.reporting.trace.tracer import Tracer
 from mtcd.training.history import Measurement
 
 if TYPE_CHECKING:
-    from mtcd.training.kinds import Training
+    from mtcd.training.training import Training
 
 
 class TraceListener(Tracer):

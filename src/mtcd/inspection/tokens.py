@@ -1,0 +1,268 @@
+"""What the theory says of a setting of mtcd or stcd: visit probabilities, guarantees, break-even
+ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
+from mtcd.inspection.facts import MethodFacts, Setting
+from mtcd.inspection.walks import walk_findings
+from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.mtcd.client import Plan
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.mtcd.roaming import StartAt
+from mtcd.network.topology import Network
+from mtcd.network.walks.walk import Walk, facts_of
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.theory.bounds import Guarantee, LoneGuarantee
+from mtcd.theory.breakeven import Comparison
+from mtcd.theory.starts import Roam, uniform_roam
+from mtcd.theory.stepsize import Smoothness
+from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
+
+VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is left out
+
+
+def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
+    """The tokens, their sizes, and what is known of their walks."""
+    asked = setting.asked
+    plan = method.with_stepsize(1.0).plan(
+        setting.samples, setting.outputs, asked.network, asked.seed
+    )
+    found = theory_of(method, plan, asked.network, asked.costs, asked.seed)
+
+    if setting.smoothness is not None:
+        stepsize = resolve_stepsize(method, setting.smoothness)[0].resolved_stepsize()
+        found += guarantee(found, method, setting.smoothness, stepsize)
+        changes = bool(asked.network.changes)
+        found += lone_guarantee(found, method, setting.smoothness, stepsize, changes)
+
+    return MethodFacts(plan.sizes, plan.floats, plan.tokens, found)
+
+
+def theory_of(method: MTCD, plan: Plan, network: Network, costs: Costs, seed: int) -> list[Finding]:
+    """All findings for this setting: ``plan`` is that of the method."""
+    clusters = method.token_clusters(network, seed)
+    everyone = tuple(range(network.size))
+    regions = [everyone] * plan.tokens if clusters is None else list(clusters)
+    walks = plan.roaming.walks
+    found: list[Finding] = []
+
+    if plan.hops is not None:
+        starts = zip(regions, plan.roaming.starts, strict=True)
+        roams = [_roam(region, start) for region, start in starts]
+        overlap = clusters is None and plan.tokens > 1
+        found += _visits(network, roams, walks, plan.hops, overlap)
+
+    different = [(region, walk) for region, walk, _ in unlike(regions, walks)]
+    found += walk_findings(network, different, lone=plan.hops is None)
+
+    if plan.hops is None:
+        why = "they are about syncs: stcd has none"
+        found.append(Finding("breakeven_cost", "pi, break-even", None, "none", why))
+        return found
+
+    full_batch = method.batch is None
+    comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, full_batch)
+    if costs.per == "float":
+        sizes, one = plan.sizes, plan.aggregate_floats
+        comparison = replace(
+            comparison,
+            uplink=sizes.uplink / one,
+            downlink=sizes.downlink / one,
+            hop=sizes.hop / one,
+        )
+    found += _breakeven(comparison, costs.ratio)
+    return found
+
+
+def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
+    if start.weights is None:
+        return uniform_roam(region)
+    weights = np.zeros(len(region))
+    place = {k: i for i, k in enumerate(region)}
+    np.add.at(weights, [place[k] for k in start.clients], start.weights)
+    return Roam(region, tuple((weights / weights.sum()).tolist()))
+
+
+def _visits(
+    network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool
+) -> Iterator[Finding]:
+    different = unlike(roams, walks)
+    known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
+    quick = (
+        known and sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK
+    )
+    exact = least_visits(network, roams, S, walks) if quick else None
+    yield (
+        not_known("pi", "pi")
+        if not known
+        else finding(
+            "pi",
+            "pi",
+            exact and exact.per_token,
+            "the least chance that a token visits a client in one iteration, exactly; the theorems "
+            "promise progress "
+            "in proportion to it",
+        )
+    )
+    if overlap:
+        yield (
+            not_known("pi_any_token", "pi, any token")
+            if not known
+            else finding(
+                "pi_any_token",
+                "pi, any token",
+                exact and exact.any_token,
+                "the same for a visit by at least one token; the theorem for overlapping tokens "
+                "rests on the former",
+            )
+        )
+    yield finding(
+        "pi_start_bound",
+        "pi, from starts",
+        start_bound(roams),
+        "the paper's bound p_0: the least likely start",
+    )
+    if known and walks[0].length is None:  # no tour
+        yield finding(
+            "pi_walk_bound",
+            "pi, from walks",
+            walk_bound(network, roams, S, walks),
+            "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be "
+            "above the diameter, "
+            "or the walk takes some link less often than 1/(1 + d_max)",
+        )
+
+
+def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
+    """The multiplications that the exact pi takes, weighted: dense products are faster than sparse
+    ones."""
+    K = len(roam.clients)
+    facts = facts_of(walk, network, roam.clients)
+    known = None if facts is None else facts.visits_work(S)
+    if known is not None:
+        return known
+    entries = K + sum(len(network.neighbours[k]) for k in roam.clients)
+    return float(S) * K * (entries if entries <= DENSE_SHARE * K * K else K * K / 8)
+
+
+def guarantee(
+    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float
+) -> Iterator[Finding]:
+    """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the
+    walk."""
+    pi = next((f for f in found if f.key == "pi"), None)
+    limit = method.stepsize_limit(smoothness)
+    ours = RULES[method.combine_rule].server_chooses
+    if (
+        pi is None
+        or pi.shown == LEFT_OUT
+        or method.hops is None
+        or method.batch
+        or ours
+        or not limit.proven
+    ):
+        return
+    if pi.shown == NOT_KNOWN:
+        yield not_known("guarantee", "guarantee")
+        return
+    eta, start = min(stepsize, limit.value), _start_value(smoothness)
+    which = (
+        "this step size"
+        if stepsize <= limit.value
+        else "the step-size limit (for the larger one chosen, nothing)"
+    )
+    meaning = (
+        "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π "
+        "T) with η = "
+        f"{which} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
+    )
+    if not pi.value:
+        yield Finding(
+            "guarantee", "guarantee", None, "none", "some client is never visited: pi is 0"
+        )
+        return
+    promise = Guarantee(
+        start, eta, pi.value, method.hops, method.local_updates, smoothness.overall
+    ).after(1)
+    yield Finding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
+
+
+def lone_guarantee(
+    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float, changes: bool
+) -> Iterator[Finding]:
+    """The bound of equation (5) for stcd: C/r, with the Q and the (pi_min/2)-mixing time of the
+    setting."""
+    smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
+    if method.hops is not None or method.acceleration or changes or not smooth:
+        return
+    key, title, by_key = "guarantee_stcd", "guarantee, eq. 5", {f.key: f for f in found}
+    if "mixing_time" in by_key and by_key["mixing_time"].shown == NOT_KNOWN:
+        yield not_known(key, title)
+        return
+    tau, pi_min = by_key.get("mixing_time_pi_min"), by_key.get("pi_min")
+    if tau is None or pi_min is None or tau.shown == "infinite":
+        why = "it is about walks that are Markov chains on clients and forget their start: this one is not"
+        yield Finding(key, title, None, "none", why)
+    elif tau.value is None or not pi_min.value:
+        yield finding(key, title, None, tau.meaning)
+    elif stepsize >= 2 / (block := float(smoothness.blocks.max())):
+        yield Finding(
+            key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
+        )
+    else:
+        start, Q = _start_value(smoothness), method.local_updates
+        promise = LoneGuarantee(
+            start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block
+        )
+        meaning = (
+            "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on "
+            "average, no more: "
+            f"(Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, Ω₁ = "
+            f"{promise.omega_1:.4g}, "
+            f"Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
+        )
+        yield Finding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
+
+
+def _start_value(smoothness: Smoothness) -> float:
+    """f at theta = 0, which is no less than Delta: no loss is below 0."""
+    problem = smoothness.problem
+    return float(problem.fit.objective(np.zeros(problem.labels.shape), 0.0))
+
+
+def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
+    cost, time = comparison.cost_ratio, comparison.time_ratio
+    if math.isinf(cost):
+        never = "with as many tokens as clients no message to the server is saved"
+        yield finding("breakeven_cost", "break-even, cost", cost, never)
+        yield finding("breakeven_time", "break-even, time", time, never)
+        return
+    compared = "no more expensive" if ratio >= cost else "more expensive"
+    saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
+    larger = comparison.hop != 1
+    rule = (
+        f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations"
+        if larger
+        else f"S Γ/{saved}"
+    )
+    yield finding(
+        "breakeven_cost",
+        "break-even, cost",
+        cost,
+        f"{rule}, the R_C from which an iteration costs no more than a client-server round; "
+        f"with R_C = {ratio:g} it is {compared}",
+    )
+    yield finding(
+        "breakeven_time",
+        "break-even, time",
+        time,
+        f"S/{saved}, the same for time: how many hops a message to the server must last at least",
+    )
