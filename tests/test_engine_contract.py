@@ -39,6 +39,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Parties
 from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.kinds import Request
 from mtcd.training.stop import Stop
 from mtcd.training.train import run_training, train
 from problems import ALL, MODELS, cases, make_data, mtcd_settings
@@ -146,7 +147,7 @@ def test_training_in_any_engine_gives_the_same_run(engine: str, name: str, tmp_p
     case = BY_NAME[name]
     method, stop = case.settings
     training = LinearTraining(
-        case.data, case.model, case.config.network, method, stop, case.config.seed, False
+        Request(case.data, case.model, case.config.network, method, stop, seed=case.config.seed)
     )
     expected = train(
         case.data, case.model, case.config.network, method, stop, seed=case.config.seed

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mtcd.cli import theory as shown_theory
-from mtcd.cli import theory_walk as walk_theory
 from mtcd.cli.app import main
 from mtcd.core.terminal.findings import LEFT_OUT
 from mtcd.data.synthetic import synthetic
+from mtcd.inspection import tokens as shown_theory
+from mtcd.inspection import walks as walk_theory
 from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.cli import theory_walk
 from mtcd.core.errors import ConfigError
 from mtcd.data.synthetic import synthetic
+from mtcd.inspection import walks
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
@@ -130,7 +130,7 @@ def test_inspect_shows_it_for_stcd(tmp_path: Path, capsys: Any) -> None:
 def test_inspect_of_a_large_network_shows_an_upper_bound_and_says_so(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(theory_walk, "MIXING_WORK", 3)
+    monkeypatch.setattr(walks, "MIXING_WORK", 3)
     theory = inspected(tmp_path, capsys, K=5, method="kind: stcd, stepsize: 0.001")["theory"]
     chain = lazy_chain(make_network("path", [f"c{k}" for k in range(5)]))
     bound = mixing_bounds(spectral_gap(*chain), chain.share.min(), chain.share.min() / 2)[1]

@@ -18,6 +18,8 @@ from mtcd.estimators.classifier import MTCDClassifier as MTCDClassifier
 from mtcd.estimators.regressor import MTCDRegressor as MTCDRegressor
 from mtcd.estimators.trees import TreesClassifier as TreesClassifier
 from mtcd.estimators.trees import TreesRegressor as TreesRegressor
+from mtcd.inspection.facts import Inspection as Inspection
+from mtcd.inspection.inspect import inspect as inspect
 from mtcd.methods.dcpa.dcpa import DCPA as DCPA
 from mtcd.methods.mtcd.mtcd import MTCD as MTCD
 from mtcd.methods.mtcd.mtcd import STCD as STCD

@@ -99,6 +99,21 @@ class Setup:
             raise ConfigError("This is for linear models: the config is about another one.")
         return self.data, self.model
 
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share; the method has its privacy."""
+        return {
+            "data": self.data,
+            "model": self.model,
+            "network": self.network,
+            "method": self.method,
+            "stop": self.stop,
+            "costs": self.costs,
+            "seed": self.config.seed,
+            # samples of split networks are scaled already
+            "standardise": self.config.data.standardise and self.is_linear,
+            "compute": self.compute,
+        }
+
     def train(
         self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False
     ) -> Run:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.method_schema import MethodSection, section_for
-from mtcd.config.model_schema import GlmSection
 from mtcd.config.section import Section
-from mtcd.methods.default import ADDITIVE, SPLIT, ModelKind, default_method, linear_kind
+from mtcd.methods.default import default_method
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.models.trees.config import AdditiveSection
 from mtcd.privacy.settings import Privacy
+from mtcd.training.kinds import kind_of
 
 
 def method_section(method: Method) -> MethodSection:
@@ -31,13 +30,9 @@ def default_section(
     connected: bool = True,
     server: bool | None = None,
 ) -> MethodSection:
-    """The section of the default method for the section of a model: see ``default_method``."""
-    return method_section(default_method(_kind_of(model), connected, privacy, server))
+    """The section of the default method for the section of a model: see ``default_method``.
 
-
-def _kind_of(model: Section) -> ModelKind:
-    # the section alone decides, as a model cannot be made before the code of a loss of one's own is
-    # found
-    if isinstance(model, GlmSection):
-        return linear_kind(model.l1)
-    return ADDITIVE if isinstance(model, AdditiveSection) else SPLIT
+    The section alone decides, as a model cannot be made before the code of a loss of one's own is
+    found.
+    """
+    return method_section(default_method(kind_of(model), model, connected, privacy, server))

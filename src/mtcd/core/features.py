@@ -85,6 +85,32 @@ def parts(group: str) -> dict[str, str]:
     return found
 
 
+def of_class(group: str, kind: type) -> object | None:
+    """What the features of this package have for a class, by the first of its bases that is named.
+
+    The keys of the group are classes, as ``module:name``, so that none of them is imported.
+
+    Parameters
+    ----------
+    group
+        The group of ``Feature.parts``.
+    kind
+        The class.
+
+    Returns
+    -------
+    object or None
+        None where the group names neither the class nor a base.
+    """
+    homes = parts(group)
+    for base in kind.__mro__:
+        home = homes.get(f"{base.__module__}:{base.__qualname__}")
+        if home is not None:
+            return load(home)
+
+    return None
+
+
 def load(home: str) -> object:
     """The object that ``module:name`` names.
 

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mtcd.core.arrays import Array
 from mtcd.estimators.base import SplitEstimator, refuse_categories, value_errors
 from mtcd.estimators.convergence import warn_unless_converged
-from mtcd.methods.default import default_method, linear_kind
+from mtcd.methods.default import default_method
 from mtcd.methods.method import Method
+from mtcd.models.glm.kind import LINEAR
 from mtcd.models.glm.model import Glm
 from mtcd.training.plateau import Plateau
 from mtcd.training.run import Run
@@ -101,4 +102,4 @@ class LinearEstimator(SplitEstimator):
         return coefficients, run.intercept
 
     def _default_method(self) -> Method:
-        return default_method(linear_kind(self.l1))
+        return default_method(LINEAR, self)  # which has an l1, as the model that it makes

@@ -20,10 +20,11 @@ from mtcd.data.prepare.values import as_column, texts
 from mtcd.data.sparse import is_sparse
 from mtcd.estimators.base import SplitEstimator, checked_weights, frame_categories, value_errors
 from mtcd.estimators.classes import SplitClassifier
-from mtcd.methods.default import ADDITIVE, default_method
+from mtcd.methods.default import default_method
 from mtcd.methods.method import Method
 from mtcd.models.trees.model import Trees
 from mtcd.models.trees.trained import TrainedAdditive
+from mtcd.training.kinds import kind_of
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 
@@ -115,7 +116,8 @@ class TreesEstimator(SplitEstimator):
             )
 
     def _default_method(self) -> Method:
-        return default_method(ADDITIVE)
+        model = Trees()
+        return default_method(kind_of(model), model)
 
     def _fit(self, X: Any, labels: NDArray[Any], loss: str, weights: Array | None) -> Run:
         """Train on validated X, and set what predictions need."""

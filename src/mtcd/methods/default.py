@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
+from mtcd.core import features
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.mtcd.token_settings import MAJORISE
-from mtcd.methods.svfl.svfl import SVFL
-from mtcd.models.glm.model import Glm
-from mtcd.models.trees.model import Additive
 from mtcd.privacy.settings import PLAIN, Privacy
 
-ModelKind = Literal["smooth", "l1", "additive", "split"]
-"""What a default depends on: a linear model without or with an l1 penalty, trees and mixed
-families, networks."""
-
-SMOOTH: ModelKind = "smooth"
-WITH_L1: ModelKind = "l1"
-ADDITIVE: ModelKind = "additive"
-SPLIT: ModelKind = "split"
+DEFAULTS = "mtcd.default_methods"
+"""The group in which a feature names a function that makes a method, by what it is best at."""
 
 
-def kind_of(model: object) -> ModelKind:
-    """The kind of a model: a :class:`Glm` (None stands for ridge), trees, mixed families or a split
-    network."""
-    if model is None:
-        return SMOOTH
-    if isinstance(model, Glm):
-        return linear_kind(model.l1)
-    return ADDITIVE if isinstance(model, Additive) else SPLIT
+class DefaultMethods(Protocol):
+    """The defaults of a kind of model. ``model`` is a model, or the section of a config that
+    describes it."""
+
+    def default_method(self, model: Any) -> Method:
+        """The method for a connected network in one process."""
+
+    def default_summing(self) -> Method | None:
+        """The method whose server may only sum what clients upload; None if there is none."""
 
 
-def linear_kind(l1: float) -> ModelKind:
-    """The kind of a linear model with this l1 penalty."""
-    return WITH_L1 if l1 else SMOOTH
+def registered(best_at: str, otherwise: Callable[[], Method]) -> Method:
+    """The method that a feature has registered for this, or ``otherwise``, where it is not
+    installed."""
+    home = features.parts(DEFAULTS).get(best_at)
+    make = otherwise if home is None else cast(Callable[[], Method], features.load(home))
+    return make()
 
 
 def default_method(
-    model: ModelKind,
+    kind: DefaultMethods,
+    model: Any,
     connected: bool = True,
     privacy: Privacy | None = None,
     server: bool | None = None,
 ) -> Method:
-    """The method for a kind of model, where none is given.
+    """The method for a model of this kind, where none is given.
 
     ``connected``: whether every client can reach every other; if not, a server must join the pieces
     of the network. ``server``: of a federation, whether it has one; None: all parties are in one
     process. What ``privacy`` needs comes first: sealed tokens need a tour, masked sums need uploads
     to a server. The method is the one before :func:`mtcd.methods.privacy_modes.with_privacy`.
-
-    >>> default_method("l1").describe()
-    'STCD, Q=10, tour, momentum'
     """
     privacy = privacy or Privacy()
+    if privacy.aggregation != PLAIN:
+        summing = kind.default_summing()
+        if summing is not None:
+            return summing
 
-    if privacy.aggregation != PLAIN and model != SPLIT:
-        # a single token is no sum, and trees need tokens
-        return MTCD(tokens=2) if model == ADDITIVE else SVFL()
-    if privacy.sealed:  # noise for differential privacy is added at a server
+    if privacy.sealed:
+        # the noise of differential privacy is added at a server
         return MTCD(walk="tour") if server or privacy.dp is not None else STCD(walk="tour")
 
     if server is not None:
         # a plain token goes round parties that are down; for those of an accelerated tour all would
         # wait
         return MTCD() if server else STCD()
-    # the step size of a network cannot be guessed: mtcd asks for one
-    if model == SPLIT or not connected:
-        return MTCD()
 
-    if model == ADDITIVE:
-        return STCD(walk="tour")
-    if model == WITH_L1:
-        return STCD(local_updates=10, walk="tour", acceleration="momentum")
-    return STCD(walk="tour", acceleration="conjugate", local_solver=MAJORISE)
+    return kind.default_method(model) if connected else MTCD()
 
 
 def default_note(method: Method, connected: bool = True) -> str:

@@ -6,11 +6,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
+from mtcd.methods.account import Account
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.topology import Network
@@ -145,6 +147,25 @@ class Method(ABC):
         """The iterations after which a training must end, whatever the stop rule; None: it need
         not."""
         return None
+
+    def account(
+        self,
+        network: Network,
+        tables: Sequence[Path],
+        iterations: int | None,
+        place: Path | None,
+        resumes: bool,
+    ) -> Account:
+        """What counts a training in this process together with others on the same tables.
+
+        Args:
+            network: The network.
+            tables: The table of each client; empty if the data is from no files.
+            iterations: The most that the training may take.
+            place: The folder of its checkpoints, if any.
+            resumes: Whether it continues from them.
+        """
+        return Account()
 
     def with_sizes(self, problem: Any) -> Method:
         """The same method for processes that have some blocks of this problem, and must know the

@@ -40,6 +40,7 @@ from mtcd.planner.regions import regions_png
 from mtcd.planner.scaling import Machine
 from mtcd.planner.screening import kind
 from mtcd.privacy.sealed.dp.cost import plan_private, privacy_row, tours_table
+from mtcd.training.kinds import Request, resolved
 
 ROWS = 8
 REPORTED_SECONDS = 5.0  # an optimum that takes longer is reported
@@ -169,7 +170,9 @@ def _plan_private(setup: Setup, options: PlanOptions) -> None:
             )
     if options.ratio is not None:
         setup = replace(setup, costs=replace(setup.costs, ratio=options.ratio))
-    found = plan_private(setup)
+    asked = resolved(Request(**setup.arguments()))[0]
+    found = plan_private(asked)
+    found["notes"] = [*setup.notes, *found["notes"]]
     if options.as_json:
         print(json.dumps(found, allow_nan=False))  # noqa: T201
         return

@@ -20,7 +20,7 @@ from mtcd.core.optional import find
 from mtcd.core.rows import Rows
 from mtcd.data.standardise import standardise as standardised
 from mtcd.data.vertical import VerticalData
-from mtcd.methods.default import default_method, default_note, kind_of
+from mtcd.methods.default import default_method, default_note
 from mtcd.methods.method import Method
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.optimum.optimum import optimum
@@ -30,7 +30,7 @@ from mtcd.models.metrics import find_metric
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.studies.outcomes import Outcomes, check_trained, final_metrics
-from mtcd.training.kinds import as_network
+from mtcd.training.kinds import as_network, kind_of
 from mtcd.training.observer import Watch
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
@@ -234,7 +234,8 @@ def path(
 
 def path_method(model: Glm, over: Over, network: Network) -> Method:
     """The method for all points of a path, where none is given."""
-    return default_method(kind_of(with_penalty(model, over, 1.0)), network.connected)
+    penalised = with_penalty(model, over, 1.0)
+    return default_method(kind_of(penalised), penalised, network.connected)
 
 
 def with_penalty(model: Glm, over: Over, value: float) -> Glm:

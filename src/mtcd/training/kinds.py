@@ -7,61 +7,55 @@ branch per kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from mtcd.core import features
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.sources import BlockSources
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.kinds import EngineSettings
-from mtcd.methods.default import default_method, default_note
-from mtcd.methods.default import kind_of as default_kind
+from mtcd.methods.default import DefaultMethods, default_method, default_note
 from mtcd.methods.method import Method
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.privacy.settings import Privacy
-from mtcd.protocol.engine import Recipe
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import Parties
-from mtcd.training.checkpoints import Checkpoints
-from mtcd.training.observer import Scored
-from mtcd.training.pace import Pace
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
+from mtcd.training.training import Training
 
 GivenNetwork: TypeAlias = Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str
 
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of ``mtcd.train``."""
+    """The arguments of ``mtcd.train``; complete once :func:`resolved` has seen them."""
 
     data: Any
-    model: Any
-    network: Any
-    method: Any
-    stop: Stop | None
-    costs: Costs
-    seed: int
-    standardise: bool
-    compute: Any
-    checkpoint: str | Path | None
-    resume: bool
-    metrics: Sequence[str] | None
-    start: Run | Mapping[str, ArrayLike] | None
-    privacy: Privacy
-    engine: EngineSettings | None
+    model: Any = None
+    network: Any = "complete"
+    method: Any = None
+    stop: Stop | None = None
+    costs: Costs = field(default_factory=Costs)
+    seed: int = 0
+    standardise: bool = False
+    compute: Any = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    metrics: Sequence[str] | None = None
+    start: Run | Mapping[str, ArrayLike] | None = None
+    privacy: Privacy = field(default_factory=Privacy)
+    engine: EngineSettings | None = None
 
     def connected(self) -> AbstractContextManager[object]:
         """The context of the engine, where its processes have to read the data before the training
@@ -78,60 +72,15 @@ class Request:
                 raise ConfigError(f"{name} {why}")
 
 
-class Training(Protocol):
-    """A model on its data, with a method over a network: the parts that differ for linear models
-    and split networks."""
-
-    network: Network
-    method: Method
-    """The training with a resolved step size."""
-    stop: Stop
-    seed: int
-    worst_end: float
-
-    @property
-    def problem(self) -> Scored:
-        """The problem that is measured."""
-
-    @property
-    def best(self) -> float | None:
-        """f*, if a gap is requested."""
-
-    @property
-    def pace(self) -> Pace:
-        """The spacing of measurements."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the run, for the user."""
-
-    @property
-    def checkpoints(self) -> Checkpoints | None:
-        """The checkpoint file, if any."""
-
-    def computing(self) -> AbstractContextManager[object]:
-        """The context in which the training runs."""
-
-    def parties(self) -> Parties:
-        """The parties, ready to start."""
-
-    def recipe(self) -> Recipe:
-        """How the same parties are made in several processes."""
-
-    def ledger(self) -> Ledger:
-        """An empty ledger, with the bytes of a number."""
-
-    def trained(self, parameters: Sequence[Any]) -> Any:
-        """The model with these parameters; None if they are not finite."""
-
-    def divergence(self, measured: bool) -> str:
-        """The reason of a divergence, and advice; ``measured``: whether there is any
-        measurement."""
+KINDS = "mtcd.model_kinds"
+"""The group in which a feature names the kind of each of its classes of models, by
+``module:class``."""
+DEFAULT_MODEL = "mtcd.default_model"
 
 
-class ModelKind(Protocol):
-    """What a kind of model brings to a training. An implementation has no state: see the modules in
-    ``KINDS``."""
+class ModelKind(DefaultMethods, Protocol):
+    """What a kind of model brings to a training. An implementation has no state, and imports what
+    it needs when it is asked: the kind of a config is found before anything is trained."""
 
     linear: bool
     """Whether representations are linear or additive, as encryption and the transports need
@@ -150,24 +99,20 @@ class ModelKind(Protocol):
         privacy."""
 
 
-KINDS = {
-    "mtcd.models.glm.model:Glm": "mtcd.models.glm.sourced_training:LINEAR",
-    "mtcd.models.trees.model:Additive": "mtcd.models.trees.training:ADDITIVE",
-    "mtcd.models.splitnet.model:SplitModel": "mtcd.models.splitnet.training:SPLIT",
-}
-"""The kind of each class of models. In the new layout every folder of ``models`` adds its own line,
-as plugins do."""
-
-
 def kind_of(model: object) -> ModelKind:
     """The kind of a model, by the first of its classes that has one."""
-    for base in type(model).__mro__:
-        home = KINDS.get(f"{base.__module__}:{base.__qualname__}")
-        if home is not None:
-            module, name = home.split(":")
-            kind: ModelKind = getattr(import_module(module), name)
-            return kind
+    found = features.of_class(KINDS, type(model))
+    if found is not None:
+        return cast(ModelKind, found)
+
     raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
+
+
+def default_model() -> object:
+    """The model that is trained where none is given: that of the kind which all features may
+    use."""
+    make = cast(Callable[[], object], features.load(features.parts(DEFAULT_MODEL)["model"]))
+    return make()
 
 
 def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
@@ -179,7 +124,8 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
             "but is "
             f"{asked.method!r}."
         )
-    kind = kind_of(asked.model)
+    model = default_model() if asked.model is None else asked.model
+    kind = kind_of(model)
     data = asked.data
     if isinstance(data, BlockSources) and (asked.engine is None or not kind.reads_sources):
         data = data.read()
@@ -193,7 +139,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
 
     method = asked.method
     if method is None:
-        method = default_method(default_kind(asked.model), network.connected, asked.privacy)
+        method = default_method(kind, model, network.connected, asked.privacy)
     method = with_privacy(method, asked.privacy, split=not kind.linear)
     notes = () if asked.method is not None else (default_note(method, network.connected),)
 
@@ -203,7 +149,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
-    asked = replace(asked, data=data, network=network, method=method)
+    asked = replace(asked, data=data, model=model, network=network, method=method)
     kind.check(asked)
 
     stop = asked.stop or kind.default_stop(method)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 from numpy.typing import ArrayLike
@@ -17,12 +17,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.engines.kinds import EngineSettings
 from mtcd.methods.method import Method
-from mtcd.models.glm.model import Glm
-from mtcd.models.glm.training import LinearTraining
-from mtcd.models.trees.model import Additive
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.account import Account
-from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.reporting.trace.trace import Trace
@@ -32,20 +27,16 @@ from mtcd.training.callbacks.calling import Calling
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
-from mtcd.training.kinds import Request, Training, resolved
+from mtcd.training.kinds import Request, resolved
 from mtcd.training.observer import INTERRUPTED, Observer, Watch, sentence
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
-
-__all__ = ["Training", "run_training", "settings_of", "train"]
-
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.model import SplitModel
+from mtcd.training.training import Training
 
 
 def train(
     data: VerticalData | VerticalDataset | BlockSources,
-    model: Glm | SplitModel | Additive | None = None,
+    model: object | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     stop: Stop | None = None,
@@ -134,7 +125,7 @@ def train(
     """
     asked = Request(
         data=data,
-        model=Glm() if model is None else model,
+        model=model,
         network=network,
         method=method,
         stop=stop,
@@ -218,9 +209,8 @@ def _run(
             engine.ledger,
             so_far,
         )
-        account = _account(training)
-        if account is not None:
-            account.begin()
+        account = training.account()
+        account.begin()
         status = observer.run(stop, watch)
         parameters, kept = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
         model = None if status == DIVERGED else training.trained(parameters)
@@ -230,12 +220,7 @@ def _run(
     rows = observer.rows
     # an interrupt may be within an iteration
     begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0
-    spending = () if account is None else account.end(begun)
-    most = (
-        method.most_iterations(training.problem) if isinstance(training, LinearTraining) else None
-    )
-    known = [(row.iteration, row.objective) for row in rows]
-    end_notes = method.end_notes(network, begun, most, known)
+    spending, end_notes = account.end(begun), training.end_notes(begun, rows)
     return Run(
         status=status,
         message=training.divergence(bool(rows))
@@ -250,16 +235,6 @@ def _run(
         notes=(*first_notes, *network.notes, *training.notes, *kept, *spending, *end_notes),
         trace=trace,
     )
-
-
-def _account(training: Training) -> Account | None:
-    """What counts the budget that the tables spend; None without differential privacy."""
-    if not isinstance(training.method, PrivateTours) or not isinstance(training, LinearTraining):
-        return None
-    kept, most = training.checkpoints, training.stop.iterations
-    assert most is not None  # no more than the tours of the budget
-    place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
-    return Account(training.method, training.network, training.data.tables, most, place, resumes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:

@@ -7,6 +7,7 @@ FEATURE = Feature(
         "mtcd.methods": {
             "svfl": "mtcd.methods.svfl.svfl:SVFL",
         },
+        "mtcd.default_methods": {"sums": "mtcd.methods.svfl.svfl:SVFL"},
         "mtcd.recovery": {"ROUNDS": "mtcd.methods.svfl.recovery:policy_of"},
     },
     public_names={

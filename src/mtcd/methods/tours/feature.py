@@ -9,5 +9,9 @@ FEATURE = Feature(
             "conjugate": "mtcd.methods.tours.conjugate:Conjugate",
             "momentum": "mtcd.methods.tours.momentum:Momentum",
         },
+        "mtcd.default_methods": {
+            "smooth": "mtcd.methods.tours.defaults:smooth_method",
+            "l1": "mtcd.methods.tours.defaults:l1_method",
+        },
     },
 )

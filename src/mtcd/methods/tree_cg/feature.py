@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.methods.tree_cg.tree_cg:TreeCG": "mtcd.methods.tree_cg.inspect:inspect_tree_cg",
+        },
         "mtcd.methods": {
             "tree-cg": "mtcd.methods.tree_cg.tree_cg:TreeCG",
         },

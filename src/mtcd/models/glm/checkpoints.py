@@ -16,11 +16,8 @@ from numpy.typing import NDArray
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import LINEAR_CHECKPOINT, plain, whole_file
 from mtcd.data.vertical import VerticalData
-from mtcd.methods.method import Method
-from mtcd.models.glm.model import Glm
-from mtcd.network.topology import Network
-from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.checkpoints import Checkpoints, Spacing, training_facts
+from mtcd.training.kinds import Request
 
 FORMAT = 1
 SPACING = Spacing(seconds=2.0, times=50.0)  # writing takes no more than 2% of the time
@@ -75,43 +72,32 @@ def _arrays(described: Sequence[Sequence[Any]], data: NDArray[np.uint8]) -> dict
 
 
 def linear_checkpoints(
-    folder: Path,
-    resumes: bool,
-    data: VerticalData,
-    model: Glm,
-    network: Network,
-    method: Method,
-    costs: Costs,
-    seed: int,
-    start: Sequence[NDArray[np.float64]] | None = None,
-) -> Checkpoints:
-    """The checkpoints of a linear model on this data, standardised if asked for; ``method`` as it
-    was given."""
+    asked: Request, data: VerticalData, start: Sequence[NDArray[np.float64]] | None = None
+) -> Checkpoints | None:
+    """The checkpoints of a linear model on this data, standardised if asked for."""
     warm = (
         None
         if start is None
         else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
     )
-    return array_checkpoints(folder, resumes, data, repr(model), network, method, costs, seed, warm)
+    return array_checkpoints(asked, data, warm)
 
 
 def array_checkpoints(
-    folder: Path,
-    resumes: bool,
-    data: VerticalData,
-    model: str,
-    network: Network,
-    method: Method,
-    costs: Costs,
-    seed: int,
-    start: str | None = None,
-) -> Checkpoints:
-    """The checkpoints of a model whose parties hold arrays; ``model`` and ``start`` describe it."""
-    facts = {
-        **training_facts(
-            method, seed, data.clients, network, costs, data.samples, data.fingerprint
-        ),
-        "model": model,
-        "start": start,
-    }
-    return Checkpoints(folder, resumes, facts, ArrayFile(), SPACING)
+    asked: Request, data: VerticalData, start: str | None = None
+) -> Checkpoints | None:
+    """The checkpoints of a model whose parties hold arrays, with the method as it was given;
+    ``start`` describes where it starts. None where none are asked for."""
+    if asked.checkpoint is None:
+        return None
+    common = training_facts(
+        asked.method,
+        asked.seed,
+        data.clients,
+        asked.network,
+        asked.costs,
+        data.samples,
+        data.fingerprint,
+    )
+    facts = {**common, "model": repr(asked.model), "start": start}
+    return Checkpoints(Path(asked.checkpoint), asked.resume, facts, ArrayFile(), SPACING)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.data.standardise import Scaling
 from mtcd.data.standardise import standardise as standardised
 from mtcd.data.vertical import VerticalData
+from mtcd.methods.account import Account
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.checkpoints import linear_checkpoints
@@ -21,56 +20,42 @@ from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.optimum.cache import cached_optimum
 from mtcd.models.glm.optimum.optimum import optimum
-from mtcd.models.glm.starts import Start, starting_at
+from mtcd.models.glm.starts import starting_at
 from mtcd.models.glm.trained import TrainedModel
 from mtcd.models.losses.own import is_built_in
 from mtcd.models.metrics import chosen_metrics
 from mtcd.network.topology import Network
-from mtcd.protocol.ledger.costs import Costs
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import Parties
-from mtcd.protocol.transports.registry import TRANSPORTS
 from mtcd.theory.stepsize import stability_limit
 from mtcd.training.divergence import allowing, worst_end_of
-from mtcd.training.pace import Growing, Pace
-from mtcd.training.recipes import BlockRecipe
+from mtcd.training.history import Measurement
+from mtcd.training.kinds import Request
 from mtcd.training.run import Run
-from mtcd.training.stop import Stop
+from mtcd.training.training import Training
 
 
-class LinearTraining:
-    """A generalised linear model on vertically split data: see
-    :class:`mtcd.training.train.Training`."""
+class LinearTraining(Training):
+    """A generalised linear model on vertically split data."""
 
-    def __init__(
-        self,
-        data: VerticalData,
-        model: Glm,
-        network: Network,
-        method: Method,
-        stop: Stop,
-        seed: int,
-        standardise: bool,
-        costs: Costs | None = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        metrics: Sequence[str] | None = None,
-        start: Start | Run | None = None,
-    ) -> None:
+    def __init__(self, asked: Request) -> None:
+        model, network, method = asked.model, asked.network, asked.method
         self.scaling: Scaling | None = None
-        self.data = data
-        if standardise:
-            self.data, self.scaling = standardised(data)
-        self.model, self.network, self.seed = model, network, seed
+        self.data = asked.data
+        if asked.standardise:
+            self.data, self.scaling = standardised(asked.data)
+
+        self.model, self.network, self.seed = model, network, asked.seed
         problem = model.problem(self.data)
-        self.stop = stop.at_most(method.most_iterations(problem))
+        assert asked.stop is not None  # a request is complete when its training is made
+        self.stop = asked.stop.at_most(method.most_iterations(problem))
         self.problem = replace(
-            problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics)
+            problem, evaluation=evaluation_of(model, self.data, problem.classes, asked.metrics)
         )
-        if start is not None:
+        if asked.start is not None:
             check_start(method, network)
+            start = asked.start
             trained = start_of(start) if isinstance(start, Run) else start
             self.problem = starting_at(trained, model, self.data, self.problem, self.scaling)
+
         self.smoothness = BlockSmoothness(self.problem)
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
@@ -80,40 +65,7 @@ class LinearTraining:
             self.worst_end = allowing(
                 self.worst_end, self.problem.evaluate(self.problem.start), at_zero
             )
-        self.checkpoints = None
-        if checkpoint is not None:
-            self.checkpoints = linear_checkpoints(
-                Path(checkpoint),
-                resume,
-                self.data,
-                model,
-                network,
-                method,
-                costs or Costs(),
-                seed,
-                self.problem.start,
-            )
-
-    def computing(self) -> AbstractContextManager[object]:
-        """An empty context."""
-        return nullcontext()
-
-    def parties(self) -> Parties:
-        """The parties, ready to start."""
-        return self.method.parties(self.problem, self.network, self.seed)
-
-    def recipe(self) -> BlockRecipe:
-        """The same parties in several processes, with the blocks of this one."""
-        return BlockRecipe(self.method, self.network, self.seed, self.problem)
-
-    def ledger(self) -> Ledger:
-        """An empty ledger; the bytes of a number are those of the transport."""
-        return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
-
-    @property
-    def pace(self) -> Pace:
-        """A measurement whenever the iterations have grown by 1%."""
-        return Growing(self.stop.epoch(self.method, self.data.samples))
+        self.checkpoints = linear_checkpoints(asked, self.data, self.problem.start)
 
     @property
     def best(self) -> float | None:
@@ -123,6 +75,20 @@ class LinearTraining:
             if self.stop.gap is not None
             else None
         )
+
+    def account(self) -> Account:
+        """The account of the tables, where the method has one."""
+        kept = self.checkpoints
+        place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
+        return self.method.account(
+            self.network, self.data.tables, self.stop.iterations, place, resumes
+        )
+
+    def end_notes(self, begun: int, rows: Sequence[Measurement]) -> tuple[str, ...]:
+        """The notes on the end, also on one that the number of columns sets."""
+        most = self.method.most_iterations(self.problem)
+        known = [(row.iteration, row.objective) for row in rows]
+        return self.method.end_notes(self.network, begun, most, known)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from mtcd.models.splitnet.problem import NetProblem
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.checkpoints import Checkpoints, Spacing, training_facts
+from mtcd.training.kinds import Request
 
 
 class TensorFile:
@@ -35,18 +36,13 @@ class TensorFile:
         return saved.facts, {name: value.to(self.device) for name, value in saved.tensors.items()}
 
 
-def split_checkpoints(
-    folder: Path,
-    resumes: bool,
-    problem: NetProblem,
-    network: Network,
-    method: Method,
-    costs: Costs,
-    seed: int,
-) -> Checkpoints:
-    """The checkpoints of a split network."""
-    facts = split_facts(problem, network, method, costs, seed)
-    return Checkpoints(folder, resumes, facts, TensorFile(problem.device), Spacing())
+def split_checkpoints(asked: Request, problem: NetProblem) -> Checkpoints | None:
+    """The checkpoints of a split network; None where none are asked for."""
+    if asked.checkpoint is None:
+        return None
+    facts = split_facts(problem, asked.network, asked.method, asked.costs, asked.seed)
+    form = TensorFile(problem.device)
+    return Checkpoints(Path(asked.checkpoint), asked.resume, facts, form, Spacing())
 
 
 def split_facts(

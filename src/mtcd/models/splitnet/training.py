@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.data.dataset import VerticalDataset
-from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.metrics import chosen_metrics
 from mtcd.models.splitnet.checkpoints import split_checkpoints
-from mtcd.models.splitnet.model import SplitModel
 from mtcd.models.splitnet.problem import NetProblem
 from mtcd.models.splitnet.recipe import SplitRecipe
 from mtcd.models.splitnet.setup import split_parties
 from mtcd.models.splitnet.trained import TrainedSplit
-from mtcd.network.topology import Network
-from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 from mtcd.training.compute import Compute
@@ -30,53 +24,29 @@ from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
 from mtcd.training.pace import Epochs, Growing, Pace
 from mtcd.training.stop import Stop
+from mtcd.training.training import Training
 
 SPACING = 1.1  # with the full batch: measure when the iterations have grown by this factor
 FLOAT_BYTES = 4
 LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 
 
-class SplitTraining:
-    """A module per client and a fusion module, on samples of any shape: see
-    :class:`mtcd.training.train.Training`."""
+class SplitTraining(Training):
+    """A module per client and a fusion module, on samples of any shape."""
 
-    best = None  # f* of a split network is not known
+    def __init__(self, asked: Request) -> None:
+        assert asked.stop is not None  # a request is complete when its training is made
+        self.network, self.method, self.seed = asked.network, asked.method, asked.seed
+        self.stop = asked.stop
+        check_split(self.method, self.stop)
 
-    def __init__(
-        self,
-        data: VerticalDataset | VerticalData,
-        model: SplitModel,
-        network: Network,
-        method: Method,
-        stop: Stop,
-        costs: Costs,
-        seed: int,
-        compute: Compute,
-        checkpoint: str | Path | None,
-        resume: bool,
-        metrics: Sequence[str] | None = None,
-    ) -> None:
-        if not isinstance(model, SplitModel):
-            raise ConfigError(
-                f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}."
-            )
-        check_split(method, stop)
-        self.network, self.method, self.stop, self.seed, self.threads = (
-            network,
-            method,
-            stop,
-            seed,
-            compute.threads,
-        )
-        self.problem = model.problem(data, compute, seed)
+        compute = asked.compute or Compute()
+        self.threads = compute.threads
+        self.problem: NetProblem = asked.model.problem(asked.data, compute, self.seed)
         classes = self.problem.classes or ()
-        self.problem.chosen = chosen_metrics(metrics, len(classes), bool(classes))
-        self.worst_end = worst_end_of(method, linear=False)
-        self.checkpoints = None
-        if checkpoint is not None:
-            self.checkpoints = split_checkpoints(
-                Path(checkpoint), resume, self.problem, network, method, costs, seed
-            )
+        self.problem.chosen = chosen_metrics(asked.metrics, len(classes), bool(classes))
+        self.worst_end = worst_end_of(self.method, linear=False)
+        self.checkpoints = split_checkpoints(asked, self.problem)
 
     def computing(self) -> AbstractContextManager[object]:
         """The context with the chosen number of threads."""
@@ -207,42 +177,3 @@ def outside_guarantee(method: Method) -> tuple[str, ...]:
         "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token "
         "per cluster only.",
     )
-
-
-class SplitKind:
-    """Split networks."""
-
-    linear = False
-    reads_sources = False
-
-    def check(self, asked: Request) -> None:
-        """No scaling, and no start: the modules have their own parameters."""
-        asked.refuse("is for a Glm: scale the features of a split network yourself.", "standardise")
-        asked.refuse(
-            "is for a Glm: to go on with networks, give the SplitModel the modules and the fusion "
-            "of the run.",
-            "start",
-        )
-
-    def default_stop(self, method: Method) -> Stop:
-        """Epochs of mini-batches, or iterations."""
-        return Stop(iterations=1000) if method.batch is None else Stop(epochs=10)
-
-    def training(self, asked: Request) -> SplitTraining:
-        """The training."""
-        a = asked
-        assert a.stop is not None
-        parts = (
-            a.data,
-            a.model,
-            a.network,
-            a.method,
-            a.stop,
-            a.costs,
-            a.seed,
-            a.compute or Compute(),
-        )
-        return SplitTraining(*parts, a.checkpoint, a.resume, a.metrics)
-
-
-SPLIT = SplitKind()

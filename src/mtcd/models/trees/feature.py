@@ -4,6 +4,13 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.models.trees.model:Additive": "mtcd.models.trees.inspect:inspect_additive",
+        },
+        "mtcd.model_kinds": {
+            "mtcd.models.trees.model:Additive": "mtcd.models.trees.kind:ADDITIVE",
+            "mtcd.models.trees.config:AdditiveSection": "mtcd.models.trees.kind:ADDITIVE",
+        },
         "mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"},
         "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},
     },

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.errors import ConfigError
-from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.token_settings import GRADIENT
@@ -20,73 +17,33 @@ from mtcd.models.metrics import chosen_metrics
 from mtcd.models.trees.families.family import Family
 from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.gains import ComparedGains
-from mtcd.models.trees.model import Additive
 from mtcd.models.trees.problem import AdditiveProblem, Evaluation
 from mtcd.models.trees.trained import TrainedAdditive
-from mtcd.network.topology import Network
-from mtcd.protocol.ledger.costs import Costs
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import Parties
-from mtcd.protocol.transports.registry import TRANSPORTS
 from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
-from mtcd.training.pace import Growing, Pace
-from mtcd.training.recipes import BlockRecipe
 from mtcd.training.stop import Stop
+from mtcd.training.training import Training
 
 
-class AdditiveTraining:
-    """An additive model on vertically split data: see :class:`mtcd.training.train.Training`."""
+class AdditiveTraining(Training):
+    """An additive model on vertically split data."""
 
-    best = None  # f* of trees is not known
+    def __init__(self, asked: Request) -> None:
+        assert asked.stop is not None  # a request is complete when its training is made
+        self.data, self.model, self.network = asked.data, asked.model, asked.network
+        self.stop, self.seed = asked.stop, asked.seed
+        families = self.model.families(self.data.clients)
+        self.method = additive_method(asked.method, families)
+        check_additive(asked.method, families, self.stop)
 
-    def __init__(
-        self,
-        data: VerticalData,
-        model: Additive,
-        network: Network,
-        method: Method,
-        stop: Stop,
-        seed: int,
-        costs: Costs | None = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        metrics: Sequence[str] | None = None,
-    ) -> None:
-        self.data, self.model, self.network, self.stop, self.seed = data, model, network, stop, seed
-        families = model.families(data.clients)
-        self.method = additive_method(method, families)
-        check_additive(method, families, stop)
-        problem = AdditiveProblem.of(model, data, seed)
-        chosen = chosen_metrics(metrics, len(problem.classes), model.plain_loss.gives_probabilities)
-        self.problem = replace(problem, evaluation=Evaluation.of(chosen, data, problem.classes))
+        problem = AdditiveProblem.of(self.model, self.data, self.seed)
+        gives = self.model.plain_loss.gives_probabilities
+        chosen = chosen_metrics(asked.metrics, len(problem.classes), gives)
+        self.problem = replace(
+            problem, evaluation=Evaluation.of(chosen, self.data, problem.classes)
+        )
         self.worst_end = worst_end_of(self.method, linear=True)
-        self.checkpoints = None
-        if checkpoint is not None:
-            self.checkpoints = array_checkpoints(
-                Path(checkpoint), resume, data, repr(model), network, method, costs or Costs(), seed
-            )
-
-    def computing(self) -> AbstractContextManager[object]:
-        """An empty context."""
-        return nullcontext()
-
-    def parties(self) -> Parties:
-        """The parties, ready to start."""
-        return self.method.parties(self.problem, self.network, self.seed)
-
-    def recipe(self) -> BlockRecipe:
-        """The same parties in several processes, with the blocks of this one."""
-        return BlockRecipe(self.method, self.network, self.seed, self.problem)
-
-    def ledger(self) -> Ledger:
-        """An empty ledger; the bytes of a number are those of the transport."""
-        return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
-
-    @property
-    def pace(self) -> Pace:
-        """A measurement whenever the iterations have grown by 1%."""
-        return Growing(self.stop.epoch(self.method, self.problem.samples))
+        self.checkpoints = array_checkpoints(asked, self.data)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -183,33 +140,3 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
             "token, or a token per "
             "cluster (combine: cluster)."
         )
-
-
-class AdditiveKind:
-    """Trees, and other families whose outputs are added."""
-
-    linear = True
-    reads_sources = False
-
-    def check(self, asked: Request) -> None:
-        """Tables only; trees need no scaling, no device and no start."""
-        if not isinstance(asked.data, VerticalData):
-            raise ConfigError(
-                "Trees are trained on VerticalData, a table: make it with mtcd.split or "
-                "mtcd.read_tables."
-            )
-        asked.refuse("is not for trees: leave it out.", "compute", "standardise", "start")
-
-    def default_stop(self, method: Method) -> Stop:
-        """Few iterations: each grows trees."""
-        return Stop(iterations=100)
-
-    def training(self, asked: Request) -> AdditiveTraining:
-        """The training."""
-        a = asked
-        assert a.stop is not None
-        parts = (a.data, a.model, a.network, a.method, a.stop, a.seed, a.costs)
-        return AdditiveTraining(*parts, a.checkpoint, a.resume, a.metrics)
-
-
-ADDITIVE = AdditiveKind()

@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.privacy.sealed.settings:SealedTours": "mtcd.privacy.sealed.inspect:inspect_sealed",
+        },
         "mtcd.privacy_modes": {
             "sealed": "mtcd.privacy.sealed.mode:Sealed",
         },

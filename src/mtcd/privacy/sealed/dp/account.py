@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mtcd.methods.account import Account
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
+
+if TYPE_CHECKING:
+    from mtcd.privacy.sealed.dp.settings import PrivateTours
 
 IN_MEMORY = (
     "These rows are of no table file, so nothing counts what several trainings on them spend "
@@ -24,9 +28,9 @@ NOWHERE = ""
 
 
 @dataclass
-class Account:
-    """``tables``: by client, empty if the data is from no files. ``place``: the folder of
-    checkpoints, if any.
+class TableAccounts(Account):
+    """The accounts of all tables of a training. ``tables``: by client, empty if the data is from no
+    files. ``place``: the folder of checkpoints, if any.
 
     ``tours``: the most that the training may take. One that ``resumes`` goes on with the entry of
     the training that was begun in the same folder: it releases the same numbers again, and spends
@@ -56,10 +60,10 @@ class Account:
         same = all(getattr(known, name) == getattr(entry, name) for name in names)
         return self.resumes and entry.place != NOWHERE and same
 
-    def end(self, tours: int) -> tuple[str, ...]:
+    def end(self, iterations: int) -> tuple[str, ...]:
         """The training has begun so many tours, and ended; returns notes on what all have spent."""
         for path, entry in self._entered.items():
-            TableBudget(path).settle(entry.id, tours)
+            TableBudget(path).settle(entry.id, iterations)
         if not self._entered:
             return (IN_MEMORY,)
         return tuple(spent_by(TableBudget(path), self.method.dp.delta) for path in self._entered)

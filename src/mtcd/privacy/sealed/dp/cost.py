@@ -7,20 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mtcd.config.build import Setup
 from mtcd.core.terminal.table import ScreenTable
+from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.privacy.sealed.dp.account import entry_of, holders
 from mtcd.privacy.sealed.dp.budget import plan_budget
 from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
 from mtcd.privacy.sealed.dp.spending import TableBudget, composed
+from mtcd.privacy.sealed.inspect import inspect_sealed
+from mtcd.training.kinds import Request
 
 
-def privacy_facts(setup: Setup) -> dict[str, Any] | None:
-    """The facts, as plain values; None without differential privacy."""
-    method, names = setup.method, setup.network.clients
-    if not isinstance(method, PrivateTours):
-        return None
-    budget, limit = method.budget(setup.network), setup.stop.iterations
+def inspect_private(method: PrivateTours, setting: Setting) -> MethodFacts:
+    """What a private training says of itself: see ``mtcd.inspection.facts``."""
+    facts = privacy_facts(setting.asked)
+    return replace(
+        inspect_sealed(method, setting),
+        facts={"privacy": facts},
+        rows={"differential privacy": privacy_row(facts)},
+    )
+
+
+def privacy_facts(asked: Request) -> dict[str, Any]:
+    """The facts, as plain values."""
+    method, names = asked.method, asked.network.clients
+    budget, limit = method.budget(asked.network), asked.stop and asked.stop.iterations
     tours = method.dp.tours if limit is None else min(limit, method.dp.tours)
     return {
         "tours": method.dp.tours,
@@ -31,15 +41,16 @@ def privacy_facts(setup: Setup) -> dict[str, Any] | None:
         "tours_until_stop": tours,
         "expected_spending": dict(zip(names, budget.spent(tours), strict=True)),
         "insecure_seeded_noise": method.dp.insecure_seeded_noise,
-        "tables": _tables(setup, method, tours),
+        "tables": _tables(asked, tours),
     }
 
 
-def _tables(setup: Setup, method: PrivateTours, tours: int) -> dict[str, Any]:
+def _tables(asked: Request, tours: int) -> dict[str, Any]:
     """What each table has spent before, and what it will have spent with this training."""
-    delta, found = method.dp.delta, {}
-    for path, clients in holders(getattr(setup.data, "tables", ())).items():
-        budget, entry = TableBudget(path), entry_of(method, setup.network, clients, path, tours)
+    delta, found = asked.method.dp.delta, {}
+    for path, clients in holders(getattr(asked.data, "tables", ())).items():
+        budget = TableBudget(path)
+        entry = entry_of(asked.method, asked.network, clients, path, tours)
         before = [one for one in budget.entries() if not one.seeded]
         counted = before if entry.seeded else [*before, entry]
         found[str(path)] = {
@@ -79,33 +90,29 @@ def _before(found: dict[str, Any]) -> str:
     return "; spent by trainings (how many) on " + ", ".join(parts)
 
 
-def plan_private(setup: Setup) -> dict[str, Any]:
+def plan_private(asked: Request) -> dict[str, Any]:
     """What the training costs, and the noise with other numbers of tours; there are no other
     methods to choose from."""
-    method, network = setup.method, setup.network
-    assert isinstance(method, PrivateTours)
+    data, method, network = asked.data, asked.method, asked.network
     method.check_network(network)
-    data, model = setup.linear()
-    method.check_problem(model.problem(data))
-    found = privacy_facts(setup)
-    assert found is not None
-    sizes = method.sizes(data.samples, 1, network, setup.config.seed)
-    cost = method.iteration_cost(network, 1, setup.costs, sizes)
-    tried = sorted({5, 10, 20, 40, 80, 160, method.dp.tours})
-    noise = {
-        tours: plan_budget(replace(method.dp, tours=tours), network.clients).multipliers
-        for tours in tried
-    }
-    others = {
-        str(tours): dict(zip(network.clients, one, strict=True)) for tours, one in noise.items()
-    }
-    notes = [*setup.notes, *data.notes, *method.notes(network)]
-    more = {
+    method.check_problem(asked.model.problem(data))
+
+    found = privacy_facts(asked)
+    sizes = method.sizes(data.samples, 1, network, asked.seed)
+    cost = method.iteration_cost(network, 1, asked.costs, sizes)
+
+    noise_by_tours = {}
+    for tours in sorted({5, 10, 20, 40, 80, 160, method.dp.tours}):
+        budget = plan_budget(replace(method.dp, tours=tours), network.clients)
+        noise_by_tours[str(tours)] = dict(zip(network.clients, budget.multipliers, strict=True))
+
+    return {
+        **found,
         "cost_per_tour": cost,
         "cost": cost * found["tours_until_stop"],
-        "noise_by_tours": others,
+        "noise_by_tours": noise_by_tours,
+        "notes": [*data.notes, *method.notes(network)],
     }
-    return found | more | {"notes": notes}
 
 
 def tours_table(found: dict[str, Any]) -> ScreenTable:

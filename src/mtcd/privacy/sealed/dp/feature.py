@@ -4,6 +4,9 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
+        "mtcd.inspections": {
+            "mtcd.privacy.sealed.dp.settings:PrivateTours": "mtcd.privacy.sealed.dp.cost:inspect_private",
+        },
         "mtcd.privacy_modes": {
             "dp": "mtcd.privacy.sealed.dp.mode:Private",
         },

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.errors import ConfigError
+from mtcd.methods.account import Account
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
+from mtcd.privacy.sealed.dp.account import TableAccounts
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
@@ -70,6 +73,17 @@ class PrivateTours(SealedTours):
     def budget(self, network: Network) -> Budget:
         """The noise of all parties."""
         return plan_budget(self.dp, network.clients)
+
+    def account(
+        self,
+        network: Network,
+        tables: Sequence[Path],
+        iterations: int | None,
+        place: Path | None,
+        resumes: bool,
+    ) -> Account:
+        most = self.dp.tours if iterations is None else iterations
+        return TableAccounts(self, network, tables, most, place, resumes)
 
     def most_iterations(self, problem: Problem) -> int:
         return self.dp.tours

@@ -1,5 +1,5 @@
-"""Predictions of the theory for a setting of mtcd or stcd: visit probabilities, guarantees,
-break-even ratios."""
+"""What the theory says of a setting of mtcd or stcd: visit probabilities, guarantees, break-even
+ratios."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtcd.cli.theory_walk import walk_findings
-from mtcd.config.build import Setup
 from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
+from mtcd.inspection.facts import MethodFacts, Setting
+from mtcd.inspection.walks import walk_findings
+from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.roaming import StartAt
-from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.network.walks.walk import Walk, facts_of
+from mtcd.protocol.ledger.costs import Costs
 from mtcd.theory.bounds import Guarantee, LoneGuarantee
 from mtcd.theory.breakeven import Comparison
 from mtcd.theory.starts import Roam, uniform_roam
@@ -28,46 +29,56 @@ from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, w
 VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is left out
 
 
-def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
-    """All findings for this setting: ``method`` is that of ``setup``, and ``plan`` its plan."""
-    network = setup.network
-    clusters = method.token_clusters(network, setup.config.seed)
-    regions = [tuple(range(network.size))] * plan.tokens if clusters is None else list(clusters)
+def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
+    """The tokens, their sizes, and what is known of their walks."""
+    asked = setting.asked
+    plan = method.with_stepsize(1.0).plan(
+        setting.samples, setting.outputs, asked.network, asked.seed
+    )
+    found = theory_of(method, plan, asked.network, asked.costs, asked.seed)
+
+    if setting.smoothness is not None:
+        stepsize = resolve_stepsize(method, setting.smoothness)[0].resolved_stepsize()
+        found += guarantee(found, method, setting.smoothness, stepsize)
+        changes = bool(asked.network.changes)
+        found += lone_guarantee(found, method, setting.smoothness, stepsize, changes)
+
+    return MethodFacts(plan.sizes, plan.floats, plan.tokens, found)
+
+
+def theory_of(method: MTCD, plan: Plan, network: Network, costs: Costs, seed: int) -> list[Finding]:
+    """All findings for this setting: ``plan`` is that of the method."""
+    clusters = method.token_clusters(network, seed)
+    everyone = tuple(range(network.size))
+    regions = [everyone] * plan.tokens if clusters is None else list(clusters)
     walks = plan.roaming.walks
     found: list[Finding] = []
+
     if plan.hops is not None:
-        roams = [
-            _roam(region, start) for region, start in zip(regions, plan.roaming.starts, strict=True)
-        ]
-        found += _visits(
-            network, roams, walks, plan.hops, overlap=clusters is None and plan.tokens > 1
-        )
-    found += walk_findings(
-        network, [pair[:2] for pair in unlike(regions, walks)], lone=plan.hops is None
-    )
+        starts = zip(regions, plan.roaming.starts, strict=True)
+        roams = [_roam(region, start) for region, start in starts]
+        overlap = clusters is None and plan.tokens > 1
+        found += _visits(network, roams, walks, plan.hops, overlap)
+
+    different = [(region, walk) for region, walk, _ in unlike(regions, walks)]
+    found += walk_findings(network, different, lone=plan.hops is None)
+
     if plan.hops is None:
-        found.append(
-            Finding(
-                "breakeven_cost",
-                "pi, break-even",
-                None,
-                "none",
-                "they are about syncs: stcd has none",
-            )
+        why = "they are about syncs: stcd has none"
+        found.append(Finding("breakeven_cost", "pi, break-even", None, "none", why))
+        return found
+
+    full_batch = method.batch is None
+    comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, full_batch)
+    if costs.per == "float":
+        sizes, one = plan.sizes, plan.aggregate_floats
+        comparison = replace(
+            comparison,
+            uplink=sizes.uplink / one,
+            downlink=sizes.downlink / one,
+            hop=sizes.hop / one,
         )
-    else:
-        comparison = Comparison(
-            network.size, plan.tokens, plan.hops, plan.local_updates, method.batch is None
-        )
-        if setup.costs.per == "float":
-            sizes, one = plan.sizes, plan.aggregate_floats
-            comparison = replace(
-                comparison,
-                uplink=sizes.uplink / one,
-                downlink=sizes.downlink / one,
-                hop=sizes.hop / one,
-            )
-        found += _breakeven(comparison, setup.costs.ratio)
+    found += _breakeven(comparison, costs.ratio)
     return found
 
 
@@ -225,18 +236,6 @@ def _start_value(smoothness: Smoothness) -> float:
     """f at theta = 0, which is no less than Delta: no loss is below 0."""
     problem = smoothness.problem
     return float(problem.fit.objective(np.zeros(problem.labels.shape), 0.0))
-
-
-def tree_finding(network: Network) -> Finding:
-    """The root and depth of the spanning tree, and the messages of an iteration of tree-cg."""
-    tree, K = spanning_tree(network), network.size
-    shown = f"depth {tree.depth}, root {network.clients[tree.root]}"
-    meaning = (
-        f"an iteration sends 2(K - 1) = {2 * (K - 1)} messages between neighbours, "
-        f"{2 * tree.depth} of them one after "
-        "the other"
-    )
-    return Finding("tree_depth", "spanning tree", tree.depth, shown, meaning)
 
 
 def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:

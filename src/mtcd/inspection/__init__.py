@@ -1,0 +1,1 @@
+"""What a training would be, without running it: ``mtcd.inspect``."""

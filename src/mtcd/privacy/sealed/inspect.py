@@ -1,0 +1,13 @@
+"""mtcd inspect, for sealed tours: the size of an encrypted token."""
+
+from __future__ import annotations
+
+from mtcd.inspection.facts import MethodFacts, Setting
+from mtcd.privacy.sealed.settings import SealedTours
+
+
+def inspect_sealed(method: SealedTours, setting: Setting) -> MethodFacts:
+    """A token is an encrypted message from client to client."""
+    asked = setting.asked
+    sizes = method.sizes(setting.samples, setting.outputs, asked.network, asked.seed)
+    return MethodFacts(sizes, int(sizes.hop))
