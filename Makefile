@@ -19,16 +19,16 @@ test: $(VENV)/.test
 
 # what takes longest: many examples, whole figures, scikit-learn's checks; other files need not be collected for it
 long-test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist worksteal -m long $$(grep -l 'mark\.long' tests/test_*.py)
+	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist worksteal -m long $$(grep -rl --include='test_*.py' 'mark\.long' tests)
 
 # new random examples for the tests that draw them, those that take longest too; `make test` takes the same every time
 fresh: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile=fresh $$(grep -l hypothesis tests/test_*.py)
+	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile=fresh $$(grep -rl --include='test_*.py' hypothesis tests)
 
 # the real data sets that are in the folder MTCD_DATA (docs/datasets.md)
 data-test: $(VENV)/.test
 	@test -d "$$MTCD_DATA" || { echo "Set MTCD_DATA to the folder of the data sets: docs/datasets.md" >&2; exit 1; }
-	$(ONE_THREAD) $(BIN)/pytest -rs -m real_data $$(grep -l 'mark\.real_data' tests/test_*.py)
+	$(ONE_THREAD) $(BIN)/pytest -rs -m real_data $$(grep -rl --include='test_*.py' 'mark\.real_data' tests)
 
 # the tests on several Pythons with the newest packages; `make try-pythons` trains once on each
 PYTHONS ?= 3.11 3.12 3.13
@@ -38,29 +38,29 @@ test-pythons try-pythons: %-pythons:
 # the page of `mtcd report` in Chromium
 browser: $(VENV)/.browser
 	.ci/chromium
-	$(ONE_THREAD) $(BIN)/pytest -n 2 tests/browser
+	$(ONE_THREAD) $(BIN)/pytest -n 2 tests/processes/browser
 
 # real processes: faults, cables that are cut, the tutorial, an older version, a party behind a firewall or a proxy
 upgrade-test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest -n 2 tests/operations
+	$(ONE_THREAD) $(BIN)/pytest -n 2 tests/processes/operations
 
 # the engine and sweeps on Ray: actors, workers, nodes and drivers that die
 ray-test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest tests/ray
+	$(ONE_THREAD) $(BIN)/pytest tests/processes/ray
 
 # the Dockerfile line by line, and the services of the compose file, in namespaces: needs root
 deploy-test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest tests/deploy
+	$(ONE_THREAD) $(BIN)/pytest tests/processes/deploy
 
 # simulated time against real processes over links of given bandwidths, in namespaces: needs root
 shaped-links-test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/pytest tests/shaped
+	$(ONE_THREAD) $(BIN)/pytest tests/processes/shaped
 
 test-faults: $(VENV)/.test
-	PYTHONPATH=tests $(ONE_THREAD) $(BIN)/python -m faulty
+	PYTHONPATH=tests/support $(ONE_THREAD) $(BIN)/python -m faulty
 
 recovery: $(VENV)/.test
-	PYTHONPATH=tests $(ONE_THREAD) $(BIN)/python -m faulty.recovery
+	PYTHONPATH=tests/support $(ONE_THREAD) $(BIN)/python -m faulty.recovery
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

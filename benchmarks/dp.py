@@ -2,7 +2,8 @@
 central baseline).
 
 The mode itself is run, ``privacy: {mode: sealed, dp: ...}``, with the cipher that hides nothing:
-the integers, and so the models, are those of the encrypted training (tests/test_private_tours.py).
+the integers, and so the models, are those of the encrypted training
+(tests/unit/privacy/sealed/dp/test_private_tours.py).
 Beside it: central DP-SGD by Opacus on all columns at once, and the control: each party fits alone
 without noise, and the scores are summed.
 """

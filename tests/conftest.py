@@ -7,8 +7,12 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
-from counted_time import counted_time as counted_time  # a fixture
-from table_files import MAIN
+SUPPORT = Path(__file__).with_name("support")
+# assertions of helpers say what they compared, as those of tests do
+pytest.register_assert_rewrite(*(path.stem for path in SUPPORT.glob("*.py")))
+
+from counted_time import counted_time as counted_time  # noqa: E402  a fixture
+from table_files import MAIN  # noqa: E402
 
 relaxed = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

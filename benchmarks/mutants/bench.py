@@ -32,7 +32,7 @@ PRELOADED = (
 # seconds of processor time on top of twice what the tests take: imports and fixtures take some
 SPARE = 20
 # use Polars while they are collected: its threads would not survive a fork
-THREADED = ("tests/test_strange_input.py",)
+THREADED = ("tests/unit/data/test_strange_input.py",)
 FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
@@ -153,7 +153,7 @@ class Bench:
 
     def _read_recordings(self) -> None:
         self.callers, self.calls = defaultdict(dict), defaultdict(set)
-        for path in sorted((self.root / "tests").glob("test_*.py")):
+        for path in sorted((self.root / "tests").rglob("test_*.py")):
             file = path.relative_to(self.root).as_posix()
             kept = self._kept(file)
             known: Known = (

@@ -20,7 +20,7 @@ class Results:
         self.known: dict[str, dict[str, Any]] = {
             line["key"]: line for line in map(json.loads, lines)
         }
-        tests = b"".join(test.read_bytes() for test in sorted(folder.glob("*.py")))
+        tests = b"".join(test.read_bytes() for test in sorted(folder.rglob("*.py")))
         self.tests = hashlib.sha256(tests).hexdigest()[:16]
 
     def get(self, key: str, seconds: float) -> dict[str, Any] | None:

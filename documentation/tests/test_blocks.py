@@ -9,7 +9,7 @@ from documentation.blocks import ROOT, all_pages, blocks
 from documentation.session import environment
 
 # parties that run side by side
-ELSEWHERE = {"docs/federation-tutorial.md": "tests/operations/test_tutorial.py"}
+ELSEWHERE = {"docs/federation-tutorial.md": "tests/processes/operations/test_tutorial.py"}
 PAGES = {
     str(page.relative_to(ROOT)): blocks(page.read_text(encoding="utf-8")) for page in all_pages()
 }

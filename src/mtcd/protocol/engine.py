@@ -3,7 +3,7 @@
 An engine delivers messages between the parties, wherever they are: in this process, in worker
 processes, on other hosts. Training, planner and measurements access the parties through an engine
 only. ``engines/choose.py`` picks the engine for parties in this process;
-``tests/test_engine_contract.py`` runs the same assertions on every engine.
+``tests/contract/test_engine_contract.py`` runs the same assertions on every engine.
 """
 
 from __future__ import annotations

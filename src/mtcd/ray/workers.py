@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
+import ray
 from ray.exceptions import RayActorError, RayError
 
-import ray
 from mtcd.core.errors import MtcdError
 from mtcd.core.workers.pool import Failed, Job, News, Workers, outcome
 from mtcd.ray.connection import connect

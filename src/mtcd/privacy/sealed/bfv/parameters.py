@@ -2,7 +2,7 @@
 beforehand.
 
 Noise is followed as a standard deviation per coefficient, with the usual heuristic that
-coefficients are independent; ``tests/test_sealing_bfv.py`` measures that it is an upper bound. The
+coefficients are independent; ``tests/unit/privacy/sealed/test_sealing_bfv.py`` measures that it is an upper bound. The
 security of a degree and a coefficient modulus is that of the tables of the Homomorphic Encryption
 Standard (ternary secret, 128 bits, classical).
 """

@@ -1,0 +1,181 @@
+"""Mutation tests, on a small project of their own: what is changed, which tests are asked, and what
+becomes of it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.mutants.results import Results, report
+
+from project import ROOT
+
+SOURCE = """
+LIMIT = 3
+MANY = 1000
+MUCH, LITTLE = 1e3, 2
+
+def half(x: int | None = 4) -> float:
+    return x / 2
+
+class Counter:
+    def many(self) -> bool:
+        return half(8) > LIMIT  # no mutants: for the test
+
+def shown() -> str:
+    return "shown"
+"""
+TESTS = """
+import subprocess, sys
+from mtcd.small import Counter, half, shown
+
+def test_half():
+    assert half(6) == 3
+
+def test_default():
+    assert half() == 2
+
+def test_many():
+    assert Counter().many()
+
+def test_shown():
+    assert shown()
+    asked = [sys.executable, "-c", "from mtcd import small; print(small.shown())"]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout.strip() == "shown"
+"""
+SCRIPT = """
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from benchmarks.mutants.bench import Bench
+
+@dataclass(frozen=True)
+class Change:
+    name: str
+    function: str
+    before: str
+    after: str
+    path = "src/mtcd/small.py"
+
+    def mutated(self, root):
+        return (root / self.path).read_text().replace(self.before, self.after)
+
+root = Path(".").resolve()
+bench = Bench(root, root / "place", jobs=2, preloaded="")
+changes = [
+    Change("same", "half", "", ""),
+    Change("another result", "half", "/", "*"),
+    Change("no function of that name", "half", "/ 2", "/ z"),
+    Change("endless", "half", "    return x", "    while True: pass\\n    return x"),
+    Change("cannot be compiled", "half", "return", "retrun x"),
+    Change("another default", "half", "= 4", "= 5"),
+    Change("another constant", "", "LIMIT = 3", "LIMIT = 4"),
+    Change("a constant that nothing uses", "", "LITTLE = 1e3, 2", "LITTLE = 1e3, 3"),
+    Change("seen by another process alone", "shown", '"shown"', '"hidden"'),
+]
+found = {change.name: outcome.status for change, outcome in bench.try_all(changes, 3)}
+half = bench.callers["mtcd/small.py:half"]
+print(json.dumps({"callers": sorted(half), "found": found}))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "src" / "mtcd").mkdir(parents=True)
+    (tmp_path / "src" / "mtcd" / "__init__.py").touch()
+    (tmp_path / "src" / "mtcd" / "small.py").write_text(SOURCE)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_small.py").write_text(TESTS)
+    (tmp_path / "place").mkdir()
+    return tmp_path
+
+
+@pytest.mark.long
+def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["callers"] == [
+        f"tests/test_small.py::test_{name}" for name in ("default", "half", "many")
+    ]
+    assert found["found"] == {
+        "same": "passed",
+        "another result": "failed",
+        "no function of that name": "failed",
+        "endless": "too long",
+        "cannot be compiled": "failed",
+        "another default": "failed",
+        "another constant": "failed",
+        "a constant that nothing uses": "passed",
+        "seen by another process alone": "failed",
+    }
+    assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
+
+
+def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(
+    project: Path,
+) -> None:
+    def results() -> Results:
+        return Results(project / "results.jsonl", project / "tests")
+
+    def known(seconds: float) -> list[bool]:
+        return [results().get(key, seconds) is not None for key in ("one", "two", "three")]
+
+    results().add("one", 10.0, killed=True)
+    results().add("two", 10.0, killed=False)
+    assert known(10.0) == [True, True, False]
+    assert known(11.0) == [True, False, False]
+    (project / "tests" / "test_more.py").write_text(TESTS)
+    assert known(10.0) == [True, False, False]
+
+
+def test_the_report_shows_survivors_and_a_score_per_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"place": "a.py:3", "how": "passed", "diff": "- x\n+ y"}
+    report([row | {"package": "model", "killed": killed} for killed in (True, True, False)])
+    shown = capsys.readouterr().out
+    assert shown.count("a.py:3") == 1
+    assert ["model", "2", "3", "66.7%"] in [line.split() for line in shown.splitlines()]
+
+
+def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
+    project: Path,
+) -> None:
+    pytest.importorskip("cosmic_ray")
+    from benchmarks.mutants.mutations import mutations_of
+
+    found = list(mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py"))
+    lines = {(one.line, one.operator, one.function) for one in found}
+    assert lines == {
+        (2, "NumberReplacer", ""),
+        (4, "NumberReplacer", ""),
+        (6, "NumberReplacer", "half"),
+        (7, "NumberReplacer", "half"),
+        (7, "ReplaceBinaryOperator_Div_Mul", "half"),
+    }
+    (marked,) = {
+        one.line
+        for one in mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py", True)
+    }
+    assert "no mutants: for the test" in SOURCE.splitlines()[marked - 1]
+    (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
+    assert division.diff(project) == "-    return x / 2\n+    return x * 2"
+    assert division.package == ""
+
+
+def test_the_packages_and_modules_exist() -> None:
+    pytest.importorskip("cosmic_ray")
+    from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES
+
+    assert all(list((ROOT / "src" / "mtcd" / package).glob("*.py")) for package in PACKAGES)
+    assert all((ROOT / module).exists() for module in GPU_ONLY)

@@ -1,0 +1,117 @@
+"""The trainings of split networks of the engine contract."""
+
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pytest
+
+from live import Federated, make_kits, unobserved
+from mtcd.data.dataset import VerticalDataset
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.participant.node_table import settings_of
+from mtcd.federation.participant.participant import Role
+from mtcd.federation.participant.table import PartyTable
+from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.party.block import read_network_block
+from mtcd.models.splitnet.party.networks import section_of
+from mtcd.models.splitnet.party.participant import SplitParticipant
+from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.run import Run
+from mtcd.training.train import train
+from split_problems import assert_same_modules, samples
+
+pytest.importorskip("zenoh")
+pytest.importorskip("torch")
+
+MTCD = {
+    "kind": "mtcd",
+    "stepsize": 0.05,
+    "local_updates": 2,
+    "hops": 3,
+    "clusters": [["a", "b"], ["c", "d"]],
+}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "full batch": MTCD,
+    "batches": {**MTCD, "batch": 5},
+    "svfl": {"kind": "svfl", "stepsize": 0.05, "batch": 6},
+    "stcd": {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
+    "stcd, empty start": {"kind": "stcd", "stepsize": 0.05, "first_pass": False},
+}
+
+
+ONE_AT_A_TIME = Lock()
+
+
+class Participant(SplitParticipant):
+    """Networks begin with numbers from PyTorch's one generator of a process, which parties in
+    threads share."""
+
+    def facts(self, *given: Any) -> bytes:
+        with ONE_AT_A_TIME:
+            return super().facts(*given)
+
+    def role(self, *given: Any) -> Role:
+        with ONE_AT_A_TIME:
+            return super().role(*given)
+
+
+def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
+    name = kit.config.name
+    if kit.config.is_server:
+        return None
+    values = np.asarray(data.features[name], dtype=float)
+    columns = tuple(f"x{j}" for j in range(values.shape[1]))
+    return PartyTable(
+        Path(f"{name}.csv"), None, columns, values, data.labels if name == "a" else None
+    )
+
+
+def four_clinics() -> VerticalDataset:
+    made = samples(4, 13)
+    features = dict(zip("abcd", made.features.values(), strict=True))
+    return VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
+
+
+def federate(
+    folder: Path, data: VerticalDataset, iterations: int, **settings: Any
+) -> tuple[dict[str, Kit], Federated]:
+    """The kits, and what everybody kept."""
+    kits = kits_for(folder, iterations, **settings)
+    engine = FederationEngine(
+        kits, folder / "runs", lambda kit: Participant(kit, table_of(data, kit))
+    )
+    return kits, unobserved(engine)
+
+
+def kits_for(folder: Path, iterations: int, **settings: Any) -> dict[str, Kit]:
+    lone = settings["method"]["kind"] == "stcd"
+    return make_kits(
+        folder,
+        tuple("abcd"),
+        **({"server": None} if lone else {}),
+        labels={"held_by": "a", "shared_with": "parties" if lone else ["parties", "server"]},
+        network={"kind": "cycle"},
+        stop={"iterations": iterations},
+        seed=5,
+        **settings,
+    )
+
+
+def in_process(data: VerticalDataset, kit: Kit) -> Run:
+    config = kit.config
+    method, stop, costs = settings_of(config)
+    model = split_model(section_of(config), data, config.seed, False)
+    return train(data, model, config.network, method, stop, costs, config.seed)
+
+
+def assert_same_networks(folder: Path, kits: dict[str, Kit], same: Run) -> None:
+    for name, kit in kits.items():
+        block = read_network_block(kit.config, kit.code, folder / "runs" / name)
+        assert block.knows_fusion
+        assert_same_modules(block.trained.fusion, same.fusion)
+        if name != "server":
+            assert_same_modules(block.trained.modules[name], same.modules[name])

@@ -1,0 +1,68 @@
+"""Federations whose parties prepare their own columns."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from live import make_kits, unobserved
+from mtcd.federation.participant.kinds import make_participant
+from mtcd.testing.federation_engine import FederationEngine
+from patients import CLIENTS, patients
+
+pytest.importorskip("zenoh")
+
+TABLE = patients(120)
+
+
+RECIPE = {"columns": {"age": [{"impute": {"indicator": True}}, "standardise"]}}
+
+
+OWN: dict[str, Any] = {"clinic": RECIPE, "lab": "auto", "insurer": {"on_unseen": "error"}}
+
+
+def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
+    """A table per party, each with its own rows missing and in its own order; the first has the
+    labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for k, (name, columns) in enumerate(CLIENTS.items()):
+        label = ["outcome"] if k == 0 else []
+        rows = (
+            np.random.default_rng(k).permutation(table.height)[3 * k :]
+            if k
+            else np.arange(table.height)
+        )
+        paths[name] = folder / f"{name}.csv"
+        table.select("patient", *columns, *label)[rows].write_csv(paths[name])
+    return paths
+
+
+def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
+    settings = {
+        "labels__column": "outcome",
+        "alignment": "hashed",
+        "model": {"kind": "logistic", "l2": 1.0, "intercept": True},
+        "method": {
+            "kind": "mtcd",
+            "tokens": 2,
+            "hops": 4,
+            "stepsize": "auto",
+            "combine": "average",
+        },
+        "stop": {"iterations": 40},
+        **changes,
+    }
+    kits = make_kits(folder, tuple(CLIENTS), **settings)
+    engine = FederationEngine(
+        kits, folder / "runs", lambda kit: make_participant(kit, given(kit.config, paths))
+    )
+    return kits, unobserved(engine)
+
+
+def given(config: Any, paths: dict[str, Path]) -> dict[str, Any]:
+    if config.is_server:
+        return {}
+    return {"data": paths[config.name], "key": "patient", "prepare": OWN[config.name]}

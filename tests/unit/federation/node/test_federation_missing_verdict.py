@@ -1,0 +1,172 @@
+"""When somebody is away at the end, the run says that nobody can tell whether it has diverged; a
+verdict that is known stays the same, whoever is started again."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
+from live import in_process, make_kits, own_table_of, run_all
+from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import leaving
+from mtcd.federation.node.final_check import Outcome
+from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.node import Node
+from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.models.glm.party.participant import LinearParticipant
+from mtcd.training.divergence import DIVERGED
+from own_parts import model_section
+from problems import MODELS, make_data
+
+MODEL = MODELS[0]
+DATA = make_data(MODEL, 20, [2, 1, 3, 2], seed=3)
+HOLDER, OTHER, _, LAST = DATA.clients
+KEPT = "iterations"
+FINE_STEP, LARGE_STEP = 0.04, 0.06  # the second ends above the start, with finite numbers
+METHOD = {"kind": "svfl", "local_updates": 2}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for those who are gone."""
+    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
+
+
+def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
+    settings = {
+        "model": model_section(MODEL),
+        "method": {**METHOD, "stepsize": stepsize},
+        "seed": 5,
+    }
+    return make_kits(folder, DATA.clients, stop={"iterations": 3}, **settings)
+
+
+def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
+    return kind(
+        kit,
+        folder / "runs" / kit.config.name,
+        LinearParticipant(kit, own_table_of(DATA, kit)),
+        None,
+    )
+
+
+def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
+    """Everybody, the last party as this kind, which does not come to an end."""
+    run_killing(
+        {name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()},
+        LAST,
+    )
+
+
+def summaries(folder: Path, names: Any) -> list[Summary]:
+    return [read_summary(folder / "runs" / name) for name in names]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    assert in_process(DATA, kits[HOLDER]).status == status
+    run_with(tmp_path, kits, KilledAtEnd)
+    for told in summaries(tmp_path, [name for name in kits if name != LAST]):
+        assert told.status == KEPT
+        assert f"is not known: {LAST} took no part" in told.message
+        assert "Start all parties again" in told.message
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
+        status
+    }
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+    assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
+
+
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_a_party_started_again_alone_says_what_it_said_before(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
+        status
+    }
+    for name in (HOLDER, OTHER, "server"):
+        assert run_all({name: node(tmp_path, kits[name])}) == {name: status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+
+
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_who_missed_the_verdict_hears_it_when_the_holder_is_there_again(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    run_with(tmp_path, kits, KilledBeforeVerdict)
+    others = [name for name in kits if name != LAST]
+    assert {one.status for one in summaries(tmp_path, others)} == {status}
+    back = {name: node(tmp_path, kits[name]) for name in (HOLDER, LAST)}
+    assert set(run_all(back).values()) == {status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+
+
+def test_who_missed_the_verdict_and_is_alone_names_the_holder(tmp_path: Path) -> None:
+    kits = kits_for(tmp_path, LARGE_STEP)
+    run_with(tmp_path, kits, KilledBeforeVerdict)
+    (tmp_path / "runs" / LAST / "verdict.json").unlink(missing_ok=True)
+    assert run_all({LAST: node(tmp_path, kits[LAST])}) == {LAST: KEPT}
+    assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
+
+
+class Answering(SimpleNamespace):
+    """A request that can be answered."""
+
+    def answer(self) -> None:
+        self.answered = True
+
+
+def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) -> None:
+    kit, concluded = kits_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
+    loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
+    link = SimpleNamespace(peers={HOLDER}, up=set())
+    rpc = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
+    context: Any = SimpleNamespace(
+        rpc=rpc, rpc_client=SimpleNamespace(waits_for=set()), loop=loop, log=None
+    )
+    one = verdict.FinalCheck(context, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
+    one.begin(concluded.append)
+    for told in ("missing " + HOLDER, "diverged", "fine"):
+        asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())
+        one._receive_result(asked)
+        assert asked.answered
+    assert concluded == [Outcome(away=(HOLDER,)), Outcome(diverged=True)]
+    assert kept.final_check() == (True, set())
+    kept.close()
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome(), Outcome(diverged=True), Outcome(away=("a",)), Outcome(away=("a", "b"))]
+)
+def test_an_outcome_is_read_as_it_was_told(outcome: Outcome) -> None:
+    assert Outcome.read(str(outcome), ["a", "b", "server"]) == outcome
+
+
+@pytest.mark.parametrize("told", ["", "good", "missing", "missing x", "missing a ", "fine a"])
+def test_what_is_no_outcome_is_refused(told: str) -> None:
+    with pytest.raises(WireError):
+        Outcome.read(told, ["a", "b", "server"])
+
+
+def test_a_verdict_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.final_check() is None
+    folder.keep_final_check(True, {"b", "a"})
+    assert folder.final_check() == (True, {"a", "b"})
+    (tmp_path / "verdict.json").write_text("{}")
+    with pytest.raises(MtcdError, match="remove it and restart all"):
+        folder.final_check()
+    folder.close()
