@@ -42,7 +42,7 @@ def uniform(seed: int, purpose: str, ids: tuple[int, ...], position: int) -> flo
 
     Made in blocks, so that a long walk costs next to nothing and any hop can be looked up alone.
 
-    >>> uniform(0, "example", (2,), 1000) == uniform(0, "example", (2,), 1000)
+    >>> uniform(0, "docs", (2,), 1000) == uniform(0, "docs", (2,), 1000)
     True
     """
     return uniform_block(seed, purpose, ids, position // BLOCK)[position % BLOCK]
@@ -51,7 +51,7 @@ def uniform(seed: int, purpose: str, ids: tuple[int, ...], position: int) -> flo
 def shuffled(seed: int, purpose: str, ids: tuple[int, ...], count: int) -> NDArray[np.intp]:
     """0..count-1 in an order that depends on the seed, the purpose and the ids alone.
 
-    >>> shuffled(0, "example", (), 5).tolist() == shuffled(0, "example", (), 5).tolist()
+    >>> shuffled(0, "docs", (), 5).tolist() == shuffled(0, "docs", (), 5).tolist()
     True
     """
     return stream(seed, purpose, *ids).permutation(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import NetworkError, listing
@@ -11,6 +12,7 @@ from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Change, Network, connected_pieces
 
 Absence = tuple[int, frozenset[int]]
+"""An iteration, and the clients that are absent from it on."""
 
 
 def with_changes(network: Network, changes: Iterable[Change]) -> Network:
@@ -46,28 +48,31 @@ def with_changes(network: Network, changes: Iterable[Change]) -> Network:
     moves: dict[int, tuple[list[int], list[int]]] = {}
     for change in changes:
         check_whole("iteration of a change of the network", change.iteration, least=0)
-        here = moves.setdefault(int(change.iteration), ([], []))
-        for list_, who, does in zip(
-            here, (change.leave, change.join), ("leave", "join"), strict=True
-        ):
-            where = f"{does} at iteration {change.iteration}"
-            if isinstance(who, str):
-                raise NetworkError(f"{where}: expected a list of clients, got {who!r}")
-            list_ += [names.number(one, where) for one in who]
+        leave, join = moves.setdefault(int(change.iteration), ([], []))
+        leave += _numbers(names, change.leave, f"leave at iteration {change.iteration}")
+        join += _numbers(names, change.join, f"join at iteration {change.iteration}")
+
     in_order = tuple(Change(when, *map(tuple, moves[when])) for when in sorted(moves))
     changing = replace(network, changes=in_order)
     _check(changing)
     return changing
 
 
+def _numbers(names: ClientNames, who: Sequence[Any], where: str) -> list[int]:
+    if isinstance(who, str):  # of which each letter could be the name of a client
+        raise NetworkError(f"{where}: expected a list of clients, got {who!r}")
+    return [names.number(one, where) for one in who]
+
+
 def absences(network: Network) -> tuple[Absence, ...]:
     """Pairs of an iteration and the set of clients that are absent from it on, in order; the first
     starts at 0."""
-    absent = set(_late(network))
-    found: dict[int, frozenset[int]] = {0: frozenset(absent)}
+    absent = frozenset(_late(network))
+    found = {0: absent}  # a change at iteration 0 replaces it
     for change in network.changes:
         absent = absent.difference(change.join).union(change.leave)
-        found[change.iteration] = frozenset(absent)
+        found[change.iteration] = absent
+
     return tuple(found.items())
 
 
@@ -76,13 +81,13 @@ def describe_changes(network: Network) -> list[str]:
     late = sorted(_late(network))
     sentences = [f"absent from the start: {_names(network, late)}"] if late else []
     for change in network.changes:
-        moves = [(change.leave, "leave"), (change.join, "join")]
-        said = [
-            f"{_names(network, who)} {does}{'s' if len(who) == 1 else ''}"
-            for who, does in moves
-            if who
-        ]
-        sentences += [f"at iteration {change.iteration:,} {', '.join(said)}"] if said else []
+        moves = []
+        for who, does in ((change.leave, "leave"), (change.join, "join")):
+            if who:
+                ending = "s" if len(who) == 1 else ""
+                moves.append(f"{_names(network, who)} {does}{ending}")
+        if moves:
+            sentences.append(f"at iteration {change.iteration:,} {', '.join(moves)}")
     return sentences
 
 
@@ -92,10 +97,10 @@ def _names(network: Network, who: Sequence[int]) -> str:
 
 def in_pieces(network: Network) -> list[str]:
     """A sentence for each view in which the present clients are not connected."""
-    everyone = range(network.size)
+    everyone = set(range(network.size))
     sentences = []
     for iteration, absent in absences(network):
-        pieces = connected_pieces(network.neighbours, [k for k in everyone if k not in absent])
+        pieces = connected_pieces(network.neighbours, everyone - absent)
         if len(pieces) > 1:
             sentences.append(
                 f"from iteration {iteration:,} on the clients present are in {len(pieces)} "
@@ -115,11 +120,14 @@ def _late(network: Network) -> set[int]:
 
 
 def _check(network: Network) -> None:
+    """Reject changes that contradict each other."""
     absent = _late(network)
     for change in network.changes:
-        for k in (*change.leave, *change.join):
-            if (*change.leave, *change.join).count(k) > 1:
+        named = (*change.leave, *change.join)
+        for k in named:
+            if named.count(k) > 1:
                 raise NetworkError(_wrong(network, change, k, "is named twice: name it once"))
+
         for k in change.leave:
             if k in absent:
                 raise NetworkError(
@@ -131,6 +139,7 @@ def _check(network: Network) -> None:
                     _wrong(network, change, k, "joins, but is present already: let it leave before")
                 )
         absent = absent.difference(change.join).union(change.leave)
+
     for iteration, away in absences(network):
         if len(away) == network.size:
             raise NetworkError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -18,17 +18,37 @@ from mtcd.network.topology import Network, breadth_first, connected_pieces
 
 Cluster = tuple[int, ...]
 
-DENSE_LIMIT = 64  # up to this many clients all eigenvectors are cheap
-MOVES = 32  # clients that may change sides after a cut, to even the sides out
+DENSE_LIMIT = 64
+"""Up to this many clients all eigenvectors are cheap."""
+MOVES = 32
+"""Clients that may change sides after a cut, to even the sides out."""
 
 
 def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> tuple[Cluster, ...]:
-    """Connected clusters of the network: ``count`` of them, of even size; by default its
-    communities.
+    """Connected clusters of the network.
 
-    Evenness gives way to connectedness: a star in two is one leaf and the rest. ``seed`` matters to
-    the communities alone.
+    Parameters
+    ----------
+    network
+        The clients and their links.
+    count
+        How many clusters, of even size; without it, the communities of the network. Evenness gives
+        way to connectedness: a star in two is one leaf and the rest.
+    seed
+        Of the search for communities.
 
+    Returns
+    -------
+    tuple of clusters
+        Each sorted, in the order of their first members.
+
+    Raises
+    ------
+    NetworkError
+        If there are no such clusters.
+
+    Examples
+    --------
     >>> from mtcd.network.topology import make_network
     >>> find_clusters(make_network("path", "abcd"), count=2)
     ((0, 1), (2, 3))
@@ -39,15 +59,14 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
     if count < len(parts):
         raise NetworkError(
             f"{count} clusters asked for, but a cluster must be connected, and the network has "
-            f"{len(parts)} "
-            f"connected component(s): ask for at least {len(parts)}"
+            f"{len(parts)} connected component(s): ask for at least {len(parts)}"
         )
     if count > network.size:
         raise NetworkError(
             f"{count} clusters asked for, but there are {network.size} clients: a token per "
-            f"cluster needs a "
-            f"client for each"
+            f"cluster needs a client for each"
         )
+
     A = None if network.complete else adjacency(network)
     todo = list(zip(parts, _shares([len(part) for part in parts], count), strict=True))
     done: list[Cluster] = []
@@ -66,9 +85,10 @@ def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> t
     """Given clusters, by names or numbers of clients, as sorted numbers; invalid ones are
     rejected."""
     names = ClientNames(network.clients)
-    clusters = [
-        tuple(sorted(names.number(who, f"cluster {c}") for who in g)) for c, g in enumerate(groups)
-    ]
+    clusters = []
+    for c, group in enumerate(groups):
+        clusters.append(tuple(sorted(names.number(who, f"cluster {c}") for who in group)))
+
     home: dict[int, int] = {}
     for c, cluster in enumerate(clusters):
         if not cluster:
@@ -77,15 +97,16 @@ def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> t
             if k in home:
                 raise NetworkError(
                     f"client '{network.clients[k]}' is in cluster {home[k]} and again in cluster "
-                    f"{c}: "
-                    f"keep it in one place"
+                    f"{c}: keep it in one place"
                 )
             home[k] = c
+
     missing = [name for k, name in enumerate(network.clients) if k not in home]
     if missing:
         raise NetworkError(
             f"every client belongs in a cluster, but these are in none: {listing(missing)}"
         )
+
     for c, cluster in enumerate(clusters):
         _check_connected(network, c, cluster)
     return tuple(clusters)
@@ -97,8 +118,7 @@ def _check_connected(network: Network, c: int, cluster: Cluster) -> None:
         stranded = listing([network.clients[k] for k in min(pieces, key=len)])
         raise NetworkError(
             f"cluster {c} is not connected: no path inside it joins {stranded} to the rest; add "
-            f"the "
-            f"clients between them, or split it"
+            f"the clients between them, or split it"
         )
 
 
@@ -122,7 +142,7 @@ def _bisect(
     each."""
     half = count // 2
     target = round(len(members) * half / count)
-    if A is None:  # a complete network: every cut leaves connected sides
+    if A is None:  # A complete network: every cut leaves connected sides.
         sides = set(members[:target]), set(members[target:])
     else:
         order = _order(network, A, members)
@@ -131,6 +151,7 @@ def _bisect(
         if len(sides[0]) != target:
             cut = _tree_cut(network, members, target)
             sides = min(sides, cut, key=lambda pair: abs(len(pair[0]) - target))
+
     shares = _shares([len(side) for side in sides], count)
     return [(tuple(sorted(side)), share) for side, share in zip(sides, shares, strict=True)]
 
@@ -141,19 +162,21 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
     inner = A[at][:, at]
     if inner.nnz == len(at) * (len(at) - 1):  # complete: one order is as good as another
         return list(members)
+
     from scipy.sparse.linalg import ArpackError
 
     try:
         along = _fiedler(laplacian(inner))
-    except ArpackError:  # by distance from a client at the edge: cruder, but it cannot fail
-        edge = breadth_first(network.neighbours, members[0], set(members))[-1][
-            0
-        ]  # no mutants: any at the edge
-        return [k for level in breadth_first(network.neighbours, edge, set(members)) for k in level]
-    # rounded: clients that are alike but for rounding errors go by their numbers
-    return [
-        members[i] for i in np.argsort(np.round(along, 9), kind="stable")
-    ]  # no mutants: some digits
+    except ArpackError:
+        # By distance from a client at the edge: cruder, but it cannot fail.
+        levels = breadth_first(network.neighbours, members[0], set(members))
+        edge = levels[-1][0]  # no mutants: any at the edge
+        levels = breadth_first(network.neighbours, edge, set(members))
+        return list(chain.from_iterable(levels))
+
+    # Rounded: clients that are alike but for rounding errors go by their numbers.
+    order = np.argsort(np.round(along, 9), kind="stable")  # no mutants: some digits
+    return [members[i] for i in order]
 
 
 def _fiedler(L: scipy.sparse.csr_array) -> Array:
@@ -166,14 +189,15 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
     if L.shape[0] > DENSE_LIMIT:  # no mutants: only the time
         vector = fiedler_sparse(L)[1]
         return vector if vector @ numbers >= 0 else -vector
+
     values, vectors = scipy.linalg.eigh(L.toarray())
     rounding = 1e-9 * values[-1]  # no mutants: any small part of the largest
     space = vectors[:, 1:][:, values[1:] <= values[1] + rounding]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
-    return (
-        along / size if size > 1e-6 else space[:, 0]
-    )  # no mutants: rounding errors, or any of them
+    if size <= 1e-6:  # no mutants: rounding errors, or any of them
+        return np.asarray(space[:, 0])
+    return along / size
 
 
 def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int], set[int]]:
@@ -203,12 +227,13 @@ def _even_out(
     """
     low, high = sides
     for _ in range(min(MOVES, abs(len(low) - target))):
-        giver, taker, nearest = (
-            (low, high, order[::-1]) if len(low) > target else (high, low, order)
-        )
-        touching = (
-            k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k])
-        )
+        if len(low) > target:
+            giver, taker, nearest = low, high, order[::-1]
+        else:
+            giver, taker, nearest = high, low, order
+
+        candidates = filter(giver.__contains__, nearest)
+        touching = (k for k in candidates if not taker.isdisjoint(network.neighbours[k]))
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
         if mover is None:
             break  # no mutants: only the time
@@ -227,16 +252,15 @@ def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int]
     order, below = _spanning_tree(network, members)
 
     def off(i: int) -> int:
-        return min(abs(below[order[i]] - target), abs(len(order) - below[order[i]] - target))
+        hanging = below[order[i]]
+        return min(abs(hanging - target), abs(len(order) - hanging - target))
 
     i = min(range(len(order)), key=off)  # never 0, the root: any leaf comes nearer
     hanging = set(order[i : i + below[order[i]]])
     rest = set(members) - hanging
-    return (
-        (hanging, rest)
-        if abs(len(hanging) - target) <= abs(len(rest) - target)
-        else (rest, hanging)
-    )
+    if abs(len(hanging) - target) <= abs(len(rest) - target):
+        return hanging, rest
+    return rest, hanging
 
 
 def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[int, int]]:
@@ -247,13 +271,17 @@ def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[
     anywhere.
     """
     root = (members[0], -1)  # no mutants: its parent is not used
-    unseen, parents, stack = set(members), dict[int, int](), [root]
+    unseen = set(members)
+    parents: dict[int, int] = {}
+    stack = [root]
     while stack:
         k, parent = stack.pop()
         if k in unseen:
             unseen.remove(k)
             parents[k] = parent
             stack.extend((j, k) for j in network.neighbours[k] if j in unseen)
+
+    # Clients stand behind their parents: backwards, each count is complete before it is added.
     below = dict.fromkeys(parents, 1)
     for k in list(parents)[:0:-1]:
         below[parents[k]] += below[k]

@@ -20,11 +20,13 @@ from mtcd.network.topology import Network, connected_pieces
 
 Labels = NDArray[np.int64]
 
-# what networkx takes a second or two for; beyond, networks are contracted first
+# What networkx takes a second or two for; beyond, networks are contracted first.
 LARGEST_SIZE = 2000
 LARGEST_EDGES = 50_000
-PASSES = 10  # over all clients, at most, before a contraction
-CONVERGED = 0.01  # no mutants: about; a pass that moves no more than this share of the clients is the last one
+PASSES = 10
+"""Passes over all clients before a contraction, at most."""
+CONVERGED = 0.01  # no mutants: about
+"""A pass that moves no more than this share of the clients is the last one."""
 
 
 def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
@@ -34,33 +36,38 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
     """
     if network.complete:
         return (tuple(range(network.size)),)
+
     draw = int(stream(seed, "clusters").integers(2**32))
     found = _found_by_louvain(adjacency(network), draw)
-    return tuple(
-        sorted(piece for group in found for piece in connected_pieces(network.neighbours, group))
-    )
+
+    # A group may fall into pieces when a later move takes the client that joined them.
+    pieces: list[tuple[int, ...]] = []
+    for group in found:
+        pieces += connected_pieces(network.neighbours, group)
+    return tuple(sorted(pieces))
 
 
 def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     """The communities of the network with adjacency matrix A, which is contracted while it is
     large."""
     rng = np.random.default_rng(draw)
-    node = np.arange(
-        A.shape[0]
-    )  # of each client, in the contracted network  # no mutants: A is square
+    # The node of each client in the contracted network.
+    node = np.arange(A.shape[0])  # no mutants: A is square
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
+        node = labels[node]
         if labels.max() + 1 == A.shape[0]:  # no node moves: components without links to others
-            return _groups(labels[node])
-        A, node = _contracted(A, labels), labels[node]
+            return _groups(node)
+        A = _contracted(A, labels)
+
     graph = nx.Graph()
     graph.add_nodes_from(range(A.shape[0]))  # no mutants: A is square
     links = scipy.sparse.coo_array(scipy.sparse.triu(A))
-    # networkx counts a loop twice, as the matrix does the links inside a group
+    # networkx counts a loop twice, as the matrix does the links inside a group.
     weights = np.where(links.row == links.col, links.data / 2, links.data)
-    graph.add_weighted_edges_from(
-        zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True)
-    )
+    edges = zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True)
+    graph.add_weighted_edges_from(edges)
+
     labels = np.empty(A.shape[0], dtype=np.int64)  # no mutants: A is square
     for number, group in enumerate(nx.community.louvain_communities(graph, seed=draw)):
         labels[list(group)] = number
@@ -74,21 +81,27 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
     Best is what raises the modularity most: the weight of a node's links to the group, less what
     links at random would give. At most ``PASSES`` passes over all nodes.
     """
-    size, strength = (
-        A.shape[0],
-        np.asarray(A.sum(axis=1)).ravel(),
-    )  # no mutants: A is square and symmetric
-    total, group, volume = strength.sum(), np.arange(size), strength.copy()
+    size = A.shape[0]  # no mutants: A is square
+    strength = np.asarray(A.sum(axis=1)).ravel()  # no mutants: A is symmetric
+    total = strength.sum()
+    group = np.arange(size)
+    volume = strength.copy()
+    """The strength of all nodes of a group."""
+
     for _ in range(PASSES):
         moved = 0  # no mutants: one pass more or less
         for k in rng.permutation(size):
             entries = slice(A.indptr[k], A.indptr[k + 1])
             others = A.indices[entries] != k
-            near, home = group[A.indices[entries][others]], group[k]
+            near = group[A.indices[entries][others]]
+            home = group[k]
             if near.size == 0:
                 continue
+
             choices, which = np.unique(np.append(near, home), return_inverse=True)
             weights = np.bincount(which, weights=np.append(A.data[entries][others], 0.0))
+
+            # The node leaves its group, so that going back is one choice among the others.
             volume[home] -= strength[k]
             gains = weights - strength[k] * volume[choices] / total
             best = int(gains.argmax())
@@ -97,6 +110,7 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
                 group[k] = choices[best]
                 moved += 1
             volume[group[k]] += strength[k]
+
         if moved <= CONVERGED * size:  # no mutants: one pass more or less
             break
     return np.unique(group, return_inverse=True)[1]
@@ -106,9 +120,8 @@ def _contracted(A: scipy.sparse.csr_array, labels: Labels) -> scipy.sparse.csr_a
     """The weights between the groups; on the diagonal, those inside a group, each link counted from
     both ends."""
     size = labels.size
-    belongs = scipy.sparse.csr_array(
-        (np.ones(size), (np.arange(size), labels)), shape=(size, labels.max() + 1)
-    )
+    entries = np.ones(size), (np.arange(size), labels)
+    belongs = scipy.sparse.csr_array(entries, shape=(size, labels.max() + 1))
     return scipy.sparse.csr_array(belongs.T @ A @ belongs)
 
 

@@ -18,7 +18,8 @@ class Others(Sequence[int]):
     __slots__ = ("_client", "_size")
 
     def __init__(self, client: int, size: int) -> None:
-        self._client, self._size = client, size
+        self._client = client
+        self._size = size
 
     def __len__(self) -> int:
         return self._size - 1
@@ -30,9 +31,11 @@ class Others(Sequence[int]):
     def __getitem__(self, place: int | slice) -> int | Sequence[int]:
         if isinstance(place, slice):
             places = range(len(self))[place]
+            # Behind the client left out, the others are a range again, one number on.
             if places and min(places[0], places[-1]) >= self._client:
                 return range(places.start + 1, places.stop + 1, places.step)
             return [self[i] for i in places]
+
         found = range(self._size - 1)[place]  # also from the end, or an IndexError
         return found + (found >= self._client)
 
@@ -44,7 +47,11 @@ class Others(Sequence[int]):
 
 
 class CompleteNeighbours(Sequence[Sequence[int]]):
-    """For each of K clients, all others."""
+    """For each of K clients, all others.
+
+    >>> list(CompleteNeighbours(3)[1])
+    [0, 2]
+    """
 
     __slots__ = ("_size",)
 

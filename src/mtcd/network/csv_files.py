@@ -10,6 +10,7 @@ from typing import TextIO
 from mtcd.core.errors import NetworkError, listing
 
 Cells = dict[str, str]
+"""The texts of a row by column."""
 
 
 def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[str, Cells]]:
@@ -28,6 +29,7 @@ def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[st
 
 
 def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    # Spreadsheets write semicolons where the comma is the decimal sign.
     first = file.readline()
     file.seek(0)
     reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
@@ -36,18 +38,21 @@ def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[st
         if column not in header:
             raise NetworkError(
                 f"{path} has no column '{column}': its first line must be a header with the "
-                f"columns "
-                f"{','.join(columns)}; it has: {listing(header) or 'nothing'}"
+                f"columns {','.join(columns)}; it has: {listing(header) or 'nothing'}"
             )
+
     places = {column: header.index(column) for column in columns}
     for row in reader:
-        if not any(cell.strip() for cell in row):  # a blank line
+        if not "".join(row).strip():  # a blank line
             continue
-        cells = {column: row[at].strip() if at < len(row) else "" for column, at in places.items()}
+
         where = f"{path}, line {reader.line_num}"
-        for column, cell in cells.items():
+        cells = {}
+        for column, place in places.items():
+            cell = row[place].strip() if place < len(row) else ""  # a row may end early
             if not cell:
                 raise NetworkError(
                     f"{where}: the cell '{column}' is empty; fill it in or remove the row"
                 )
+            cells[column] = cell
         yield where, cells

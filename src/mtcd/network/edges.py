@@ -45,21 +45,22 @@ def network_from_edges(
     ((2,), (), (0,))
     """
     names = ClientNames(clients)
-    if hasattr(edges, "shape") or isinstance(edges, Mapping):
-        made = (
-            "networkx.Graph(mapping)"
-            if isinstance(edges, Mapping)
-            else "networkx.from_numpy_array(matrix)"
-        )
+
+    # Going through these gives keys, or rows: pairs of clients only by chance.
+    mapping = isinstance(edges, Mapping)
+    if mapping or hasattr(edges, "shape"):
+        give = "networkx.Graph(mapping)" if mapping else "networkx.from_numpy_array(matrix)"
         raise NetworkError(
-            f"a {type(edges).__name__} is no list of edges: give {made}, or pairs of clients"
+            f"a {type(edges).__name__} is no list of edges: give {give}, or pairs of clients"
         )
+
     notes: tuple[str, ...] = ()
     if isinstance(edges, nx.Graph):
         for node in edges:  # an isolated node that is no client is a mistake too
             names.number(node, "the graph")
         notes = _unused(edges)
         edges = edges.edges()
+
     rows = ((f"edge {row}", edge) for row, edge in enumerate(edges, start=1))
     return replace(_from_rows(names, rows), notes=notes)
 
@@ -94,6 +95,11 @@ def read_network(path: Path, clients: Sequence[str]) -> Network:
     -------
     Network
         The clients and their links.
+
+    Raises
+    ------
+    NetworkError
+        If the file cannot be read, or names a client that does not exist.
     """
     names = ClientNames(clients)
     rows = csv_rows(path, ("source", "target"), "network")
@@ -101,11 +107,16 @@ def read_network(path: Path, clients: Sequence[str]) -> Network:
 
 
 class ClientNames:
-    """Finds the number of a client from its name or number."""
+    """Finds the number of a client from its name or number.
+
+    >>> ClientNames(["bank", "shop"]).number("shop", "edge 1")
+    1
+    """
 
     def __init__(self, clients: Sequence[str]):
         self.clients = checked_names(clients)
         self._numbers = {name: k for k, name in enumerate(self.clients)}
+
         # With clients called '1'..'K' the text '1' is a name; reading '0' as a number beside it
         # would join the wrong clients in silence, so there texts are names and nothing else.
         self._text_may_be_number = not any(name.isdecimal() for name in self.clients)
@@ -121,6 +132,7 @@ class ClientNames:
                     f"{where}: no client is called '{who}'; {did_you_mean(who, self.clients)}"
                 )
             who = int(who)
+
         if not isinstance(who, (int, np.integer)) or isinstance(who, bool):
             raise NetworkError(f"{where}: {who!r} is neither the name of a client nor its number")
         if not 0 <= who < len(self.clients):
@@ -132,13 +144,12 @@ class ClientNames:
 def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Network:
     edges = []
     for where, edge in rows:
-        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
-            more = (
-                "; leave weights out"
-                if isinstance(edge, Sequence) and not isinstance(edge, str)
-                else ""
-            )
+        # A text is a sequence too, but of letters.
+        given = edge if isinstance(edge, Sequence) and not isinstance(edge, str) else None
+        if given is None or len(given) != 2:
+            more = "" if given is None else "; leave weights out"
             raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}{more}")
-        edges.append((names.number(edge[0], where), names.number(edge[1], where)))
+        edges.append((names.number(given[0], where), names.number(given[1], where)))
+
     array = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return Network(names.clients, neighbour_lists(array, len(names.clients)))

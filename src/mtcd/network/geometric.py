@@ -13,30 +13,36 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import NetworkError
 from mtcd.core.seeding import stream
 
-# the radius that an error names still connects after it is rounded up to four digits
 SLACK = 1 + 1e-6
+"""The radius that an error names still connects after it is rounded up to four digits."""
 
 
 def random_geometric(K: int, radius: float | None, seed: int) -> NDArray[np.int64]:
     """The links of K places, uniform in the unit square, that are at most ``radius`` apart; they
-    must be connected."""
+    must be connected.
+
+    >>> random_geometric(2, radius=2.0, seed=0).tolist()
+    [[0, 1]]
+    """
     if radius is None:
         raise NetworkError(
             "the kind 'random-geometric' needs radius, the distance in a square of side 1 up to "
-            "which clients are "
-            f"linked; for {K} clients, {_four_digits(_usual(K))} is likely to connect all"
+            f"which clients are linked; for {K} clients, {_four_digits(_usual(K))} is likely to "
+            "connect all"
         )
     if not radius > 0 or not math.isfinite(radius):
         raise NetworkError(f"radius is a distance above 0 in a square of side 1; got {radius}")
+
     places = stream(seed, "network").random((K, 2))
     found = scipy.spatial.cKDTree(places).query_pairs(radius, output_type="ndarray")
     least = _connecting(places)
     if least > radius:
         raise NetworkError(
             f"with radius {radius:g} this random geometric network is not connected: it takes a "
-            f"radius of at least "
-            f"{_four_digits(least * SLACK)} with this seed; give that, or another seed"
+            f"radius of at least {_four_digits(least * SLACK)} with this seed; give that, or "
+            "another seed"
         )
+
     return np.asarray(found, dtype=np.int64).reshape(-1, 2)
 
 
@@ -46,7 +52,7 @@ def _usual(K: int) -> float:
 
 
 def _four_digits(radius: float) -> str:
-    """Rounded up."""
+    """The radius with four digits, rounded up: with one rounded down, the error would come back."""
     scale = 10 ** (3 - math.floor(math.log10(radius)))
     return f"{math.ceil(radius * scale) / scale:.4g}"
 
@@ -65,7 +71,8 @@ def _connecting(places: Array) -> float:
         corners = scipy.spatial.Delaunay(places).simplices
         pairs = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
-    # an edge is in two triangles
+
+    # Inside, an edge is in two triangles; given twice, its length would be added up.
     first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
     graph = scipy.sparse.csr_array((lengths[first], pairs[first].T), shape=(K, K))
     return float(scipy.sparse.csgraph.minimum_spanning_tree(graph).max())

@@ -14,18 +14,25 @@ def kind_of(network: Network) -> str:
     >>> kind_of(make_network("path", "abcd")), kind_of(make_network("erdos-renyi", "abcd", p=0.0))
     ('path', 'empty')
     """
-    K, links = network.size, network.edges
-    if links == 0:
+    K = network.size
+    if network.edges == 0:
         return "empty"
     if network.complete and K != 2:  # two clients are a path rather
         return "complete"
-    kinds = ["path", "star"] if links == K - 1 else ["cycle"] if links == K else []
-    for kind in kinds:
-        if make_network(kind, network.clients).neighbours == network.neighbours:
+
+    # Making a network of another size would be a waste: each kind has its number of links.
+    links = {"path": K - 1, "star": K - 1, "cycle": K}
+    for kind, count in links.items():
+        if network.edges == count and _same(network, kind):
             return kind
+
+    # The first client of a grid is linked to the next in its row, and to the one below it.
     first = network.neighbours[0]
-    # the next in its row, and the one below it
     if len(first) == 2 and first[0] == 1 and K % first[1] == 0:
-        grid = make_network("grid", network.clients, rows=K // first[1])
-        return "grid" if grid.neighbours == network.neighbours else OTHER
+        if _same(network, "grid", rows=K // first[1]):
+            return "grid"
     return OTHER
+
+
+def _same(network: Network, kind: str, rows: int | None = None) -> bool:
+    return make_network(kind, network.clients, rows=rows).neighbours == network.neighbours

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import networkx as nx
 
 from mtcd.network.topology import Network, breadth_first
 from mtcd.network.tours import check_reach, closed_walk
 
-TOO_LONG = 1.25  # times the length of a new tour: a longer repaired one is replaced by it
+TOO_LONG = 1.25
+"""A repaired tour that is longer than a new one by this factor is replaced by it."""
 
 
 def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
@@ -24,7 +26,9 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
     """
     if set(tour) == set(members):
         return list(tour)
-    walk, fresh = mended(tour, network, members), closed_walk(network, members)
+
+    walk = mended(tour, network, members)
+    fresh = closed_walk(network, members)
     return walk if len(walk) <= TOO_LONG * len(fresh) else fresh
 
 
@@ -33,18 +37,25 @@ def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> lis
     costs fewest hops."""
     check_reach(network, members)
     graph = network.graph.subgraph(members)
-    walk = _bridged([k for k in tour if k in graph] or [min(members)], graph)
+    remaining = [k for k in tour if k in graph]
+    walk = _bridged(remaining or [min(members)], graph)
     for k in sorted(set(members).difference(walk)):
         if k not in walk:  # the path to another may contain it
             walk = _with(walk, k, graph)
+
     return _shortened(walk, network)
 
 
 def _bridged(stops: Sequence[int], graph: nx.Graph) -> list[int]:
+    """A closed walk through the stops in their order, by shortest paths."""
     walk: list[int] = []
     for here, there in zip(stops, [*stops[1:], stops[0]], strict=True):
-        walk += [here] if graph.has_edge(here, there) else nx.shortest_path(graph, here, there)[:-1]
-    return walk or [stops[0]]
+        if graph.has_edge(here, there):  # a search would go through all neighbours
+            walk.append(here)
+        else:
+            walk += nx.shortest_path(graph, here, there)[:-1]
+
+    return walk or [stops[0]]  # a single stop: the path from it to itself has no link
 
 
 def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
@@ -52,7 +63,8 @@ def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
     far = nx.single_source_shortest_path_length(graph, k)
     after = [*walk[1:], walk[0]]
     place = min(range(len(walk)), key=lambda i: far[walk[i]] + far[after[i]])
-    there, back = nx.shortest_path(graph, walk[place], k), nx.shortest_path(graph, k, after[place])
+    there = nx.shortest_path(graph, walk[place], k)
+    back = nx.shortest_path(graph, k, after[place])
     return [*walk[: place + 1], *there[1:], *back[1:-1], *walk[place + 1 :]]
 
 
@@ -62,9 +74,12 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
 
     If these are the same client, one of its two passages is dropped as well.
     """
-    times, place = Counter(walk), 0
+    times = Counter(walk)
+    place = 0
     while place < len(walk):
-        k, before, after = walk[place], walk[place - 1], walk[(place + 1) % len(walk)]
+        k = walk[place]
+        before = walk[place - 1]
+        after = walk[(place + 1) % len(walk)]
         spare = times[k] > 1 and (before == after or after in network.neighbours[before])
         if not spare:
             place += 1
@@ -86,12 +101,16 @@ def repaired_tree(
     check_reach(network, members)
     inside = set(members)
     branches = {k: [j for j in tree.get(k, ()) if j in inside] for k in members}
+
     pieces: dict[int, list[int]] = {}
+    """For each member what is left of the old tree around it."""
     unseen = set(members)
     for start in sorted(members):
         if start in unseen:
-            piece = [k for level in breadth_first(branches, start, unseen) for k in level]
+            piece = list(chain.from_iterable(breadth_first(branches, start, unseen)))
             pieces |= dict.fromkeys(piece, piece)
+
+    # Hang the other pieces onto the largest, from its smallest client on.
     largest: list[int] = max(pieces.values(), key=len)
     hung = set(largest)
     queue = deque(sorted(hung))

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mtcd.network.topology import Network, breadth_first
+from mtcd.network.topology import Network, levels_from, long_path, parents_in
 
-Distances = NDArray[np.int64]
-# breadth-first searches spent on finding a centre: trees and complete networks need up to four
 SEARCHES = 40
+"""Searches spent on finding a centre; trees and complete networks need up to four."""
 
 
 @dataclass(frozen=True)
 class SpanningTree:
-    """A tree over all clients: ``parents[k]`` is the next client on the way to the root, None at
-    the root."""
+    """A tree over all clients.
+
+    Parameters
+    ----------
+    root
+        The client at which sums arrive.
+    parents
+        For each client the next one on the way to the root; None at the root.
+    levels
+        The clients by their distance from the root.
+
+    Examples
+    --------
+    >>> SpanningTree(1, parents=(1, None, 1), levels=((1,), (0, 2))).children
+    ((), (0, 2), ())
+    """
 
     root: int
     parents: tuple[int | None, ...]
     levels: tuple[tuple[int, ...], ...]
-    """The clients by their distance from the root."""
 
     @property
     def depth(self) -> int:
@@ -53,13 +63,10 @@ def spanning_tree(network: Network) -> SpanningTree:
     SpanningTree(root=1, parents=(1, None, 1), levels=((1,), (0, 2)))
     """
     root = _centre(network)
-    levels = _levels(network, root)
-    parents: list[int | None] = [None] * network.size
-    for above, level in pairwise(levels):
-        upper = set(above)
-        for k in level:
-            parents[k] = min(upper.intersection(network.neighbours[k]))
-    return SpanningTree(root, tuple(parents), tuple(map(tuple, levels)))
+    levels = levels_from(network, root)
+    parents = parents_in(levels, network.neighbours)
+    towards = tuple(map(parents.get, range(network.size)))
+    return SpanningTree(root, towards, tuple(map(tuple, levels)))
 
 
 def _centre(network: Network) -> int:
@@ -70,37 +77,21 @@ def _centre(network: Network) -> int:
     better than the best.
     """
     least = np.zeros(network.size, dtype=np.int64)  # what is known of each client's farthest
-    best = candidate = _middle(network)
+    _, candidate = long_path(network)
+    best = candidate
     best_depth = network.size
     for _ in range(SEARCHES):
-        levels = _levels(network, candidate)
+        levels = levels_from(network, candidate)
         depth = len(levels) - 1
         if depth < best_depth:
-            best, best_depth = candidate, depth
-        distance = _distances(levels, network.size)
+            best = candidate
+            best_depth = depth
+
+        distance = np.zeros_like(least)
+        for d, level in enumerate(levels):
+            distance[level] = d
         least = np.maximum(least, np.maximum(distance, depth - distance))
         candidate = int(np.argmin(least))
         if least[candidate] >= best_depth:
             break
     return best
-
-
-def _middle(network: Network) -> int:
-    """A client halfway along a long shortest path: on a tree, a centre."""
-    anywhere = _levels(network, 0)  # no mutants: any client will do
-    start = _levels(network, anywhere[-1][0])
-    length = len(start) - 1
-    from_the_end = _levels(network, start[-1][0])
-    halfway = sorted(set(start[length // 2]) & set(from_the_end[length - length // 2]))
-    return halfway[len(halfway) // 2]
-
-
-def _distances(levels: list[list[int]], clients: int) -> Distances:
-    distance = np.zeros(clients, dtype=np.int64)
-    for d, level in enumerate(levels):
-        distance[level] = d
-    return distance
-
-
-def _levels(network: Network, start: int) -> list[list[int]]:
-    return breadth_first(network.neighbours, start, set(range(network.size)))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from mtcd.core.arrays import Array
 from mtcd.core.seeding import stream
-from mtcd.network.topology import Network, breadth_first
+from mtcd.network.topology import Network, levels_from, long_path
 
-DENSE_LIMIT = 1500  # up to this K all eigenvalues are computed, to full precision
-EXACT_DIAMETER_LIMIT = 2000  # up to this K the diameter is computed whatever it takes
-SWEEPS = 64  # breadth-first searches spent on the diameter above that
+DENSE_LIMIT = 1500
+"""Up to this K all eigenvalues are computed, to full precision."""
+EXACT_DIAMETER_LIMIT = 2000
+"""Up to this K the diameter is computed whatever it takes."""
+SWEEPS = 64
+"""Searches spent on the diameter above that."""
 LANCZOS_RESTARTS = 100
 
 
@@ -22,8 +26,20 @@ LANCZOS_RESTARTS = 100
 class NetworkFacts:
     """The properties of a network that matter for training.
 
-    ``diameter`` is None when the network is not connected, and a lower bound when not
-    ``diameter_exact``.
+    Parameters
+    ----------
+    clients, edges, components
+        How many there are.
+    connected
+        Whether there is one component.
+    algebraic_connectivity
+        The second smallest eigenvalue of the Laplacian.
+    diameter
+        The longest of the shortest paths; None when the network is not connected.
+    diameter_exact
+        Whether that is exact; if not, it is a lower bound.
+    degree_min, degree_mean, degree_max
+        Neighbours of a client.
     """
 
     clients: int
@@ -39,8 +55,13 @@ class NetworkFacts:
 
 
 def facts(network: Network) -> NetworkFacts:
-    """The facts of a network."""
-    degrees = [len(near) for near in network.neighbours]
+    """The facts of a network.
+
+    >>> from mtcd.network.topology import make_network
+    >>> facts(make_network("cycle", "abcdef")).diameter
+    3
+    """
+    degrees = list(map(len, network.neighbours))
     hops, exact = diameter(network)
     return NetworkFacts(
         clients=network.size,
@@ -63,6 +84,7 @@ def algebraic_connectivity(network: Network) -> float:
         return 0.0
     if network.complete:
         return float(network.size)
+
     L = laplacian(adjacency(network))
     if network.size <= DENSE_LIMIT:
         (second,) = scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])
@@ -72,13 +94,10 @@ def algebraic_connectivity(network: Network) -> float:
 
 def adjacency(network: Network) -> scipy.sparse.csr_array:
     """A, with A_kj = 1 for neighbours k and j."""
-    ends = np.cumsum([0, *(len(near) for near in network.neighbours)])
-    others = np.fromiter(
-        (j for near in network.neighbours for j in near), dtype=np.int64, count=ends[-1]
-    )
-    return scipy.sparse.csr_array(
-        (np.ones(ends[-1]), others, ends), shape=(network.size, network.size)
-    )
+    ends = np.cumsum([0, *map(len, network.neighbours)])
+    others = np.fromiter(chain.from_iterable(network.neighbours), dtype=np.int64, count=ends[-1])
+    entries = np.ones(ends[-1]), others, ends
+    return scipy.sparse.csr_array(entries, shape=(network.size, network.size))
 
 
 def laplacian(A: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -98,23 +117,25 @@ def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     K = L.shape[0]  # no mutants: L is square
+
     # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers
     # of the clients that is a sensible one. The noise keeps it off symmetric vectors that never
     # reach the rest.
-    start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(
-        K
-    )  # no mutants: near enough is enough
+    noise = stream(0, "fiedler").standard_normal(K)
+    start = np.linspace(-1, 1, K) + 1e-3 * noise  # no mutants: near enough is enough
+
     inverse = {"sigma": -1 / K**2, "which": "LM"}  # no mutants: any shift near 0
-    long = (
-        dijkstra(abs(L), indices=0, unweighted=True).max() ** 2 >= K
-    )  # no mutants: both ways find it
+    distances = dijkstra(abs(L), indices=0, unweighted=True)
+    long = distances.max() ** 2 >= K  # no mutants: both ways find it
     first = inverse if long else {"which": "SA", "maxiter": LANCZOS_RESTARTS}
+
     basis = min(K, 40)  # no mutants: only the time
     solve = partial(eigsh, L.tocsc(), k=2, v0=start, ncv=basis)
     try:
         values, vectors = solve(**first)
     except ArpackNoConvergence:
         values, vectors = solve(**inverse)
+
     order = np.argsort(values)
     return float(values[order[1]]), vectors[:, order[1]]
 
@@ -131,16 +152,12 @@ def diameter(network: Network) -> tuple[int | None, bool]:
         return None, True
     if network.complete:
         return min(1, network.size - 1), True
-    anywhere = _levels(network, 0)  # no mutants: any client will do
-    far = _levels(network, anywhere[-1][0])
-    bound, other_end = len(far) - 1, far[-1][0]
+
+    bound, middle = long_path(network)
     if network.edges == network.size - 1:  # no mutants: only the time
         return bound, True
-    half = bound // 2  # no mutants: any client will do, and one in the middle is done soonest
-    halfway = sorted(
-        set(far[half]) & set(_levels(network, other_end)[bound - half])
-    )  # no mutants: only the time
-    levels = _levels(network, halfway[len(halfway) // 2])  # no mutants: only the time
+
+    levels = levels_from(network, middle)
     sweeps_left = network.size if network.size <= EXACT_DIAMETER_LIMIT else SWEEPS
     for distance in range(len(levels) - 1, 0, -1):
         for client in levels[distance]:
@@ -149,9 +166,5 @@ def diameter(network: Network) -> tuple[int | None, bool]:
             if sweeps_left == 0:
                 return bound, False
             sweeps_left -= 1
-            bound = max(bound, len(_levels(network, client)) - 1)
+            bound = max(bound, len(levels_from(network, client)) - 1)
     return bound, True
-
-
-def _levels(network: Network, start: int) -> list[list[int]]:
-    return breadth_first(network.neighbours, start, set(range(network.size)))

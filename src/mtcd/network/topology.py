@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, pairwise
 from math import isqrt
 from typing import Any
 
@@ -19,8 +20,11 @@ from mtcd.network.complete import CompleteNeighbours
 from mtcd.network.geometric import random_geometric
 
 Neighbours = Sequence[Sequence[int]]
-Edges = NDArray[np.int64]  # one row (k, j) for each edge
-STORED = 1000  # the neighbours of larger complete networks are computed when they are read
+"""For each client its neighbours, sorted."""
+Edges = NDArray[np.int64]
+"""One row (k, j) for each edge."""
+STORED = 1000
+"""The neighbours of larger complete networks are computed when they are read."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +105,14 @@ class Network:
         """The same graph for networkx; its nodes are the numbers of the clients."""
         graph = nx.Graph()
         graph.add_nodes_from(range(self.size))
-        edges = (
-            (k, j) for k, near in enumerate(self.neighbours) for j in near if k < j
-        )  # no mutants: each once
-        graph.add_edges_from(edges)
+        for k, near in enumerate(self.neighbours):
+            graph.add_edges_from((k, j) for j in near if k < j)  # no mutants: each once
         return graph
 
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The connected components, each sorted, in the order of their first members."""
-        if self.complete:  # not worth a search
+        if self.complete:  # A search would read all K (K - 1) links to find one component.
             return (tuple(range(self.size)),)
         return connected_pieces(self.neighbours, range(self.size))
 
@@ -168,21 +170,22 @@ def make_network(
     >>> make_network("path", ["a", "b", "c"]).neighbours
     ((1,), (0, 2), (1,))
     """
-    names, K = checked_names(clients), len(clients)
+    names = checked_names(clients)
+    K = len(names)
     if kind not in KINDS:
         raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
-    for setting, value, of in (
+
+    settings = (
         ("p", p, "erdos-renyi"),
         ("rows", rows, "grid"),
         ("radius", radius, "random-geometric"),
-    ):
+    )
+    for setting, value, of in settings:
         if value is not None and kind != of:
             raise NetworkError(f"{setting} is for the kind '{of}' only: leave it out for '{kind}'")
-    if kind == "complete":  # directly: its list of edges would be far larger than the network
-        if K > STORED:
-            return Network(names, CompleteNeighbours(K))
-        everyone = tuple(range(K))
-        return Network(names, tuple(everyone[:k] + everyone[k + 1 :] for k in everyone))
+
+    if kind == "complete":
+        return Network(names, _complete(K))
     if kind == "grid":
         edges = _grid(K, rows)
     elif kind == "erdos-renyi":
@@ -198,14 +201,20 @@ def breadth_first(
     neighbours: Neighbours | Mapping[int, Sequence[int]], start: int, unseen: set[int]
 ) -> list[list[int]]:
     """The members of ``unseen`` that are reachable from ``start`` within it, by distance; they are
-    removed from it."""
+    removed from it.
+
+    >>> breadth_first([[1], [0, 2], [1]], 0, {0, 1, 2})
+    [[0], [1], [2]]
+    """
     unseen.discard(start)
-    levels, level = [], [start]
+    levels = []
+    level = [start]
     while level:
         levels.append(level)
         level = []
         for k in levels[-1]:
-            if not unseen:  # worth a check: on dense graphs it ends the search after a few clients
+            # On dense graphs this ends the search after a few clients.
+            if not unseen:
                 break  # no mutants: only the time
             found = unseen.intersection(neighbours[k])
             unseen.difference_update(found)
@@ -217,11 +226,48 @@ def connected_pieces(neighbours: Neighbours, members: Iterable[int]) -> tuple[tu
     """The connected components of the graph on ``members`` alone, in the order of
     ``Network.components``."""
     unseen = set(members)
-    return tuple(
-        tuple(sorted(k for level in breadth_first(neighbours, start, unseen) for k in level))
-        for start in sorted(unseen)
-        if start in unseen
-    )
+    pieces = []
+    for start in sorted(unseen):
+        if start in unseen:
+            levels = breadth_first(neighbours, start, unseen)
+            pieces.append(tuple(sorted(chain.from_iterable(levels))))
+
+    return tuple(pieces)
+
+
+def levels_from(network: Network, start: int) -> list[list[int]]:
+    """All clients that are reachable from ``start``, by distance."""
+    return breadth_first(network.neighbours, start, set(range(network.size)))
+
+
+def parents_in(levels: list[list[int]], neighbours: Neighbours) -> dict[int, int]:
+    """A tree of shortest paths from a search: for each client but the first, its smallest neighbour
+    one level nearer."""
+    parents = {}
+    for above, level in pairwise(levels):
+        upper = set(above)
+        for k in level:
+            parents[k] = min(upper.intersection(neighbours[k]))
+    return parents
+
+
+def long_path(network: Network) -> tuple[int, int]:
+    """The length of a long shortest path, and a client halfway along it.
+
+    The farthest client from anywhere, and the farthest from that one: on a tree this is a longest
+    path, and its middle a centre. The network must be connected.
+
+    >>> long_path(make_network("path", ["a", "b", "c"]))
+    (2, 1)
+    """
+    anywhere = levels_from(network, 0)  # no mutants: any client will do
+    far = levels_from(network, anywhere[-1][0])
+    length = len(far) - 1
+    from_the_end = levels_from(network, far[-1][0])
+
+    half = length // 2  # no mutants: any client will do, and one in the middle is done soonest
+    halfway = sorted(set(far[half]) & set(from_the_end[length - half]))
+    return length, halfway[len(halfway) // 2]
 
 
 def checked_names(clients: Sequence[str]) -> tuple[str, ...]:
@@ -240,11 +286,22 @@ def neighbour_lists(edges: Edges, K: int) -> Neighbours:
     both = np.concatenate([edges, edges[:, ::-1]])
     both = both[both[:, 0] != both[:, 1]]
     codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
-    # each once, and none is 0; np.unique takes ten times as long
+
+    # Each once. No code is 0, which would be the loop of client 0. np.unique takes ten times as
+    # long.
     codes = codes[np.diff(codes, prepend=0) > 0]
+
     ends = np.searchsorted(codes, np.arange(K + 1) * K).tolist()
     others = (codes % K).tolist()
     return tuple(tuple(others[ends[k] : ends[k + 1]]) for k in range(K))
+
+
+def _complete(K: int) -> Neighbours:
+    """All others. A list of edges would be far larger than the network."""
+    if K > STORED:
+        return CompleteNeighbours(K)
+    everyone = tuple(range(K))
+    return tuple(everyone[:k] + everyone[k + 1 :] for k in everyone)
 
 
 def _path(K: int) -> Edges:
@@ -268,11 +325,12 @@ def _grid(K: int, rows: int | None) -> Edges:
         rows = next(r for r in range(isqrt(K), 0, -1) if K % r == 0)
     elif rows < 1 or K % rows:
         most = 20  # no mutants: to be read by a person
-        fitting = listing([*(r for r in range(1, K) if K % r == 0), K], limit=most)
+        fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=most)
         raise NetworkError(f"{K} clients do not fill {rows} rows: choose rows from {fitting}")
     at = np.arange(K).reshape(rows, -1)
-    along, down = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])
-    return np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in (along, down)])
+    along = np.column_stack([at[:, :-1].ravel(), at[:, 1:].ravel()])
+    down = np.column_stack([at[:-1].ravel(), at[1:].ravel()])
+    return np.concatenate([along, down])
 
 
 def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
@@ -283,14 +341,14 @@ def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
         )
     if not 0 <= p <= 1:
         raise NetworkError(f"p is a probability, from 0 to 1; got {p}")
-    rng = stream(seed, "network")
     pairs = K * (K - 1) // 2
-    chosen = (
-        rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False)
-        if pairs
-        else np.arange(0)
-    )
-    # pair number j(j-1)/2 + k is (k, j), k < j
+    if not pairs:
+        return _empty(K)
+
+    rng = stream(seed, "network")
+    chosen = rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False)
+
+    # Pair number j(j-1)/2 + k is (k, j), k < j.
     firsts = np.arange(K) * (np.arange(K) - 1) // 2
     j = np.searchsorted(firsts, chosen, side="right") - 1
     return np.column_stack([chosen - firsts[j], j])
@@ -303,4 +361,5 @@ _FIXED: dict[str, Callable[[int], Edges]] = {
     "empty": _empty,
 }
 KINDS = ("complete", "cycle", "path", "grid", "star", "erdos-renyi", "random-geometric", "empty")
-DRAWN = ("erdos-renyi", "random-geometric")  # from a seed
+DRAWN = ("erdos-renyi", "random-geometric")
+"""The kinds that are drawn from a seed."""

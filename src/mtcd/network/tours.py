@@ -7,7 +7,6 @@ of a good round trip, and on networks too large for that search once around a sp
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -16,17 +15,16 @@ import numpy as np
 
 from mtcd.core.errors import NetworkError
 from mtcd.core.seeding import stream
-from mtcd.network.topology import Network, breadth_first, connected_pieces
+from mtcd.network.topology import Network, breadth_first, connected_pieces, parents_in
 
-# beyond these sizes a search would take longer than it saves
+# Beyond these sizes a search would take longer than it saves.
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
-ROTATIONS = 60  # per client, before a search for a cycle restarts
-ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = (
-    12,
-    1000,
-    2,
-)  # no mutants: an attempt on a large network takes seconds
+ROTATIONS = 60
+"""Rotations per client before a search for a cycle restarts."""
+ATTEMPTS = 12  # no mutants: only the time
+LARGE = 1000  # no mutants: an attempt on a large network takes seconds
+ATTEMPTS_OF_LARGE = 2  # no mutants: only the time
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -51,26 +49,26 @@ def walk_through_all(network: Network, end: int) -> list[int]:
     [2, 1, 0]
     """
     tour = closed_walk(network, range(network.size))
-    rounds = [
-        [*tour[place:], *tour[:place], end] for place, client in enumerate(tour) if client == end
-    ]
-    return min((_shortest_end(one) for one in rounds), key=len)
+    walks = []
+    for place, client in enumerate(tour):
+        if client == end:
+            once_around = [*tour[place:], *tour[:place], end]
+            last = {k: place for place, k in enumerate(once_around)}
+            walks.append(once_around[min(last.values()) :])
 
-
-def _shortest_end(walk: list[int]) -> list[int]:
-    """The shortest suffix of a walk that visits all its clients."""
-    last = {client: place for place, client in enumerate(walk)}
-    return walk[min(last.values()) :]
+    return min(walks, key=len)
 
 
 def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     check_reach(network, members)
     if len(members) == 1 or network.complete:  # any order is a cycle then
         return sorted(members)
+
     graph = network.graph.subgraph(members)
     cycle = ring(graph) or hamiltonian_cycle(graph)
     if cycle is not None:
         return cycle
+
     around = around_the_tree(spanning_tree(network, members), min(members))
     if len(members) > LARGEST_ROUND_TRIP:
         return around
@@ -89,24 +87,27 @@ def check_reach(network: Network, members: Sequence[int]) -> None:
 def spanning_tree(network: Network, members: Sequence[int]) -> dict[int, list[int]]:
     """The neighbours of each member in a tree of shortest paths from the smallest."""
     check_reach(network, members)
-    inside, root = set(members), min(members)
+    levels = breadth_first(network.neighbours, min(members), set(members))
     tree: dict[int, list[int]] = {k: [] for k in members}
-    levels = breadth_first(network.neighbours, root, set(inside))
-    for above, level in itertools.pairwise(levels):
-        upper = set(above)
-        for k in level:
-            parent = min(upper.intersection(network.neighbours[k]))
-            tree[parent].append(k)
-            tree[k].append(parent)
+    for k, parent in parents_in(levels, network.neighbours).items():
+        tree[parent].append(k)
+        tree[k].append(parent)
+
     return {k: sorted(near) for k, near in tree.items()}
 
 
 def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
-    """Once along both sides of every branch: 2(K - 1) hops."""
-    walk, previous, here = [root], root, root
+    """Once along both sides of every branch: 2(K - 1) hops.
+
+    >>> around_the_tree({0: [1], 1: [0, 2], 2: [1]}, root=0)
+    [0, 1, 2, 1]
+    """
+    walk = [root]
+    previous = root
     for _ in range(2 * (len(tree) - 1) - 1):
-        previous, here = here, following(tree[here], previous)
-        walk.append(here)
+        here = walk[-1]
+        walk.append(following(tree[here], previous))
+        previous = here
     return walk
 
 
@@ -115,8 +116,11 @@ def following(branches: Sequence[int], previous: int) -> int:
 
     Taking it at every client leads around the whole tree: a client needs no other routing
     information.
+
+    >>> following([2, 5, 7], previous=5), following([2, 5, 7], previous=7)
+    (7, 2)
     """
-    # sorted: the middle of a star has as many as there are clients
+    # A bisection: the middle of a star has as many branches as there are clients.
     place = bisect_left(branches, previous)
     if place == len(branches) or branches[place] != previous:
         return branches[0]
@@ -127,6 +131,7 @@ def ring(graph: nx.Graph) -> list[int] | None:
     """The only cycle there is, where every client has two neighbours, however many there are."""
     if any(degree != 2 for _, degree in graph.degree):
         return None
+
     start = min(graph)
     walk = [start, min(graph[start])]
     while walk[-1] != start:
@@ -138,10 +143,13 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     """A cycle through all, by Posa's rotations: a path is extended if possible, and rotated
     otherwise."""
     nodes = sorted(graph)
-    if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph) or _uneven(graph):
+    if not 3 <= len(nodes) <= LARGEST_CYCLE:
         return None
+    if not nx.is_biconnected(graph) or _uneven(graph):  # there is none
+        return None
+
     number = {k: i for i, k in enumerate(nodes)}
-    near = [sorted(number[j] for j in graph[k]) for k in nodes]
+    near = [sorted(map(number.__getitem__, graph[k])) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
         rng = stream(0, "hamiltonian cycle", attempt)  # no mutants: any seed
         path = _rotated_path(near, ROTATIONS * len(nodes), rng)
@@ -163,27 +171,34 @@ def _uneven(graph: nx.Graph) -> bool:
 def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) -> list[int] | None:
     """One attempt: a path from 0 through all whose end is next to it, or None."""
     K = len(near)
-    # arrays, as a rotation turns half of the path on average
-    path, place = np.zeros(K, dtype=np.int64), np.full(K, K)
-    seen, size, end = [False] * K, 1, 0
-    place[0], seen[0] = 0, True
+    # Arrays, as a rotation turns half of the path on average.
+    path = np.zeros(K, dtype=np.int64)
+    place = np.full(K, K)  # of each client on the path; K: not on it yet
+    seen = [False] * K
+
+    end = 0
+    size = 1
+    place[0] = 0
+    seen[0] = True
     for draw in rng.random(most):
         if size == K and 0 in near[end]:
             return [int(k) for k in path]
+
         fresh = [k for k in near[end] if not seen[k]]
-        if fresh:  # those with few ways left first: they are the hard ones to reach later
-            dense = (
-                2 * len(near[end]) > K
-            )  # no mutants: a rule of thumb; there, none is hard to reach
-            easiest = fresh[0]  # no mutants: any will do
-            end = (
-                easiest
-                if dense
-                else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
-            )
-            path[size], place[end], seen[end] = end, size, True
+        if fresh:
+            # Those with few ways left first: they are the hard ones to reach later.
+            dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard
+            if dense:
+                end = fresh[0]  # no mutants: any will do
+            else:
+                end = min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
+            path[size] = end
+            place[end] = size
+            seen[end] = True
             size += 1
             continue
+
+        # A link from the end back to the path: what follows its other end is turned round.
         inner = [k for k in near[end] if place[k] < size - 2]
         if not inner:
             return None
@@ -192,6 +207,7 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
         path[pivot + 1 : size] = turned
         place[turned] = np.arange(pivot + 1, size)
         end = int(path[size - 1])
+
     return None
 
 
@@ -203,22 +219,26 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
     for k, lengths in nx.all_pairs_shortest_path_length(graph):
         for j, length in lengths.items():
             far[number[k], number[j]] = length
-    trip, better = np.arange(len(order)), True
+
+    trip = np.arange(len(order))
+    better = True
     while better:
         better = False
         for i in range(1, len(trip)):
-            before, first = trip[i - 1], trip[i]
-            lasts, afters = trip[i:], np.append(trip[i + 1 :], trip[0])
-            change = (
-                far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]
-            )
+            # What it changes to turn the piece from place i to each later one.
+            before = trip[i - 1]
+            first = trip[i]
+            lasts = trip[i:]
+            afters = np.append(trip[i + 1 :], trip[0])
+            change = far[before, lasts] + far[first, afters]
+            change -= far[before, first] + far[lasts, afters]
             j = int(change.argmin())
             if change[j] < 0:
                 trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
                 better = True
+
     stops = [order[i] for i in trip]
-    legs = [
-        nx.shortest_path(graph, a, b)[:-1]
-        for a, b in zip(stops, [*stops[1:], stops[0]], strict=True)
-    ]
-    return [k for leg in legs for k in leg]
+    walk: list[int] = []
+    for here, there in zip(stops, [*stops[1:], stops[0]], strict=True):
+        walk += nx.shortest_path(graph, here, there)[:-1]
+    return walk

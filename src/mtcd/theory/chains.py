@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from mtcd.network.walks.declared import is_irreducible
-from mtcd.network.walks.facts import Chain
+from mtcd.network.walks.facts import Chain, is_irreducible
 
 
 def longest_hitting_time(chain: Chain) -> float:

@@ -16,7 +16,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import stream
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
-from mtcd.network.walks.declared import is_irreducible
+from mtcd.network.walks.facts import is_irreducible
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
 ROUNDING = 1e-12

@@ -3,7 +3,6 @@
 import math
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from mtcd.core.errors import ConfigError, NetworkError
@@ -11,7 +10,6 @@ from mtcd.network.changes import absences, describe_changes, in_pieces, with_cha
 from mtcd.network.complete import Others
 from mtcd.network.edges import network_from_edges
 from mtcd.network.kinds import kind_of
-from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks import Walk, make_walk
 from mtcd.network.walks.facts import ChainFacts, Facts
@@ -176,14 +174,3 @@ def test_a_slice_of_others_is_computed_and_not_stored_where_it_can_be() -> None:
     others = Others(3, 100)
     assert [isinstance(others[place:], range) for place in (2, 3, 4)] == [False, True, True]
     assert [list(others[place:])[:3] for place in (2, 3, 4)] == [[2, 4, 5], [4, 5, 6], [5, 6, 7]]
-
-
-def test_metropolis_weights_by_hand() -> None:
-    """A star of three leaves, and one more link: degrees 3, 2, 2, 1."""
-    network = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
-    expected = [[1, 1, 1, 1], [1, 5 / 3, 4 / 3, 0], [1, 4 / 3, 5 / 3, 0], [1, 0, 0, 3]]
-    assert metropolis_weights(network).toarray() == pytest.approx(np.array(expected) / 4)
-    assert metropolis_weights(make_network("empty", ["a", "b"])).toarray().tolist() == [
-        [1.0, 0.0],
-        [0.0, 1.0],
-    ]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.network import spanning
+from mtcd.network import topology
 from mtcd.network.spanning import SEARCHES, spanning_tree
 from mtcd.network.topology import Network, make_network
 from problems import networks
@@ -50,12 +50,12 @@ def test_the_depth_on_networks_of_known_kinds(kind: str, clients: int, depth: in
 def test_the_search_for_a_centre_is_short_on_large_networks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    searches, search = [], spanning.breadth_first
+    searches, search = [], topology.breadth_first
     monkeypatch.setattr(
-        spanning, "breadth_first", lambda *given: searches.append(0) or search(*given)
+        topology, "breadth_first", lambda *given: searches.append(0) or search(*given)
     )
     spanning_tree(make_network("cycle", names(2000)))
-    assert len(searches) <= SEARCHES + 4
+    assert 4 < len(searches) <= SEARCHES + 4
 
 
 def test_two_networks_with_the_same_links_have_the_same_tree() -> None:
@@ -81,9 +81,9 @@ def test_the_centre_of_a_tree_or_a_complete_network_takes_few_searches(
 ) -> None:
     """Three to find the middle of a long path, four at most to see that none is better, and one for
     the tree."""
-    searches, search = [], spanning.breadth_first
+    searches, search = [], topology.breadth_first
     monkeypatch.setattr(
-        spanning, "breadth_first", lambda *given: searches.append(0) or search(*given)
+        topology, "breadth_first", lambda *given: searches.append(0) or search(*given)
     )
     spanning_tree(make_network(kind, names(30)))
     assert 5 <= len(searches) <= 8

@@ -17,7 +17,7 @@ from mtcd.network.spectrum import algebraic_connectivity, diameter, facts
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import around_the_tree, following, hamiltonian_cycle, spanning_tree
 from mtcd.network.walks import Walk, make_walk, random_tour
-from mtcd.network.walks.declared import DeclaredFacts, stationary
+from mtcd.network.walks.facts import DeclaredFacts, stationary
 from mtcd.network.walks.lazy import LazyWalk
 from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import (

@@ -24,7 +24,6 @@ from mtcd.network.tours import (
 )
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.lazy import LazyWalk
-from mtcd.network.walks.pieces import Pieces
 from problems import networks
 
 
@@ -273,16 +272,6 @@ def test_a_round_trip_is_turned_round_until_nothing_makes_it_shorter() -> None:
     assert len(trip) == shortest
     assert set(trip) == set(graph)
     assert all(graph.has_edge(a, b) for a, b in pairwise([*trip, trip[0]]))
-
-
-def test_pieces_are_as_long_as_the_longest_of_their_tours() -> None:
-    network = make_network("path", [f"c{k}" for k in range(6)])
-    tours = {piece: make_walk("tour", network, piece) for piece in ((0, 1), (3, 4, 5))}
-    pieces = Pieces(tours)
-    assert [tours[piece].length for piece in tours] == [2, 4]
-    assert pieces.length == 4
-    assert Pieces({(0, 1): make_walk("lazy", network, (0, 1))}).length == 0
-    assert [pieces.covers(k) for k in range(6)] == [True, True, False, True, True, True]
 
 
 @pytest.mark.parametrize("kind", TOURS)

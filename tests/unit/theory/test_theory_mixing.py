@@ -19,7 +19,7 @@ from mtcd.network.walks.facts import Chain
 from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import (
-    Links,
+    DirectedLinks,
     NonBacktrackingWalk,
     longest_link_hitting_time,
 )
@@ -175,7 +175,11 @@ def test_hitting_times_in_closed_form() -> None:
 @given(st.data(), st.integers(2, 7))
 def test_the_chain_on_links_is_the_walk(data: st.DataObject, size: int) -> None:
     network = data.draw(networks(size, connected=True))
-    links, walk, draws = Links(network), NonBacktrackingWalk(network), np.arange(60) / 60 + 1e-9
+    links, walk, draws = (
+        DirectedLinks(network),
+        NonBacktrackingWalk(network),
+        np.arange(60) / 60 + 1e-9,
+    )
     Q = links.matrix()
     for i, (before, here) in enumerate(zip(links.tails, links.heads, strict=True)):
         # 60: a fair share for up to 6 choices

@@ -19,8 +19,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.terminal.findings import NOT_KNOWN
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
-from mtcd.network.walks.declared import is_irreducible, stationary
-from mtcd.network.walks.facts import Chain
+from mtcd.network.walks.facts import Chain, is_irreducible, stationary
 from mtcd.network.walks.walk import declares_transitions, facts_of
 from mtcd.theory.chains import longest_hitting_time
 from mtcd.theory.mixing import mixing_time, spectral_gap

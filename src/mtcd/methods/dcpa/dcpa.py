@@ -28,8 +28,8 @@ import scipy  # its parts are loaded when they are used
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.methods.dcpa.mixing import metropolis_weights
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
-from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import uniform
+from mtcd.methods.membership.pieces import Pieces
 from mtcd.methods.mtcd.client import TokenClient, Wrapped
 from mtcd.methods.mtcd.roaming import (
     Roaming,
@@ -28,7 +29,6 @@ from mtcd.methods.mtcd.roaming import (
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk
-from mtcd.network.walks.pieces import Pieces
 from mtcd.protocol.party import Message, send
 from mtcd.protocol.token import Token
 

@@ -28,9 +28,11 @@ class LazyWalk(Walk):
         token: int = 0,  # no mutants: not used
     ) -> None:
         super().__init__(network, within)
-        self._choices: dict[int, Sequence[int]] = {}  # of the clients seen so far
+        self._choices: dict[int, Sequence[int]] = {}
+        """Of the clients seen so far."""
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        # Quicker than asking first: nearly every hop is to a client seen before.
         try:
             choices = self._choices[client]
         except KeyError:
@@ -61,5 +63,5 @@ def lazy_chain(network: Network) -> Chain:
     """
     may_go = adjacency(network) + scipy.sparse.eye_array(network.size)
     P = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / may_go.sum(axis=1)) @ may_go)
-    choices = np.array([1.0 + len(near) for near in network.neighbours])
+    choices = 1.0 + np.array(list(map(len, network.neighbours)))
     return Chain(P, choices / choices.sum())

@@ -26,6 +26,7 @@ class MetropolisWalk(Walk):
         near = self._inside(client)
         if not near:
             return client
+
         proposed = near[int(draw * len(near))]
         left_over = draw * len(near) % 1.0  # uniform again
         return proposed if left_over * len(self._inside(proposed)) < len(near) else client
@@ -42,13 +43,15 @@ def metropolis_chain(network: Network) -> Chain:
     [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
     """
     links = scipy.sparse.coo_array(adjacency(network))
-    degrees = np.array([len(near) for near in network.neighbours])
+    degrees = np.array(list(map(len, network.neighbours)))
     here, there = links.coords
     links.data = 1.0 / np.maximum(degrees[here], degrees[there])
-    refused = 1.0 / degrees[here] - links.data  # summed up, so that no rounding makes a 0 into more
-    stays = (degrees == 0) + np.bincount(here, weights=refused, minlength=network.size).astype(
-        float
-    )
+
+    # What is refused is summed up: 1 less the row would make a 0 into a rounding error.
+    refused = 1.0 / degrees[here] - links.data
+    stays = np.bincount(here, weights=refused, minlength=network.size).astype(float)
+    stays += degrees == 0
+
     P = scipy.sparse.csr_array(links + scipy.sparse.diags_array(stays))
     P.eliminate_zeros()
     return Chain(P, np.full(network.size, 1.0 / network.size))

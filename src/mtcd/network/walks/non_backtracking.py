@@ -16,7 +16,8 @@ from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Facts, checked_start, inside
 from mtcd.network.walks.walk import WALKS, Walk
 
-NUMBERS = 400_000  # in a block of links times targets: few enough for memory at any size
+NUMBERS = 400_000
+"""Numbers in a block of links times targets: few enough for memory at any size."""
 
 
 @WALKS.register("non-backtracking")
@@ -41,7 +42,8 @@ class NonBacktrackingFacts(Facts):
     no_mixing = "where it goes depends on where it came from, so it is no Markov chain on clients: see hitting time"
 
     def __init__(self, network: Network, clients: Sequence[int]) -> None:
-        self.network, self.clients = network, clients
+        self.network = network
+        self.clients = clients
 
     def visits(self, start: Sequence[float], S: int) -> Array:
         return link_visits(inside(self.network, self.clients), start, S)
@@ -61,20 +63,21 @@ class NonBacktrackingFacts(Facts):
         return region.size * (2.0 * region.edges) ** 3  # no mutants: about
 
 
-class Links:
+class DirectedLinks:
     """All directed links of a network, and the transitions of the walk between them."""
 
     def __init__(self, network: Network) -> None:
         links = scipy.sparse.coo_array(adjacency(network))
         order = np.lexsort(links.coords[::-1])
-        self.tails, self.heads = (ends[order] for ends in links.coords)
+        self.tails = links.coords[0][order]
+        self.heads = links.coords[1][order]
         self.back = np.lexsort((self.tails, self.heads))  # the same link the other way
-        self.degrees = np.array([len(near) for near in network.neighbours])
-        self.clients, self.count = network.size, order.size
-        self._into = scipy.sparse.csr_array(
-            (np.ones(self.count), (self.heads, np.arange(self.count))),
-            shape=(self.clients, self.count),
-        )
+        self.degrees = np.array(list(map(len, network.neighbours)))
+        self.count = order.size
+
+        entries = np.ones(self.count), (self.heads, np.arange(self.count))
+        self._into = scipy.sparse.csr_array(entries, shape=(network.size, self.count))
+
         others = self.degrees[self.tails] - 1
         self._dead_end = np.flatnonzero(others == 0)
         self._share = 1.0 / np.maximum(others, 1)
@@ -89,8 +92,10 @@ class Links:
 
         X has those of links, ``at`` those of the clients that they lead to.
         """
-        back, on = X[self.back], at[self.tails]
-        # never negative, whatever the rounding: a sum of what is 0 or more is at least each part
+        back = X[self.back]
+        on = at[self.tails]
+
+        # Never negative, whatever the rounding: a sum of what is 0 or more is at least each part.
         on -= back
         on *= self._share[:, None]
         on[self._dead_end] = back[self._dead_end]
@@ -110,27 +115,32 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
     """
     check_whole("S, the number of visits,", S)
     p = checked_start(start, network.size)
-    links, visited = Links(network), p.copy()
+    links = DirectedLinks(network)
+    visited = p.copy()
     if links.count == 0 or S == 1:
         return visited
+
     width = max(1, NUMBERS // links.count)  # no mutants: only memory
     for first in range(0, network.size, width):
         targets = np.arange(first, min(first + width, network.size))
         there = (targets, targets - first)
         begin = np.repeat((p / np.maximum(links.degrees, 1))[:, None], targets.size, axis=1)
         begin[there] = 0.0
-        # column j: the link that a token came along that has not been at j before
+
+        # Column j: the link that a token came along that has not been at j before.
         X = begin[links.tails]
         into = np.flatnonzero((links.heads >= first) & (links.heads <= targets[-1]))
         arrived = (into, links.heads[into] - first)
         at = links.at_clients(X)
         visited[targets] += at[there]
         for _ in range(S - 2):
-            X[arrived], at[there] = 0.0, 0.0
+            X[arrived] = 0.0
+            at[there] = 0.0
             X = links.hop(X, at)
             at = links.at_clients(X)
             visited[targets] += at[there]
-    return np.minimum(visited, 1.0)
+
+    return np.minimum(visited, 1.0)  # rounding errors may add up to more
 
 
 def longest_link_hitting_time(network: Network) -> float:
@@ -143,11 +153,13 @@ def longest_link_hitting_time(network: Network) -> float:
         return math.inf
     if network.size == 1:
         return 0.0
-    links, longest = Links(network), []
+
+    links = DirectedLinks(network)
     Q = links.matrix()
+    longest = 0.0
     for target in range(network.size):
         away = np.flatnonzero(links.heads != target)
-        left = np.zeros(links.count)
-        left[away] = np.linalg.solve(np.eye(away.size) - Q[np.ix_(away, away)], np.ones(away.size))
-        longest.append(float(left.max()))
-    return max(longest)
+        system = np.eye(away.size) - Q[np.ix_(away, away)]
+        hops = np.linalg.solve(system, np.ones(away.size))
+        longest = max(longest, float(hops.max(initial=0.0)))
+    return longest

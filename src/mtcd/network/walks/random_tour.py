@@ -44,7 +44,7 @@ class RandomTourWalk(Walk):
         super().__init__(network, within)
         members = range(network.size) if within is None else sorted(within)
         self.tree = tree or spanning_tree(network, members)
-        self.length: int = max(1, 2 * (len(members) - 1))
+        self.length: int = random_tour_length(len(members))
         self._id = (seed, token)
         self._orders: dict[tuple[int, int, int], list[int]] = {}
 
@@ -58,23 +58,22 @@ class RandomTourWalk(Walk):
         return order[(order.index(previous) + 1) % len(order)]
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
-        return RandomTourWalk(
-            network, members, *self._id, tree=repaired_tree(self.tree, network, members)
-        )
+        tree = repaired_tree(self.tree, network, members)
+        return RandomTourWalk(network, members, *self._id, tree=tree)
 
     def _order(self, t: int, tour: int, client: int) -> list[int]:
         key = t, tour, client
         if key not in self._orders:
-            if len(self._orders) > 10 * len(
-                self.tree
-            ):  # no mutants: only memory; of tours that are over
+            most = 10 * len(self.tree)  # no mutants: only memory
+            if len(self._orders) > most:  # mostly of tours that are over
                 self._orders.clear()
+
             seed, token = self._id
-            draws = {
-                j: uniform(seed, "branches", (token, t, tour, client), i)
-                for i, j in enumerate(self.tree[client])
-            }
-            self._orders[key] = sorted(draws, key=lambda j: draws[j])
+            draws = {}
+            for i, j in enumerate(self.tree[client]):
+                draws[j] = uniform(seed, "branches", (token, t, tour, client), i)
+            self._orders[key] = sorted(draws, key=draws.__getitem__)
+
         return self._orders[key]
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:
@@ -96,7 +95,12 @@ class RandomTourFacts(Facts):
 
     def tour(self) -> TourTimes:
         K = len(self._tree)
-        return TourTimes(max(1, 2 * (K - 1)), random_tour_wait(K), random_tour_cover(K))
+        return TourTimes(random_tour_length(K), random_tour_wait(K), random_tour_cover(K))
+
+
+def random_tour_length(K: int) -> int:
+    """Along both sides of every link of the tree: 2(K - 1) hops; a single client stays."""
+    return max(1, 2 * (K - 1))
 
 
 def random_tour_wait(K: int) -> int:
@@ -129,13 +133,17 @@ def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Ar
     p = checked_start(start, len(tree))
     if 2 * (p.size - 1) <= S:
         return np.ones(p.size)
-    sizes, inwards = branch_sizes(tree), inwards_first(tree)
+
+    # Arrivals at u come before departures from u: first from the leaves to the root, then back.
+    sizes = branch_sizes(tree)
+    inwards = inwards_first(tree)
     arrival: dict[tuple[int, int], Array] = {}
     for u, parent in inwards:
         if u != parent:
             _depart(arrival, tree, sizes, p, u, [parent], S)
     for u, parent in reversed(inwards):
         _depart(arrival, tree, sizes, p, u, [v for v in tree[u] if v != parent], S)
+
     visited = p.copy()
     for (_, v), times in arrival.items():
         visited[v] += times.sum()
@@ -158,16 +166,21 @@ def _depart(
     for w in tree[u]:
         if (w, u) in arrival:
             alike[sizes[u, w]].append(w)
-    sources = {size: _sums_without_one([arrival[w, u] for w in ws]) for size, ws in alike.items()}
+
+    sources = {}
+    for size, ws in alike.items():
+        sources[size] = _sums_without_one([arrival[w, u] for w in ws])
+
     for v in towards:
+        others = _without(branches, sizes[u, v])
         times = np.zeros(S)
         times[0] = p[u]
-        times = _later(times, detours(_without(branches, sizes[u, v]), S))
+        times = _later(times, detours(others, S))
         for size, ws in alike.items():
-            others = ws.index(v) if v in ws else len(ws)  # the last of the sums is that of all
             if ws != [v]:
-                rest = _without(_without(branches, sizes[u, v]), size)
-                times += _later(sources[size][others], detours(rest, S))
+                chosen = ws.index(v) if v in ws else len(ws)  # the last of the sums is that of all
+                rest = _without(others, size)
+                times += _later(sources[size][chosen], detours(rest, S))
         arrival[u, v] = np.concatenate([[0.0], times[:-1]])
 
 
@@ -181,6 +194,7 @@ def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
     before = [np.zeros_like(rows[0])]  # no mutants: all rows have the same length
     for row in rows:
         before.append(before[-1] + row)
+
     after = np.zeros_like(rows[0])  # no mutants: all rows have the same length
     sums = [before[-1]]
     for i in reversed(range(len(rows))):
@@ -209,7 +223,9 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
     most = min((S - 1) // 2, sum(sizes))
     enough = len(sizes) // 2 + 1  # no mutants: more nodes are as exact
     nodes, weights = scipy.special.roots_legendre(enough)
-    x = ((nodes + 1) / 2)[:, None]
+    x = ((nodes + 1) / 2)[:, None]  # from [-1, 1] to [0, 1]
+
+    # Row by row for each x, the distribution in units of 2 hops: there and back.
     given = np.zeros((x.size, most + 1))
     given[:, 0] = 1.0
     for size in sizes:
@@ -217,6 +233,7 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
         if size <= most:
             then[:, size:] += given[:, :-size] * x
         given = then
+
     times = np.zeros(2 * most + 1)
     times[::2] = (weights / 2) @ given
     return times
@@ -225,7 +242,7 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
 def inwards_first(tree: Tree) -> list[tuple[int, int]]:
     """Every client and its parent (itself for client 0, the root), children before parents."""
     found = [(0, 0)]
-    for u, parent in found:
+    for u, parent in found:  # which grows meanwhile
         found += [(v, u) for v in tree[u] if v != parent]
     return found[::-1]
 
@@ -237,7 +254,8 @@ def branch_sizes(tree: Tree) -> dict[tuple[int, int], int]:
     for u, parent in inwards_first(tree):
         if u != parent:
             below[parent] += below[u]
-            sizes[parent, u], sizes[u, parent] = below[u], len(tree) - below[u]
+            sizes[parent, u] = below[u]
+            sizes[u, parent] = len(tree) - below[u]
     return sizes
 
 
@@ -245,12 +263,12 @@ def random_tour_work(tree: Tree, S: int) -> float:
     """The approximate number of multiplications of ``random_tour_visits``."""
     if 2 * (len(tree) - 1) <= S:
         return 0.0
+
     sizes = branch_sizes(tree)
-
-    def work_at(u: int, near: Sequence[int]) -> float:
+    work = 0.0
+    for u, near in enumerate(tree):
         kinds = len({sizes[u, v] for v in near})
-        return (
-            S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)
-        )  # no mutants: about
-
-    return sum(work_at(u, near) for u, near in enumerate(tree))
+        of_detours = kinds * (kinds + 1) / 2 * len(near) ** 2 / 2  # no mutants: about
+        of_sums = len(near) * kinds * S  # no mutants: about
+        work += S / 2 * (of_detours + of_sums)  # no mutants: about
+    return work

@@ -40,11 +40,10 @@ class TourWalk(Walk):
         tour: list[int] | None = None,
     ) -> None:
         super().__init__(network, within)
-        self.tour = tour or closed_walk(
-            network, range(network.size) if within is None else sorted(within)
-        )
+        members = range(network.size) if within is None else sorted(within)
+        self.tour = tour or closed_walk(network, members)
         self.length = len(self.tour)
-        self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
+        self._place = first_places(self.tour)
         self._last: dict[tuple[int, int], Mapping[int, int]] = {}
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
@@ -56,10 +55,13 @@ class TourWalk(Walk):
 
     def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
         if (start, hops) not in self._last:
-            first, n = self._place[start], len(self.tour)
+            first = self._place[start]
+            n = len(self.tour)
+            # Only the last time around: of the passages of a client, the last one stays.
             self._last[start, hops] = {
                 self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)
             }
+
         return self._last[start, hops]
 
     def cover(self, start: int) -> int:
@@ -68,24 +70,11 @@ class TourWalk(Walk):
 
     def best_start(self) -> int:
         """The client with the least ``cover``; of several, the first on the tour."""
-        return min(self._place, key=lambda client: (self.cover(client), self._place[client]))
+        return min(self._place, key=lambda k: (self.cover(k), self._place[k]))
 
     @cached_property
     def _covers(self) -> Sequence[int]:
-        """``cover`` from each place on the tour, in one pass: a window that holds all clients moves
-        along it."""
-        n, end = len(self.tour), 0
-        inside: Counter[int] = Counter()
-        lengths = []
-        for place in range(n):
-            while len(inside) < len(self._place):
-                inside[self.tour[end % n]] += 1
-                end += 1
-            lengths.append(end - place)
-            inside[self.tour[place]] -= 1
-            if not inside[self.tour[place]]:
-                del inside[self.tour[place]]
-        return lengths
+        return visits_to_cover(self.tour)
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
         return TourWalk(network, members, tour=repaired(self.tour, network, members))
@@ -121,12 +110,15 @@ def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> 
     [0.25, 1.0, 0.75]
     """
     check_whole("S, the number of visits,", S)
-    places, p = np.array(tour), checked_start(start, max(tour) + 1)
-    visited, total = np.zeros(p.size), 0.0
+    places = np.array(tour)
+    p = checked_start(start, max(tour) + 1)
+    visited = np.zeros(p.size)
+    total = 0.0
     for client in np.flatnonzero(p):
         seen = np.roll(places, -tour.index(client))[:S]
         visited[np.unique(seen)] += p[client]
         total += p[client]
+
     return visited / total  # exactly 1 where every start leads there
 
 
@@ -151,21 +143,33 @@ def tour_cover(tour: Sequence[int]) -> int:
     >>> tour_cover([0, 1, 2, 1])
     3
     """
-    begins = _first_places(tour)
-    count, missing, end, hops = dict.fromkeys(tour, 0), len(set(tour)), -1, []
-    # the window from this place to the first one at which all were visited
+    visits = visits_to_cover(tour)
+    return max(visits[place] for place in first_places(tour).values()) - 1
+
+
+def visits_to_cover(tour: Sequence[int]) -> list[int]:
+    """From each place on the tour, the visits until all clients have been visited.
+
+    >>> visits_to_cover([0, 1, 2, 1])
+    [3, 4, 3, 4]
+    """
+    clients = len(set(tour))
+    inside: Counter[int] = Counter()
+    end = 0
+    visits = []
+    # One pass: the window from a place to where all were visited moves along the tour.
     for place, client in enumerate(tour):
-        while missing:
+        while len(inside) < clients:
+            inside[tour[end % len(tour)]] += 1
             end += 1
-            reached = tour[end % len(tour)]
-            missing -= count[reached] == 0
-            count[reached] += 1
-        if place in begins:
-            hops.append(end - place)
-        count[client] -= 1
-        missing += count[client] == 0
-    return max(hops)
+        visits.append(end - place)
+
+        inside[client] -= 1
+        if not inside[client]:
+            del inside[client]
+    return visits
 
 
-def _first_places(tour: Sequence[int]) -> set[int]:
-    return set({client: place for place, client in reversed(list(enumerate(tour)))}.values())
+def first_places(tour: Sequence[int]) -> dict[int, int]:
+    """Where each client is first on the tour."""
+    return {client: place for place, client in reversed(list(enumerate(tour)))}

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from mtcd.core.errors import NetworkError, listing
 from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
-from mtcd.network.walks.declared import DeclaredFacts
-from mtcd.network.walks.facts import Facts
+from mtcd.network.walks.facts import DeclaredFacts, Facts
 
 NOWHERE = -1  # no mutants: any number that is no client
 PACKAGE = __name__.partition(".")[0]
@@ -31,9 +30,8 @@ def _checked(following: Callable[..., int]) -> Callable[..., int]:
         if to != client and to not in walk._neighbours[client]:
             raise NetworkError(
                 f"The walk {type(walk).__name__} goes from client {client} to {to!r}, which is "
-                f"neither a neighbour "
-                f"({listing(walk._neighbours[client])}) nor client {client} itself: correct its "
-                f"next()."
+                f"neither a neighbour ({listing(walk._neighbours[client])}) nor client {client} "
+                "itself: correct its next()."
             )
         return to
 
@@ -41,7 +39,24 @@ def _checked(following: Callable[..., int]) -> Callable[..., int]:
 
 
 class Walk(ABC):
-    """A policy for hops inside a cluster. The caller provides the random draws."""
+    """A policy for hops inside a cluster. The caller provides the random draws.
+
+    Parameters
+    ----------
+    network
+        The clients and their links.
+    within
+        The cluster that the walk may not leave; without it, all clients.
+    seed, token
+        What a walk may draw a plan of its own from, as random tours do.
+
+    Examples
+    --------
+    >>> from mtcd.network.topology import make_network
+    >>> walk = make_walk("lazy", make_network("path", ["a", "b", "c"]))
+    >>> walk.next(0, previous=NOWHERE, start=0, t=0, hop=1, draw=0.7)
+    1
+    """
 
     needs_start = False
     """Whether ``next`` uses the start of the token."""
@@ -77,9 +92,20 @@ class Walk(ABC):
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         """The client that follows ``client``.
 
-        ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration
-        ``t``, and ``hop`` the number of this hop in it, counted from 1. ``draw`` is uniform in [0,
-        1).
+        Parameters
+        ----------
+        client
+            Where the token is.
+        previous
+            Where it was before; NOWHERE at first.
+        start
+            The first client of this iteration.
+        t
+            The iteration.
+        hop
+            The number of this hop in it, counted from 1.
+        draw
+            A uniform number in [0, 1).
         """
 
     def transitions(self, client: int) -> Mapping[int, float] | None:
@@ -156,7 +182,9 @@ def facts_of(walk: Walk, network: Network, clients: Sequence[int]) -> Facts | No
     source = _source(walk)
     if source == "transitions":
         return DeclaredFacts(type(walk).__name__, walk.transitions, network, clients)
-    return walk.facts(network, clients) if source == "facts" else None
+    if source == "facts":
+        return walk.facts(network, clients)
+    return None
 
 
 def declares_transitions(walk: Walk) -> bool:

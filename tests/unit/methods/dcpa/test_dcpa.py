@@ -14,11 +14,12 @@ from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.dcpa.mixing import metropolis_weights
 from mtcd.methods.dcpa.reference import dcpa
 from mtcd.methods.method import Method
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.model import Glm
-from mtcd.network.mixing import metropolis_weights
+from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
@@ -183,3 +184,14 @@ def test_weights_of_a_star() -> None:
     assert A[0, 1] == A[1, 0] == pytest.approx(0.25)
     assert A[0, 0] == pytest.approx(0.25)
     assert A[1, 1] == pytest.approx(0.75)
+
+
+def test_metropolis_weights_by_hand() -> None:
+    """A star of three leaves, and one more link: degrees 3, 2, 2, 1."""
+    network = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
+    expected = [[1, 1, 1, 1], [1, 5 / 3, 4 / 3, 0], [1, 4 / 3, 5 / 3, 0], [1, 0, 0, 3]]
+    assert metropolis_weights(network).toarray() == pytest.approx(np.array(expected) / 4)
+    assert metropolis_weights(make_network("empty", ["a", "b"])).toarray().tolist() == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]

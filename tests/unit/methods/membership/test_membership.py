@@ -14,11 +14,12 @@ import mtcd
 from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.engines.local import LocalEngine
+from mtcd.methods.membership.pieces import Pieces
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
-from mtcd.network.walks import WALKS
+from mtcd.network.walks import WALKS, make_walk
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, Message
 from problems import MODELS, Case, make_data
@@ -297,3 +298,13 @@ def test_a_token_that_is_with_somebody_who_stays_walks_on_when_others_leave() ->
     shares = np.bincount(went, minlength=6) / 300
     assert shares[5] == 0
     assert abs(shares[:5] - 1 / 5).max() < 0.1
+
+
+def test_pieces_are_as_long_as_the_longest_of_their_tours() -> None:
+    network = make_network("path", [f"c{k}" for k in range(6)])
+    tours = {piece: make_walk("tour", network, piece) for piece in ((0, 1), (3, 4, 5))}
+    pieces = Pieces(tours)
+    assert [tours[piece].length for piece in tours] == [2, 4]
+    assert pieces.length == 4
+    assert Pieces({(0, 1): make_walk("lazy", network, (0, 1))}).length == 0
+    assert [pieces.covers(k) for k in range(6)] == [True, True, False, True, True, True]
