@@ -1,10 +1,12 @@
 """The shape of the project: imports point one way, the core stays light, examples run."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -106,6 +108,15 @@ def test_imports_against_the_architecture_only_become_fewer() -> None:
     assert counts == budget, (
         "python -m benchmarks.seams --list names them; fewer: lower the budget in pyproject.toml"
     )
+
+
+def test_no_constant_is_defined_twice() -> None:
+    """The second would take the place of the first, as after a rename to a name that is taken."""
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        targets = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
+        names = Counter(target.id for target in targets if isinstance(target, ast.Name))
+        assert [name for name, count in names.items() if count > 1] == [], path
 
 
 def test_what_is_deleted_with_a_feature_needs_it() -> None:

@@ -10,7 +10,7 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_kit
-from mtcd.federation.processes import free_ports
+from ports import reserved_ports
 
 Config = dict[str, Any]
 EVERYBODY = ["a", "b", "c", "server", "operator"]
@@ -32,7 +32,11 @@ def found(folder: Path) -> Path:
     """A federation on free ports of this machine: a path of three, and a server."""
     folder.mkdir(exist_ok=True)
     places = dict(
-        zip(["a", "b", "c", "server"], [f"127.0.0.1:{port}" for port in free_ports(4)], strict=True)
+        zip(
+            ["a", "b", "c", "server"],
+            [f"127.0.0.1:{port}" for port in reserved_ports(4)],
+            strict=True,
+        )
     )
     server = places.pop("server")
     init_federation(

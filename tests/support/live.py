@@ -21,7 +21,6 @@ from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.participant.kinds import participant_of, party_kind
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.table import PartyTable
-from mtcd.federation.processes import free_ports
 from mtcd.models.glm.party.block import PartyBlock
 from mtcd.models.glm.party.own_block import NPZ
 from mtcd.models.glm.party.problem import glm_of
@@ -29,6 +28,7 @@ from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.testing.federation_engine import FederationEngine
 from mtcd.training.run import Run
 from mtcd.training.train import train
+from ports import reserved_ports
 from waiting import PATIENCE
 
 
@@ -49,7 +49,7 @@ class Federated:
 def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[str, Kit]:
     """Kits on free ports; the first client holds the labels."""
     folder.mkdir(parents=True, exist_ok=True)
-    ports = free_ports(len(clients) + 1)
+    ports = reserved_ports(len(clients) + 1)
     places = {
         name: {"address": f"127.0.0.1:{port}"} for name, port in zip(clients, ports, strict=False)
     }

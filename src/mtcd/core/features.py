@@ -14,6 +14,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from mtcd.core.optional import find
+
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -117,8 +119,15 @@ def of_class(group: str, kind: type) -> object | None:
 def load(home: str) -> object:
     """The object that ``module:name`` names.
 
+    Raises
+    ------
+    NotInstalledError
+        If its module needs an optional package that is not installed.
+
+    Examples
+    --------
     >>> load("mtcd.core.version:VERSION")
     '0.1.0'
     """
     module, _, name = home.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(find(module), name)

@@ -22,9 +22,16 @@ from mtcd.network.walks.walk import Walk, facts_of
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.theory.bounds import Guarantee, LoneGuarantee
 from mtcd.theory.breakeven import Comparison
-from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.stepsize import Smoothness
-from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
+from mtcd.theory.visits import (
+    DENSE_SHARE,
+    Roam,
+    least_visits,
+    start_bound,
+    uniform_roam,
+    unlike,
+    walk_bound,
+)
 
 VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is left out
 

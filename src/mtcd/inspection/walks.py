@@ -9,8 +9,15 @@ from mtcd.core.terminal.findings import Finding, finding, not_known
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Chain, TourTimes
 from mtcd.network.walks.walk import Walk, facts_of
-from mtcd.theory.chains import cover_bound, longest_hitting_time
-from mtcd.theory.mixing import DISTANCE, is_reversible, mixing_bounds, mixing_times, spectral_gap
+from mtcd.theory.mixing import (
+    DISTANCE,
+    cover_bound,
+    is_reversible,
+    longest_hitting_time,
+    mixing_bounds,
+    mixing_times,
+    spectral_gap,
+)
 
 Region = tuple[int, ...]
 

@@ -7,6 +7,9 @@ FEATURE = Feature(
         "mtcd.engines": {
             "ray": "mtcd.ray.settings:Ray",
         },
+        "mtcd.workers": {
+            "ray": "mtcd.ray.workers:RayWorkers",
+        },
     },
     public_names={
         "Ray": "mtcd.ray.settings",

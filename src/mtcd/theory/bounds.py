@@ -17,12 +17,31 @@ class Guarantee:
         1/T sum over t < T of E|grad f(theta^t)|^2  <=  2 Delta/(eta pi T) + eta S^2 Q^2 sigma^2
         L/(pi B).
 
-    ``delta`` is f(theta^0) - f*, ``pi`` the least probability that a token visits a client in an
-    iteration (``LeastVisits.per_token``, for whatever walk it takes), ``variance`` the bound
-    sigma^2/B, at B = 1, on the error of a mini-batch gradient: 0 for the full batch, for which the
-    second term is 0.
+    Parameters
+    ----------
+    delta
+        f(theta^0) - f*.
+    stepsize
+        eta.
+    pi
+        The least probability that a token visits a client in an iteration
+        (``LeastVisits.per_token``, for whatever walk it takes).
+    hops, local_updates
+        S and Q.
+    smoothness
+        L.
+    variance
+        sigma^2, the bound on the squared error of the gradient of a single sample: 0 for the full
+        batch, for which the second term is 0.
+    batch
+        B.
 
-    >>> Guarantee(delta=10.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0).after(1000)
+    Examples
+    --------
+    >>> bound = Guarantee(
+    ...     delta=10.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0
+    ... )
+    >>> bound.after(1000)
     4.0
     """
 
@@ -44,12 +63,13 @@ class Guarantee:
             check_whole(name, getattr(self, name))
         if self.pi > 1:
             raise ConfigError(f"pi is a probability, so at most 1, but is {self.pi}.")
+
+        # A step size at the limit itself may be above it by rounding.
         limit = 1 / (2 * self.smoothness * self.hops * self.local_updates)
         if self.stepsize > limit * (1 + 1e-9):
             raise ConfigError(
                 f"the theorems hold for step sizes up to 1/(2 L S Q) = {limit:.4g}, but this one "
-                f"is "
-                f"{self.stepsize:.4g}: make it smaller, or the hops or local updates fewer."
+                f"is {self.stepsize:.4g}: make it smaller, or the hops or local updates fewer."
             )
 
     @property
@@ -70,22 +90,18 @@ class Guarantee:
         if self.floor >= target:
             raise ConfigError(
                 f"with this batch the bound stays at {self.floor:.4g}, above the target "
-                f"{target:.4g}, for ever: "
-                f"a batch above {self.batch_size(target):,} is needed, or a smaller step size."
+                f"{target:.4g}, for ever: a batch above {self.batch_size(target):,} is needed, or "
+                f"a smaller step size."
             )
-        return max(
-            1,
-            math.ceil(
-                2 * self.delta / (self.stepsize * self.pi * (target - self.floor)) * (1 - 1e-12)
-            ),
-        )
+
+        needed = 2 * self.delta / (self.stepsize * self.pi * (target - self.floor))
+        return _whole(needed)
 
     def batch_size(self, error: float) -> int:
         """The least B for which the second term is at most ``error``: sigma^2/error * eta S^2 Q^2
         L/pi."""
         check_number("error", error, above=0)
-        # not one more for a rounding error
-        return max(1, math.ceil(self._noise / error * (1 - 1e-12)))
+        return _whole(self._noise / error)
 
     @property
     def _noise(self) -> float:
@@ -106,14 +122,36 @@ class LoneGuarantee:
 
         Omega_1 = 4 eta L^2/(pi_min (1 - eta L_b/2)),     Omega_2 = 4/(pi_min eta (1 - eta L_b/2)).
 
-    ``mixing_time`` is tau, the hops until the walk is within pi_min/2 of its long run in total
-    variation, wherever it started; ``pi_min`` the least share of the long run. ``smoothness`` is L,
-    ``block_smoothness`` L_b, the largest of the clients' L_k. The paper leaves Omega_1 and Omega_2
-    open; docs/theory.md derives these.
+    The paper leaves Omega_1 and Omega_2 open; docs/theory.md derives these.
 
-    >>> LoneGuarantee(
-    ...     delta=3.0, stepsize=0.5, pi_min=0.25, mixing_time=1, local_updates=2, smoothness=2.0, block_smoothness=2.0
-    ... ).after(100)
+    Parameters
+    ----------
+    delta
+        f(theta^0) - f*.
+    stepsize
+        eta.
+    pi_min
+        The least share of a client in the long run of the walk.
+    mixing_time
+        tau, the hops until the walk is within pi_min/2 of its long run in total variation, wherever
+        it started.
+    local_updates
+        Q.
+    smoothness, block_smoothness
+        L, and L_b, the largest of the clients' L_k.
+
+    Examples
+    --------
+    >>> bound = LoneGuarantee(
+    ...     delta=3.0,
+    ...     stepsize=0.5,
+    ...     pi_min=0.25,
+    ...     mixing_time=1,
+    ...     local_updates=2,
+    ...     smoothness=2.0,
+    ...     block_smoothness=2.0,
+    ... )
+    >>> bound.after(100)
     3.84
     """
 
@@ -136,8 +174,8 @@ class LoneGuarantee:
         if self.stepsize >= 2 / self.block_smoothness:
             raise ConfigError(
                 f"the bound holds for step sizes below 2/max_k L_k = "
-                f"{2 / self.block_smoothness:.4g}, but this one is "
-                f"{self.stepsize:.4g}: make it smaller."
+                f"{2 / self.block_smoothness:.4g}, but this one is {self.stepsize:.4g}: make it "
+                "smaller."
             )
 
     @property
@@ -165,4 +203,9 @@ class LoneGuarantee:
     def updates(self, target: float) -> int:
         """The least r for which the right-hand side is at most ``target``."""
         check_number("target", target, above=0)
-        return max(1, math.ceil(self.constant / target * (1 - 1e-12)))
+        return _whole(self.constant / target)
+
+
+def _whole(needed: float) -> int:
+    """The least whole number that is enough, and not one more for a rounding error."""
+    return max(1, math.ceil(needed * (1 - 1e-12)))

@@ -24,9 +24,20 @@ from mtcd.core.checks import check_whole
 
 @dataclass(frozen=True)
 class Comparison:
-    """One iteration of MTCD (Gamma ``tokens``, S ``hops``, Q ``local_updates``) and one
-    client-server round.
+    """One iteration of MTCD and one client-server round.
 
+    Parameters
+    ----------
+    clients, tokens, hops, local_updates
+        K, Gamma, S and Q.
+    full_batch
+        Whether every iteration is on all samples, so that only the clients with a token upload.
+    uplink, downlink, hop
+        The sizes of MTCD's messages, in representations; those of the client-server round are one
+        each. For costs per float; times are of messages of the same size.
+
+    Examples
+    --------
     >>> Comparison(clients=80, tokens=2, hops=64).cost_ratio  # S Gamma/(K - Gamma)
     1.641025641025641
     """
@@ -39,8 +50,6 @@ class Comparison:
     uplink: float = 1.0
     downlink: float = 1.0
     hop: float = 1.0
-    """The sizes of MTCD's messages, in representations; those of the client-server round are one
-    each. For costs per float; times are of messages of the same size."""
 
     def __post_init__(self) -> None:
         for name in ("clients", "tokens", "hops", "local_updates"):
@@ -49,7 +58,10 @@ class Comparison:
     @property
     def server_messages(self) -> int:
         """U + Gamma, the uplinks and downlinks of an iteration of MTCD."""
-        return (self.tokens if self.full_batch else self.clients) + self.tokens
+        if self.full_batch:
+            return self.tokens + self.tokens
+
+        return self.clients + self.tokens
 
     @property
     def server_traffic(self) -> float:
@@ -83,9 +95,8 @@ class Comparison:
         Infinite for Gamma >= K: with a token for every client no message to the server is saved.
         (Both are for messages of one size.)
         """
-        return _per_saved(
-            self.hops * self.tokens * self.hop, 2 * self.clients - self.server_traffic
-        )
+        saved = 2 * self.clients - self.server_traffic
+        return _per_saved(self.hops * self.tokens * self.hop, saved)
 
     @property
     def time_ratio(self) -> float:
@@ -98,4 +109,7 @@ class Comparison:
 
 
 def _per_saved(hops: float, saved: float) -> float:
-    return hops / saved if saved > 0 else inf
+    if saved <= 0:
+        return inf
+
+    return hops / saved

@@ -1,4 +1,5 @@
-"""Spectral gap and mixing time of a walk."""
+"""Spectral gap, mixing time, hitting and cover times of a walk that is a Markov chain on
+clients."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import stream
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
-from mtcd.network.walks.facts import is_irreducible
+from mtcd.network.walks.facts import Chain, is_irreducible
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
 ROUNDING = 1e-12
@@ -35,20 +36,27 @@ def spectral_gap(P: sp.csr_array, pi: Array) -> float:
         return 1.0
     if not _forgets(P):
         return 0.0
+
     if not is_reversible(P, pi):
         raise ConfigError(
             "this walk is not reversible, so its spectral gap says nothing: use mixing_time "
             "instead."
         )
-    M = sp.csr_array(sp.diags_array(np.sqrt(pi)) @ P @ sp.diags_array(1 / np.sqrt(pi)))
+
+    root = np.sqrt(pi)
+    M = sp.csr_array(sp.diags_array(root) @ P @ sp.diags_array(1 / root))
     if K <= DENSE_LIMIT:
         values = scipy.linalg.eigvalsh(M.toarray())
         return float(1 - max(abs(values[0]), abs(values[-2])))
+
     second = 1.0 - fiedler_sparse(sp.csr_array(sp.eye_array(K) - M))[0]
-    # no eigenvalue is below this: often enough to know that it is not the largest
+
+    # By Gershgorin no eigenvalue is below this: often enough to know that the lowest does not
+    # matter, as it is slow to find.
     lowest = 2 * P.diagonal().min() - 1
     if abs(lowest) > second:
         lowest = _lowest_eigenvalue(M)
+
     return float(1 - max(abs(lowest), second))
 
 
@@ -62,8 +70,10 @@ def mixing_bounds(
     """
     if gap <= 0:
         return math.inf, math.inf
+
     low = (1 / gap - 1) * math.log(1 / (2 * distance))
-    return max(low, 0.0), math.log(1 / (distance * least_stationary)) / gap
+    high = math.log(1 / (distance * least_stationary)) / gap
+    return max(low, 0.0), high
 
 
 def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float:
@@ -76,13 +86,25 @@ def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float
 
 
 def mixing_times(P: sp.csr_array, pi: Array, distances: Sequence[float]) -> list[float]:
-    """The mixing time for each of these distances."""
+    """The mixing time for each of these distances, from one decomposition of the chain."""
     if not _forgets(P):
         return [math.inf] * len(distances)
-    find = _by_spectrum(P, pi) if is_reversible(P, pi) else partial(_by_squaring, P, pi)
-    return [
-        0 if 1.0 - pi.min() <= distance + ROUNDING else find(distance) for distance in distances
-    ]
+
+    find: Callable[[float], int]
+    if is_reversible(P, pi):
+        find = _by_spectrum(P, pi)
+    else:
+        find = partial(_by_squaring, P, pi)
+
+    times: list[float] = []
+    for distance in distances:
+        # At a single client the walk is 1 - pi_k from the long run, at worst at the rarest one.
+        if 1.0 - pi.min() <= distance + ROUNDING:
+            times.append(0)
+        else:
+            times.append(find(distance))
+
+    return times
 
 
 def is_reversible(P: sp.csr_array, pi: Array) -> bool:
@@ -102,29 +124,36 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
     root = np.sqrt(pi)
     M = sp.diags_array(root) @ P @ sp.diags_array(1 / root)
     values, U = np.linalg.eigh((M + M.T).toarray() / 2)
-    values, U = values[:-1], U[:, :-1]
+
+    # The last one is the eigenvalue 1, which is the long run itself.
+    values = values[:-1]
+    U = U[:, :-1]
 
     def is_near(t: int, distance: float) -> bool:
         powers = values**t
-        kept = (
-            np.abs(powers) > 1e-14 * root.min()
-        )  # no mutants: only the time; the rest is below 1e-14
+        kept = np.abs(powers) > 1e-14 * root.min()  # no mutants: only the time; the rest is 1e-14
         apart = (U[:, kept] * powers[kept]) @ U[:, kept].T
         return float((np.abs(apart) @ root / root).max()) / 2 <= distance + ROUNDING
 
     def find(distance: float) -> int:
-        low, high = mixing_bounds(1 - float(np.abs(values).max()), float(pi.min()), distance)
-        far, near = (
-            max(0, int(low) - 1),
-            math.ceil(high) + 1,
-        )  # no mutants: widened where it is too narrow
-        if far > 0 and is_near(far, distance):  # no mutants: by rounding, of a long walk
+        gap = 1 - float(np.abs(values).max())
+        low, high = mixing_bounds(gap, float(pi.min()), distance)
+        far = max(0, int(low) - 1)  # no mutants: widened where it is too narrow
+        near = math.ceil(high) + 1  # no mutants: as above
+
+        # Rounding, on a long walk, may put the time outside of the bounds.
+        if far > 0 and is_near(far, distance):  # no mutants: by rounding
             far = 0  # no mutants: as above
         while not is_near(near, distance):
             near *= 2  # no mutants: by rounding
+
         while near - far > 1:
             middle = (far + near) // 2
-            far, near = (far, middle) if is_near(middle, distance) else (middle, near)
+            if is_near(middle, distance):
+                near = middle
+            else:
+                far = middle
+
         return near
 
     return find
@@ -140,12 +169,16 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
     powers = [P.toarray()]
     while not near(powers[-1]):
         powers.append(powers[-1] @ powers[-1])
-    # the longest walk so far that is not near enough, and its length
-    steps, far = 0, np.eye(len(pi))
+
+    # The longest walk so far that is not near enough, and its length.
+    steps = 0
+    far = np.eye(len(pi))
     for bit in reversed(range(len(powers) - 1)):
         further = far @ powers[bit]
         if not near(further):
-            steps, far = steps + 2**bit, further
+            steps += 2**bit
+            far = further
+
     return steps + 1
 
 
@@ -157,6 +190,7 @@ def _forgets(P: sp.csr_array) -> bool:
     """
     if not is_irreducible(P):
         return False
+
     hops = sp.coo_array(P)
     anywhere = 0  # no mutants: the divisor is the same from every client
     level = dijkstra(P, indices=anywhere, unweighted=True).astype(np.int64)
@@ -164,13 +198,48 @@ def _forgets(P: sp.csr_array) -> bool:
 
 
 def _lowest_eigenvalue(M: sp.csr_array) -> float:
+    # A start of our own: that of ARPACK is random, and the last digits would differ between runs.
     noise = stream(0, "spectral gap").standard_normal(M.shape[0])  # no mutants: any noise will do
     try:
         [lowest] = eigsh(
             M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False
         )
-        return float(lowest)
-    except ArpackNoConvergence:  # close to others, as on a long cycle: there its inverse is quick
+    except ArpackNoConvergence:
+        # The eigenvalue is close to others, as on a long cycle: there its inverse is quick.
         below = -1 - 1 / M.shape[0] ** 2  # no mutants: anything just below the lowest
         [lowest] = eigsh(M.tocsc(), k=1, sigma=below, v0=noise, return_eigenvectors=False)
-        return float(lowest)
+
+    return float(lowest)
+
+
+def longest_hitting_time(chain: Chain) -> float:
+    """The largest expected number of hops from one client to another.
+
+    With the fundamental matrix Z = (I - P + 1 share^T)^-1 it is (Z_jj - Z_kj)/share_j from k to j.
+    Infinite on a disconnected network.
+    """
+    P, share = chain
+    if not is_irreducible(P):
+        return math.inf
+
+    # I - P is singular; any multiple of share makes it regular, and cancels below.
+    away = np.eye(share.size) - P.toarray()
+    Z = np.linalg.inv(away + share)  # no mutants: any multiple of share
+    return float(((Z.diagonal() - Z) / share).max())
+
+
+def cover_bound(hitting_time: float, K: int) -> float:
+    """An upper bound on the expected number of hops until all K clients have been visited, from any
+    start.
+
+    Matthews' bound: the longest hitting time times 1 + 1/2 + ... + 1/(K - 1).
+
+    Examples
+    --------
+    >>> cover_bound(10.0, 4)
+    18.333333333333332
+    """
+    if K <= 1:
+        return 0.0  # not infinity * 0: a lone client has been visited at the start
+
+    return hitting_time * sum(1.0 / k for k in range(1, K))

@@ -74,14 +74,30 @@ def theorem_limit(
 
     They hold for smooth objectives; with l1, or with settings ``beyond`` them, it is a rule of
     thumb.
+
+    Parameters
+    ----------
+    smoothness
+        The constants of the problem.
+    S, Q
+        The hops between two syncs, and the local updates of a visit.
+    batch
+        The size of a mini-batch; None for all samples.
+    beyond
+        Names of settings that the theorems do not cover.
     """
     L = smoothness.batch(batch)
-    what = f"{smoothness.named}, of a mini-batch at worst," if batch else smoothness.named
+    what = smoothness.named
+    if batch:
+        what += ", of a mini-batch at worst,"
+
     if any(penalty.l1 for penalty in smoothness.problem.penalties):
         beyond = ["l1", *beyond]
+
     whose = "the theorems' limit"
     if beyond:
         whose += f" (here a rule of thumb: they do not cover {' and '.join(beyond)})"
+
     reason = f"1/(2 L S Q), {whose}, with {what} = {L:.4g}, S = {S}, Q = {Q}"
     return StepsizeRule(1.0 / (2.0 * L * S * Q), reason, proven=not beyond)
 
@@ -92,12 +108,12 @@ def descent_limit(smoothness: Smoothness, averaged: bool = False) -> StepsizeRul
     Averaging models that are no worse than the start gives one that is no worse, as f is convex.
     """
     largest = float(smoothness.blocks.max())
-    never = "no visit raises f" + (
-        ", nor does the average at a sync, f being convex" if averaged else ""
-    )
-    return StepsizeRule(
-        1.0 / largest, f"1/max_k L_k, with which {never}; max_k L_k = {largest:.4g}"
-    )
+    never = "no visit raises f"
+    if averaged:
+        never += ", nor does the average at a sync, f being convex"
+
+    reason = f"1/max_k L_k, with which {never}; max_k L_k = {largest:.4g}"
+    return StepsizeRule(1.0 / largest, reason)
 
 
 def stability_limit(smoothness: Smoothness) -> float:
@@ -108,10 +124,18 @@ def stability_limit(smoothness: Smoothness) -> float:
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
     """1/(l2 + 2*mu_y*max_k |X_k|^2), half of the stability limit of primal-dual methods; mu_y =
     mu_w by default."""
-    l2, norm = smoothness.l2, positive(smoothness.norm)
-    if mu_y is not None:
-        value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
+    l2 = smoothness.l2
+    norm = positive(smoothness.norm)
+    if mu_y is None:
+        # The positive root of 2 norm mu^2 + l2 mu = 1.
+        value = (np.sqrt(l2 * l2 + 8.0 * norm) - l2) / (4.0 * norm)
+        what = "mu_y the same"
     else:
-        value, what = (np.sqrt(l2 * l2 + 8.0 * norm) - l2) / (4.0 * norm), "mu_y the same"
-    reason = f"1/(l2 + 2 mu_y max_k |X_k|^2), half of what primal-dual methods bear, a rule of thumb, with {what}"
+        value = 1.0 / (l2 + 2.0 * mu_y * norm)
+        what = f"mu_y = {mu_y:.4g}"
+
+    reason = (
+        "1/(l2 + 2 mu_y max_k |X_k|^2), half of what primal-dual methods bear, a rule of thumb, "
+        f"with {what}"
+    )
     return StepsizeRule(float(value), reason, proven=False)

@@ -20,8 +20,9 @@ from mtcd.core.version import JOURNAL_FORMAT, PROTOCOL, VERSION
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.participant.keeping import read_summary
-from mtcd.federation.processes import Processes, free_ports
+from mtcd.federation.processes import Processes
 from mtcd.models.glm.party.block import read_block
+from ports import reserved_ports
 from project import ROOT
 from waiting import PATIENCE, until
 
@@ -86,7 +87,7 @@ class Mixed(Processes):
                 {"y": self.y} if name == "a" else {}
             )
             pl.DataFrame(columns).write_csv(table)
-        places = [f"127.0.0.1:{port}" for port in free_ports(5)]
+        places = [f"127.0.0.1:{port}" for port in reserved_ports(5)]
         file = written(
             folder,
             parties=dict(zip(NAMES, places, strict=False)),

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from mtcd.federation.processes import free_ports
+from ports import reserved_ports
 from project import ROOT
 from waiting import PATIENCE, until
 
@@ -30,7 +30,7 @@ def steps() -> list[tuple[str, str]]:
     free here."""
     text = TUTORIAL.read_text(encoding="utf-8")
     ports = sorted(set(PORTS.findall(text)))
-    free = dict(zip(ports, free_ports(len(ports)), strict=True))
+    free = dict(zip(ports, reserved_ports(len(ports)), strict=True))
     blocks = BLOCKS.findall(PORTS.sub(lambda found: f"127.0.0.1:{free[found[1]]}", text))
     kinds = [kind for kind, _ in blocks]
     assert kinds == ["sh", "text"] * (len(kinds) // 2), "every command has its output below it"

@@ -11,10 +11,10 @@ import numpy as np
 
 from mtcd.data.synthetic import synthetic
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.processes import free_ports
 from mtcd.models.glm.model import Glm
 from mtcd.models.trees.model import Trees
 from mtcd.models.trees.problem import AdditiveProblem
+from ports import reserved_ports
 
 FEATURES = 3
 
@@ -88,7 +88,7 @@ class Plan:
     def file(self) -> dict[str, Any]:
         """The federation file."""
         names = self.names
-        ports = free_ports(len(names) + 1)
+        ports = reserved_ports(len(names) + 1)
         table: dict[str, Any] = (
             {} if self.alignment == "given order" else {"data": {"id": "person"}}
         )

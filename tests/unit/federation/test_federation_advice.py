@@ -36,7 +36,10 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
         assert "--out" in node.log.tail[-1]["text"]
 
 
-def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_told_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtcd.federation.node.link.PORT_TIMEOUT_SECONDS", 0.1)
     kit = make_kits(tmp_path, DATA.clients)["c0"]
     host, port = str(kit.config.address).rsplit(":", 1)
     with (

@@ -1,7 +1,9 @@
 """A party whose address is in use."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -12,11 +14,14 @@ import mtcd
 from live import make_kits, own_table_of
 from mtcd.core.errors import MtcdError
 from mtcd.federation.names import parse_address
+from mtcd.federation.node import link
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.kinds import participant_of
 
 
-def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> None:
+@pytest.fixture
+def party(tmp_path: Path) -> tuple[Callable[[], Node], socket.socket]:
+    """How it starts, and another server on its address."""
     data = mtcd.split(np.eye(4), np.arange(4.0), {"a": [0, 1], "b": [2, 3]})
     kit = make_kits(tmp_path, data.clients)["a"]
     address = parse_address(kit.config.address or "")
@@ -24,9 +29,22 @@ def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> N
     def start() -> Node:
         return Node(kit, tmp_path / "run", participant_of(kit, own_table_of(data, kit)), None)
 
-    with (
-        socket.create_server((address.host, address.port)),
-        pytest.raises(MtcdError, match="cannot listen.*Stop"),
-    ):
+    return start, socket.create_server((address.host, address.port))
+
+
+def test_it_is_told_and_leaves_the_folder_to_the_next_start(
+    party: tuple[Callable[[], Node], socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, other = party
+    monkeypatch.setattr(link, "PORT_TIMEOUT_SECONDS", 0.1)
+    with other, pytest.raises(MtcdError, match="cannot listen.*Stop"):
         start()
+    start().close()
+
+
+def test_it_waits_for_the_process_that_it_replaces(
+    party: tuple[Callable[[], Node], socket.socket],
+) -> None:
+    start, other = party
+    Timer(1.0, other.close).start()
     start().close()

@@ -18,8 +18,8 @@ from federations import written
 from live import make_kits
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.preflight import FAILED, WRONG_LOSS, preflight
-from mtcd.federation.processes import free_ports
 from mtcd.models.losses import LOSSES, Loss
+from ports import reserved_ports
 from waiting import PATIENCE
 
 PARTIES = ("a", "b", "c")
@@ -112,7 +112,7 @@ def test_nobody_trains_with_it_and_all_are_told_where_it_is(
 ) -> None:
     """At the label holder it is found alone; at another party when labels arrive, on a path, so
     that the refusal passes through others."""
-    ports = free_ports(4)
+    ports = reserved_ports(4)
     places = {name: f"127.0.0.1:{port}" for name, port in zip(PARTIES, ports, strict=False)}
     file = written(
         tmp_path,

@@ -40,9 +40,9 @@ from mtcd.federation.preflight import (
     needed_packages,
     preflight,
 )
-from mtcd.federation.processes import free_ports
 from mtcd.models.glm.party import participant
 from own_parts import model_section
+from ports import reserved_ports
 from problems import MODELS, make_data
 from waiting import PATIENCE
 
@@ -326,7 +326,7 @@ def start(words: list[str], missing: str | None = None) -> subprocess.Popen[str]
 def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) -> None:
     """On a path, so that the refusal passes through others."""
     lacking, package = "d", "tenseal"
-    ports = free_ports(5)
+    ports = reserved_ports(5)
     places = {name: f"127.0.0.1:{port}" for name, port in zip(CLIENTS, ports, strict=False)}
     changes = SEALED | {"labels__held_by": "a", "alignment": "hashed", "network": {"kind": "path"}}
     init_federation(

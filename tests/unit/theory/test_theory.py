@@ -17,8 +17,14 @@ from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks.facts import inside
 from mtcd.network.walks.lazy import lazy_chain
-from mtcd.theory.starts import Roam, uniform_roam
-from mtcd.theory.visits import least_visits, start_bound, visit_probabilities, walk_bound
+from mtcd.theory.visits import (
+    Roam,
+    least_visits,
+    start_bound,
+    uniform_roam,
+    visit_probabilities,
+    walk_bound,
+)
 from problems import networks
 from waiting import computing_at_most
 

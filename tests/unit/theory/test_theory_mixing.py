@@ -26,8 +26,13 @@ from mtcd.network.walks.non_backtracking import (
 from mtcd.network.walks.random_tour import RandomTourWalk, random_tour_cover, random_tour_wait
 from mtcd.network.walks.tour import TourWalk, tour_cover, tour_wait
 from mtcd.theory import mixing
-from mtcd.theory.chains import cover_bound, longest_hitting_time
-from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap
+from mtcd.theory.mixing import (
+    cover_bound,
+    longest_hitting_time,
+    mixing_bounds,
+    mixing_time,
+    spectral_gap,
+)
 from problems import networks
 
 CHAINS = {"lazy": lazy_chain, "metropolis": metropolis_chain}

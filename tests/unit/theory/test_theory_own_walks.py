@@ -21,10 +21,8 @@ from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.facts import Chain, is_irreducible, stationary
 from mtcd.network.walks.walk import declares_transitions, facts_of
-from mtcd.theory.chains import longest_hitting_time
-from mtcd.theory.mixing import mixing_time, spectral_gap
-from mtcd.theory.starts import uniform_roam
-from mtcd.theory.visits import least_visits, walk_bound
+from mtcd.theory.mixing import longest_hitting_time, mixing_time, spectral_gap
+from mtcd.theory.visits import least_visits, uniform_roam, walk_bound
 from problems import networks
 
 

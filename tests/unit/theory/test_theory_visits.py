@@ -22,11 +22,12 @@ from mtcd.network.walks.non_backtracking import link_visits
 from mtcd.network.walks.random_tour import detours, random_tour_visits, random_tour_work
 from mtcd.network.walks.tour import tour_visits
 from mtcd.theory import visits
-from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.visits import (
+    Roam,
     least_visits,
     start_bound,
     token_visits,
+    uniform_roam,
     visit_probabilities,
     walk_bound,
 )

@@ -1,4 +1,4 @@
-"""The choice of workers: processes on this machine, or actors on a Ray cluster."""
+"""The choice of workers: processes on this machine, or the workers of a feature, as on Ray."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from mtcd.core import features
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError
-from mtcd.core.optional import find
 from mtcd.core.workers.pool import Workers
 from mtcd.core.workers.processes import ProcessWorkers
+
+CLUSTERS = "mtcd.workers"
+"""The group in which a feature names its workers, by the key of :class:`Backend`."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,30 @@ class Backend:
 
 
 def open_workers(backend: Backend) -> Workers[Any]:
-    """The workers, as a context manager."""
+    """The workers, as a context manager.
+
+    Parameters
+    ----------
+    backend
+        Where the jobs run.
+
+    Returns
+    -------
+    Workers
+        None of them has been started.
+
+    Raises
+    ------
+    ConfigError
+        If the workers of a cluster are asked for, and nothing here has any.
+    """
     if backend.ray is None:
         return ProcessWorkers(backend.workers or os.cpu_count() or 1)
 
-    workers: Workers[Any] = find("mtcd.ray.workers").RayWorkers(backend.ray, backend.workers)
+    homes = features.parts(CLUSTERS)
+    if "ray" not in homes:
+        raise ConfigError("ray: this installation has no workers on Ray: leave it out.")
+
+    make: Any = features.load(homes["ray"])
+    workers: Workers[Any] = make(backend.ray, backend.workers)
     return workers

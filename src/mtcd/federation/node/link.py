@@ -33,7 +33,7 @@ ANSWER = "answer"
 NUMBER = Struct("<Q")
 OK, NO = b"\0", b"\1"  # the first byte of an answer: granted, or refused with a reason
 IN_USE = "in use"  # in the system's message about a port
-PORT_RETRY_SECONDS = 5.0
+PORT_TIMEOUT_SECONDS = 5.0
 PORT_RETRY_SECONDS = 0.2
 NO_ANSWER = b""  # an answer has at least one byte
 
@@ -226,7 +226,7 @@ def _open_session(kit: Credentials) -> zenoh.Session:
     Zenoh goes on to close it in the background.
     """
     config = json.dumps(kit.zenoh())
-    give_up = monotonic() + PORT_RETRY_SECONDS
+    give_up = monotonic() + PORT_TIMEOUT_SECONDS
 
     while True:
         try:

@@ -34,9 +34,9 @@ from mtcd.federation.node.metrics import COMMITS, METRICS
 from mtcd.federation.node.monitoring import LIVE_SECONDS, Monitoring
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
-from mtcd.federation.processes import free_ports
 from mtcd.models.glm.party.participant import LinearParticipant
 from mtcd.testing.federation_engine import FederationEngine
+from ports import reserved_ports
 from problems import MODELS, make_data
 from project import ROOT
 from promql import SCRAPED, TARGET_LABELS, selectors
@@ -204,7 +204,7 @@ def test_a_loop_that_hangs_is_unhealthy_and_one_that_turns_is_not(tmp_path: Path
 
 
 def test_other_paths_names_and_forms() -> None:
-    with Monitoring(str(free_ports(1)[0])) as monitoring:
+    with Monitoring(str(reserved_ports(1)[0])) as monitoring:
         assert monitoring.url.startswith("http://127.0.0.1:")
         assert (
             get(f"{monitoring.url}/")[0]
@@ -248,7 +248,7 @@ def test_an_address_in_use_is_refused_before_anything_else(
 
 
 def test_the_command_serves_while_it_waits_for_others(tmp_path: Path) -> None:
-    kits, (port,) = found(tmp_path), free_ports(1)
+    kits, (port,) = found(tmp_path), reserved_ports(1)
     command = [sys.executable, "-m", "mtcd", "server", str(kits / "server"), "--metrics", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
