@@ -34,8 +34,8 @@ from mtcd.data.synthetic import synthetic
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
-from mtcd.federation.keys import channel, message_key
 from mtcd.federation.processes import Processes, free_ports
+from mtcd.federation.transport import channel, message_key
 from mtcd.models.glm.model import Glm
 from mtcd.protocol.updates import LocalUpdates
 

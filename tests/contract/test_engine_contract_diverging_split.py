@@ -20,8 +20,8 @@ from contract_split_cases import (
 )
 from killed_at_end import KilledAtEnd, run_killing
 from live import run_all
+from mtcd.federation.node import ending
 from mtcd.federation.node import final_check as verdict
-from mtcd.federation.node import leaving
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.splitnet.party import participant as networks
@@ -150,7 +150,7 @@ def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
+    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
     bundles = bundles_for(
         tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method

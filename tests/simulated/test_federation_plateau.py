@@ -20,7 +20,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import read_federation
-from mtcd.federation.node.windows import PlateauWatch
+from mtcd.federation.node.watch import PlateauWatch
 from mtcd.federation.recovery.search import Search
 from mtcd.methods.method import Method
 from mtcd.protocol.ledger.ledger import Ledger

@@ -22,8 +22,7 @@ from live import make_bundles, unobserved
 from mtcd.core.errors import MtcdError
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.federation.delivery.journal import MemoryJournal
-from mtcd.federation.node.new_samples import new_samples, writer
-from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.node.predicting import Predictor, new_samples, writer
 from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.models.trees.party.block import read_additive_block

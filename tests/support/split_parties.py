@@ -20,8 +20,7 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_confi
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
-from mtcd.federation.own_code import OwnCode
-from mtcd.federation.own_code_files import read_code
+from mtcd.federation.own_code import OwnCode, read_code
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Share

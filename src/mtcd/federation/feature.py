@@ -4,7 +4,7 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
-        "mtcd.cli.predict": {"party.yaml": "mtcd.federation.commands.predict:predict_with_others"}
+        "mtcd.cli.predict": {"party.yaml": "mtcd.federation.commands.party:predict_with_others"}
     },
     commands={
         "": "mtcd.federation.commands.party_commands:parties",

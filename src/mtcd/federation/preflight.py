@@ -5,7 +5,7 @@ addresses, clock.
 program that runs for long may call it again before every run. It prints nothing, writes nothing,
 and sends nothing to other parties. ``examine`` is the part of it that a party does when it starts:
 what it has read is not read again. What takes two to check (clocks, versions at other parties) is
-compared at the opening of the run: ``node/checking.py``.
+compared at the opening of the run: ``node/opening.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mtcd.core.optional import EXTRAS, INSTALL_WHERE, USERS, find, install
 from mtcd.core.version import VERSION
 from mtcd.federation.credentials.bundle import Bundle, read_bundle_without_code, with_code
 from mtcd.federation.credentials.bundle_schema import BundleConfig
-from mtcd.federation.credentials.expiry import expired_peers
+from mtcd.federation.credentials.credentials import expired_peers
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import Address, parse_address
 from mtcd.federation.participant.kinds import participant_of, party_kind, party_privacy

@@ -8,6 +8,9 @@ signed too, so that a message is not valid for another receiver or as another ki
 
 A relay can replay a message to the same receiver. Receivers must tolerate that: a request is
 answered again, and messages that must count once carry a sequence number.
+
+Clients also sign what a server forwards, such as public keys (``CertifiedIdentity``), so that it
+cannot put something of its own in its place.
 """
 
 from __future__ import annotations
@@ -25,11 +28,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.credentials.certificates import load_certificate, load_key
-from mtcd.federation.credentials.credentials import WHAT
-from mtcd.federation.credentials.members import Members
+from mtcd.federation.credentials.credentials import WHAT, Members
 from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE, MEGABYTE
+from mtcd.protocol.party import SERVER, Parties
 
 MARK = b"mtcd sealed 1"
 NONCE_BYTES = 12  # random: a key is good for 2^32 messages
@@ -203,3 +207,36 @@ def _derived(secret: bytes, shown: bytes) -> bytes:
 
 def _usable(kind: bytes) -> bool:
     return 0 < len(kind) <= LONGEST_KIND_BYTES and kind.isascii() and kind.decode().isprintable()
+
+
+KIND = "public key of masks"
+
+
+@dataclass(frozen=True)
+class CertifiedIdentity:
+    """A party by its certificate. Signatures are for one run: a key of another is refused."""
+
+    seal: Seal
+    config: BundleConfig
+    run: str
+
+    def sign(self, content: bytes) -> bytes:
+        """The signature with the certificate of this party."""
+        return self.seal.sign(KIND, self._body(content))
+
+    def verify(self, client: int, content: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the content for this run."""
+        self.seal.verify(self.config.parties[client], KIND, self._body(content), signature)
+
+    def _body(self, content: bytes) -> bytes:
+        return self.run.encode() + b"\n" + content
+
+
+def certify(
+    parties: Parties, number: int, seal: Seal | None, config: BundleConfig, run: str
+) -> None:
+    """Let a client sign what others must know to be its own, and check what they sign."""
+    if number == SERVER:
+        return
+    assert seal is not None  # parties have one
+    parties.clients[number].identify(CertifiedIdentity(seal, config, run))

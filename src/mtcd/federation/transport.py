@@ -1,7 +1,12 @@
-"""The Zenoh configuration of a bundle: endpoints, TLS certificates and access rules.
+"""The Zenoh configuration of a credentials bundle: keys, endpoints, TLS certificates, access rules.
 
-Each party enforces the rules on its own links. Zenoh silently drops messages that they do not
-allow.
+Every key names its receiver and its sender, on which access rules are based. Each party enforces
+the rules on its own links; Zenoh silently drops messages that they do not allow. The keys are
+
+- ``mtcd/FEDERATION/to/RECEIVER/from/SENDER/...``: messages, as queries or puts; the rest names
+  their kind,
+- ``mtcd/FEDERATION/to/RECEIVER/from/operator/control/...``: requests of the operator, as queries,
+- ``mtcd/FEDERATION/alive/NAME``: the liveliness token of a party.
 """
 
 from __future__ import annotations
@@ -10,8 +15,45 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.federation.credentials.membership import Membership
-from mtcd.federation.keys import alive_key, channel, control_channel
 from mtcd.federation.names import OPERATOR
+
+ROOT, CONTROL = "mtcd", "control"
+
+
+def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
+    """The key under which ``sender`` writes to ``receiver``.
+
+    >>> message_key("clinics", "b", "a", "run1", "token")
+    'mtcd/clinics/to/b/from/a/run1/token'
+    """
+    return "/".join([ROOT, federation, "to", receiver, "from", sender, *rest])
+
+
+def channel(federation: str, receiver: str, sender: str) -> str:
+    """The expression for all keys from one party to another: subscribed by the receiver, allowed by
+    a rule."""
+    return message_key(federation, receiver, sender, "**")
+
+
+def control_key(federation: str, receiver: str, kind: str) -> str:
+    """The key of the operator's requests of a kind to ``receiver``.
+
+    >>> control_key("clinics", "b", "status")
+    'mtcd/clinics/to/b/from/operator/control/status'
+    """
+    return message_key(federation, receiver, OPERATOR, CONTROL, kind)
+
+
+def control_channel(federation: str, receiver: str) -> str:
+    """The expression for all requests of the operator to a party: declared by the party, allowed by
+    a rule."""
+    return control_key(federation, receiver, "**")
+
+
+def alive_key(federation: str, name: str) -> str:
+    """The key of a party's liveliness token."""
+    return f"{ROOT}/{federation}/alive/{name}"
+
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024

@@ -10,7 +10,7 @@ from typing import Any
 
 from mtcd.core.optional import find
 from mtcd.core.terminal.screen import screen
-from mtcd.federation.commands.watch import known_statuses
+from mtcd.federation.commands.operator import known_statuses
 
 
 def show_dashboard(bundles: Path, address: str, opens: bool, every: float, timeout: float) -> None:

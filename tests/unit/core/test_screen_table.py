@@ -18,7 +18,7 @@ from commands import run as command
 from mtcd.cli import show
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.federation.commands.status import show_summary
+from mtcd.federation.commands.operator import show_summary
 
 WIDTHS = (40, 60, 80, 120)
 

@@ -26,7 +26,7 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
-from mtcd.federation.node import checking
+from mtcd.federation.node import opening
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
@@ -401,7 +401,7 @@ def test_a_clock_that_is_far_off_is_named(
     off: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
-        honest = checking.facts_of
+        honest = opening.facts_of
 
         def facts(config: Any) -> bytes:
             told = json.loads(honest(config))
@@ -419,7 +419,7 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
-        honest = checking.facts_of
+        honest = opening.facts_of
 
         def facts(config: Any) -> bytes:
             told = json.loads(honest(config))

@@ -18,8 +18,8 @@ from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import issue
 from mtcd.federation.credentials.private_files import write_files
-from mtcd.federation.keys import alive_key, channel, control_channel, control_key, message_key
 from mtcd.federation.names import parse_address
+from mtcd.federation.transport import alive_key, channel, control_channel, control_key, message_key
 from waiting import until
 
 Open = Callable[[Config], Any]

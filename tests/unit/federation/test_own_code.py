@@ -24,8 +24,7 @@ from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.own_code import OwnCode, Source
-from mtcd.federation.own_code_files import read_code
+from mtcd.federation.own_code import OwnCode, Source, read_code
 from mtcd.federation.participant.kinds import make_participant
 
 SPLIT = {

@@ -233,7 +233,7 @@ def status(
     timeout: Timeout = 2.0,
 ) -> None:
     """Show which parties are up, the locations of the tokens, hops, objective, gap and cost."""
-    from mtcd.federation.commands.status import show_status
+    from mtcd.federation.commands.operator import show_status
 
     raise typer.Exit(show_status(bundles, as_json, every, timeout))
 
@@ -242,7 +242,7 @@ def status(
 def stop(bundles: OperatorBundle = Path("bundles"), timeout: Timeout = 5.0) -> None:
     """Ask all parties to stop; the run ends with the model that they hold. Says what each party
     does."""
-    from mtcd.federation.commands.watch import stop_all
+    from mtcd.federation.commands.operator import stop_all
 
     raise typer.Exit(stop_all(bundles, timeout))
 
@@ -252,7 +252,7 @@ def logs(
     bundles: OperatorBundle = Path("bundles"), as_json: Json = False, timeout: Timeout = 5.0
 ) -> None:
     """Show the logs of all parties, merged by time."""
-    from mtcd.federation.commands.watch import show_logs
+    from mtcd.federation.commands.operator import show_logs
 
     raise typer.Exit(show_logs(bundles, as_json, timeout))
 

@@ -1,20 +1,109 @@
-"""mtcd federation demo: a whole federation on this machine, one process for each party."""
+"""mtcd federation demo: a whole federation on this machine, one process for each party.
+
+Its data are synthetic: clinics with different features of partly the same people.
+"""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import typer
+import yaml
+from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import check_folder
 from mtcd.core.optional import find
+from mtcd.core.seeding import stream
 from mtcd.core.terminal.screen import screen
-from mtcd.federation.commands.example import Example, write_example
+from mtcd.data.synthetic import synthetic
+from mtcd.data.vertical import VerticalData
 from mtcd.federation.names import SERVER
 from mtcd.federation.participant.kinds import party_kind
-from mtcd.federation.processes import Processes
+from mtcd.federation.processes import Processes, free_ports
+
+SAMPLES, FEATURES, L2 = 300, 5, 1.0
+STRANGERS = 20  # rows per table that no other table has
+
+
+@dataclass(frozen=True)
+class Example:
+    """The federation file, the tables, and the pooled data of the common people, which no clinic
+    has."""
+
+    file: Path
+    tables: dict[str, Path]
+    data: VerticalData
+    l2: float = L2
+
+
+def write_example(folder: Path, parties: int, server: bool, seed: int, iterations: int) -> Example:
+    """Write the tables and the federation file into a folder."""
+    data = synthetic("logistic", SAMPLES, FEATURES * parties, parties, seed=seed)
+    names = [
+        f"clinic_{chr(ord('a') + k)}" if parties <= 26 else f"clinic_{k + 1}"
+        for k in range(parties)
+    ]
+    people = [f"person-{i:05d}" for i in range(SAMPLES)]
+    tables = {}
+    for k, name in enumerate(names):
+        tables[name] = folder / f"{name}.csv"
+        columns = {f"feature_{j + 1}": np.asarray(data.blocks[k])[:, j] for j in range(FEATURES)}
+        if k == 0:
+            columns["outcome"] = np.asarray(data.labels)
+        _with_strangers(name, people, columns, stream(seed, "example", k)).write_csv(tables[name])
+    file = folder / "federation.yaml"
+    file.write_text(yaml.safe_dump(_file(names, server, seed, iterations), sort_keys=False))
+    return Example(file, tables, data)
+
+
+def _with_strangers(
+    name: str, people: list[str], columns: dict[str, NDArray[np.float64]], draw: np.random.Generator
+) -> pl.DataFrame:
+    """The table of a clinic: the common people and some of its own, in random order."""
+    ids = [*people, *(f"{name}-only-{i}" for i in range(STRANGERS))]
+    table = {"person": ids}
+    for column, values in columns.items():
+        table[column] = [
+            *values.tolist(),
+            *values[draw.integers(len(people), size=STRANGERS)].tolist(),
+        ]
+    return pl.DataFrame(table).select(pl.all().gather(draw.permutation(len(ids)).tolist()))
+
+
+def _file(names: list[str], server: bool, seed: int, iterations: int) -> dict[str, object]:
+    ports = free_ports(len(names) + 1)
+    method: dict[str, object] = {"kind": "stcd", "local_updates": 5}
+    if server:
+        tokens = 2 if len(names) > 3 else 1
+        method = {
+            "kind": "mtcd",
+            "tokens": tokens,
+            "hops": 2 * len(names),
+            "combine": "average",
+            "local_updates": 5,
+        }
+    content: dict[str, object] = {
+        "name": "clinics",
+        "parties": {
+            name: {"address": f"127.0.0.1:{port}", "data": {"id": "person"}}
+            for name, port in zip(names, ports, strict=False)
+        },
+        "labels": {"held_by": names[0], "column": "outcome", "shared_with": "parties"},
+        "alignment": "psi",
+        "network": {"kind": "cycle" if len(names) > 2 else "path"},
+        "model": {"kind": "logistic", "l2": L2},
+        "method": method,
+        "stop": {"iterations": iterations},
+        "seed": seed,
+    }
+    if server:
+        content["server"] = f"127.0.0.1:{ports[-1]}"
+    return content
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:

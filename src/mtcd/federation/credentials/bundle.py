@@ -20,8 +20,7 @@ from mtcd.federation.credentials.credentials import (
     refuse_strangers,
 )
 from mtcd.federation.credentials.private_files import read_file
-from mtcd.federation.own_code import NO_CODE, OwnCode
-from mtcd.federation.own_code_files import read_code
+from mtcd.federation.own_code import NO_CODE, OwnCode, read_code
 from mtcd.federation.transport import PARTIES_FILE
 
 SECRET_BYTES = 32

@@ -1,29 +1,85 @@
-"""Reading of credentials: the files of a bundle that say who its owner is and who the others
-are."""
+"""Reading of credentials: the files of a bundle that identify its owner and the other members.
+
+One of them, ``expiry.json``, has the dates when the certificates of peers expire, as the
+administrator knew them when the bundle was written. A party whose own certificate has expired
+cannot open a link, and so cannot tell anybody why it does not come. Its peers can: they have the
+dates. A renewal changes nothing at the peers, whose bundles keep the old date: therefore this is
+advice about peers that are missing, and nobody is refused by it. It is a file of its own, which
+versions without it do not miss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import ValidationError
 
 from mtcd.config.yaml_file import read_yaml
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, WireError
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.credentials.certificates import (
+    UNREADABLE,
     check_certificate,
+    common_name,
+    is_signed_by,
     load_certificate,
     load_key,
+    out_of_time,
+    party_of,
     revoked_serials,
 )
 from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, zenoh_config
+
+EXPIRY_FILE = "expiry.json"
+
+
+def expiry_file(until: Mapping[str, datetime]) -> bytes:
+    """The content of the file, given when the certificate of each peer expires."""
+    dates = {name: when.isoformat() for name, when in until.items()}
+    return json.dumps(dates, indent=1).encode()
+
+
+def expired_peers(bundle: Path, among: Iterable[str]) -> str:
+    """A sentence for each of these peers whose certificate has expired; "" if there is none.
+
+    Parameters
+    ----------
+    bundle
+        The folder of the credentials bundle. One without the file tells nothing.
+    among
+        The peers without a connection.
+
+    Returns
+    -------
+    str
+        The sentences, separated by spaces.
+    """
+    try:
+        dates = json.loads((bundle / EXPIRY_FILE).read_text())
+        until = {name: datetime.fromisoformat(dates[name]) for name in among if name in dates}
+    except (OSError, ValueError, TypeError, RecursionError):
+        return ""
+
+    now = datetime.now(UTC)
+    sentences = []
+    for name, when in until.items():
+        if when.replace(tzinfo=when.tzinfo or UTC) < now:
+            sentences.append(
+                f"The certificate of {name} expired on {when:%Y-%m-%d}, unless it has a newer one: "
+                f"the administrator renews it with 'mtcd federation renew BUNDLES {name}'."
+            )
+    return " ".join(sentences)
+
 
 WHAT = "a whole bundle"
 M = TypeVar("M", bound=Membership)
@@ -119,3 +175,38 @@ def refuse_strangers(config: Membership, named: Iterable[str], path: Path) -> No
             f"{path}: {strangers[0]!r} is not a party of the federation: ask the administrator for "
             "this file again."
         )
+
+
+class Members:
+    """The certificates that a bundle lets its owner check."""
+
+    def __init__(self, bundle: Credentials) -> None:
+        self.config, self.revoked = bundle.config, bundle.revoked
+        path = bundle.folder / CA_FILE
+        self._authority = load_certificate(read_file(path, WHAT), str(path))
+
+    def owner(
+        self, content: bytes, among: Collection[str], what: str
+    ) -> tuple[str, ec.EllipticCurvePublicKey]:
+        """The name and the public key of a certificate, at ``what``, which must be valid today and
+        of one of these."""
+        try:
+            certificate = x509.load_der_x509_certificate(content)
+            called = common_name(certificate)
+            public = certificate.public_key()
+        except UNREADABLE:
+            raise WireError(f"the certificate of {what}", "is not readable") from None
+        owner = party_of(called)
+        if owner not in among or not isinstance(public, ec.EllipticCurvePublicKey):
+            raise WireError(f"the certificate of {what}", "is of no party of this federation")
+        whose = f"the certificate of {owner!r} at {what}"
+        if not is_signed_by(certificate, self._authority):
+            raise WireError(whose, "is not of this federation: its authority did not sign it")
+        if problem := out_of_time(certificate):
+            raise WireError(whose, problem)
+        peer = self.config.peers.get(owner)
+        if certificate.serial_number in self.revoked or (
+            peer is not None and peer.certificate != called
+        ):
+            raise WireError(whose, "was revoked")
+        return owner, public

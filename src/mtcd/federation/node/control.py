@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import WireError
-from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
+from mtcd.federation.transport import CONTROL
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node

@@ -1,10 +1,16 @@
-"""The end of a run at one party: evaluation, the final fusion module, keeping the block, and
-leaving."""
+"""The end of a run at one party: evaluation, the final fusion module, keeping the block, and exit.
+
+A party stays until all reachable parties know of the end, as it may relay it to some. It also stays
+for an operator that watches: an operator cannot be called, it asks. A party that was asked for its
+status repeatedly stays until it is asked once more, and so has told how the run ended for it; not
+longer than such an operator takes to ask again.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,20 +22,164 @@ from mtcd.core.errors import WireError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.exit_status import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
-from mtcd.federation.node.exit_status_gossip import ExitStatusGossip
+from mtcd.federation.node.exit_status import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    STOPPED,
+    ExitStatusGossip,
+)
 from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.leaving import Leaving
+from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc import IncomingRequest
-from mtcd.federation.node.training import Trainer
+from mtcd.federation.node.rpc_client import RpcClient
+from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.node.watched import Watched
 from mtcd.federation.participant.keeping import Summary, keep_metrics
 from mtcd.federation.participant.participant import Participant, Role
+from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.party import Party
 from mtcd.training.divergence import DIVERGED
+
+LONGEST_INTERVAL = 15.0
+"""Seconds between two requests: who asks less often does not watch, and nobody waits for the next
+one."""
+SLACK_SECONDS = 2.0
+ANSWER_SECONDS = 0.2  # for the answer to be sent
+
+
+class Watched:
+    """The requests of the operator for the status of one party."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self._last: float | None = None
+        self._interval: float | None = None
+        self._then: Callable[[], None] | None = None
+
+    def asked(self) -> None:
+        """The operator asks, and is answered."""
+        now = self.loop.now()
+        self._interval = None if self._last is None else now - self._last
+        self._last = now
+        if self._then is not None:
+            self.loop.later(ANSWER_SECONDS, self._leave)
+
+    @property
+    def silence_seconds(self) -> float:
+        """For how many seconds the next request is worth waiting for; 0 if nobody watches."""
+        if self._last is None or self._interval is None or self._interval > LONGEST_INTERVAL:
+            return 0.0
+        expected = self._last + 2 * self._interval + SLACK_SECONDS
+        return max(0.0, expected - self.loop.now())
+
+    def leave(self, then: Callable[[], None]) -> None:
+        """Call ``then`` when an operator that watches has asked once more, or does not ask
+        again."""
+        self._then = then
+        if self.silence_seconds:
+            self.loop.later(self.silence_seconds, self._leave)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+
+LONGEST_STAY_SECONDS = 30.0
+UNREACHABLE_STAY_SECONDS = 10.0  # an unreachable party may be restarting
+STEP_SECONDS = 0.2
+# requests without an answer after which a party that is no neighbour counts as unreachable
+UNANSWERED_LIMIT = 5
+
+
+class Leaving:
+    """The exit of one party. ``step`` calls ``leave``, or schedules itself again; ``undone``, if
+    the end is undone."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        rpc_client: RpcClient,
+        leave: Callable[[], None],
+        undone: Callable[[], None],
+    ) -> None:
+        self.trainer, self.rpc_client, self.leave, self.undone = trainer, rpc_client, leave, undone
+        self.rpc, self.loop = trainer.rpc, trainer.loop
+        self._began = self.loop.now()
+        self._unanswered: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """Exit if there is no party to wait for.
+
+        An unreachable party that only this one may notify has ``UNREACHABLE_STAY_SECONDS`` to come
+        back.
+        """
+        trainer, link, reliable = self.trainer, self.rpc.link, self.trainer.reliable
+        if reliable.ended is None:  # a stale token had ended it
+            self.undone()
+            return
+        undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
+        unnotified = undelivered | self.rpc_client.waits_for
+        unaware = (undelivered | link.up) - trainer.known_ended | self.rpc_client.waits_for
+        stayed = self.loop.now() - self._began
+        expected = unnotified if stayed < UNREACHABLE_STAY_SECONDS else set()
+        waited_for = {
+            name for name in unaware if name in expected or not self._is_unreachable(name)
+        }
+        if not (waited_for or trainer.awaits_reports()) or stayed > LONGEST_STAY_SECONDS:
+            self._leave(unnotified & unaware)
+            return
+        # before, the others must stay up to relay reports
+        ended = b"" if trainer.awaits_reports() else HAS_ENDED
+        for name in unaware:
+            self.rpc.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
+        self.loop.later(STEP_SECONDS, self.step)
+
+    def _leave(self, unnotified: set[str]) -> None:
+        if unnotified:
+            names = ", ".join(sorted(unnotified))
+            left = (
+                f"Unreachable at the end of the run: {names}. When restarted, this party notifies "
+                "them."
+            )
+            self.trainer.log.say("left", left)
+        self._commit()
+        self.leave()
+
+    def _commit(self) -> None:
+        """Commit an outbox without end messages to parties that know of the end: a restart sends
+        none of them."""
+        reliable, names = self.trainer.reliable, self.trainer.names
+        for place, envelope in list(reliable.outbox.items()):
+            if (
+                isinstance(envelope.message.payload, End)
+                and names[envelope.to] in self.trainer.known_ended
+            ):
+                del reliable.outbox[place]
+        reliable.commit()
+
+    def _is_unreachable(self, name: str) -> bool:
+        link = self.rpc.link
+        return (
+            name not in link.up
+            if name in link.peers
+            else self._unanswered[name] >= UNANSWERED_LIMIT
+        )
+
+    def _answered(self, name: str) -> Callable[[bytes | None, str], None]:
+        def answered(answer: bytes | None, why: str) -> None:
+            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
+            if answer == ENDED:
+                self.trainer.known_ended.add(name)
+
+        return answered
+
 
 FINAL_MODULE = "words"
 NOT_TESTED = (

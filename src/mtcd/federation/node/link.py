@@ -21,10 +21,10 @@ import zenoh
 
 from mtcd.core.errors import MtcdError
 from mtcd.federation.credentials.credentials import Credentials
-from mtcd.federation.keys import alive_key, channel, control_channel, message_key
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.loop import Loop
+from mtcd.federation.transport import alive_key, channel, control_channel, message_key
 
 Done = Callable[[bytes | None], None]
 """Called in the loop with the answer, or with None if there is none."""

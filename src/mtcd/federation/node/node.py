@@ -20,11 +20,10 @@ from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.control import answer_operator
-from mtcd.federation.node.counted_journal import CountedJournal
+from mtcd.federation.node.counters import CountedJournal
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.identity import certify
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -35,6 +34,7 @@ from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Report
 from mtcd.federation.participant.participant import Participant, Role
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.relay_encryption import certify
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.credentials import Credentials
-from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR, Address, parse_address
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.link import NO, OK, Link, Request
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
+from mtcd.federation.transport import CONTROL
 
 C = TypeVar("C", bound=Credentials)
 QUERY_SECONDS = 1.0

@@ -1,27 +1,64 @@
 """The progress of a run at one party: stop and divergence rules, measurements for logs and the
-operator."""
+operator.
+
+The plateau rule is applied here too, at a party that reports to the monitor, and what it remembers
+survives crashes. Without a server each window may end at another client, so the token carries it: a
+token that is regenerated continues with the values of its own history. With a server, the server
+keeps it, in the same commit as the sync.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic, time
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.windows import Keeper, PlateauWatch
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import Token, Windows
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import PLATEAU, Plateau
 from mtcd.training.stop import Stop
+
+
+class Keeper(Protocol):
+    """Keeps what the rule remembers: a token, or the reliable party of the server."""
+
+    windows: Windows | None
+
+
+@dataclass(frozen=True)
+class PlateauWatch:
+    """Applies the rule to reports. ``start``: f before the first update, which no party reports."""
+
+    rule: Plateau
+    epoch: int
+    start: float
+
+    def reached(
+        self, report: Any, keeper: Keeper, objective: Callable[[Any], float | None]
+    ) -> bool:
+        """Whether the training ends at this report. The objective is evaluated at the end of a
+        window only."""
+        kept: Keeper = report if isinstance(report, Token) else keeper
+        seen = kept.windows or Windows(0, self.start)
+        if (
+            not self.rule.is_due(seen, report.hop, self.epoch)
+            or (value := objective(report)) is None
+        ):
+            return False
+        kept.windows, reached = self.rule.end_window(seen, report.hop, value, self.epoch)
+        return reached
+
 
 MEASURE_SECONDS = 0.5
 LOG_SECONDS = 5.0

@@ -20,7 +20,7 @@ from mtcd.federation.node.aligning import agreed_rows
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own_code_files import built_in_only
+from mtcd.federation.own_code import built_in_only
 from mtcd.federation.participant.held_out import Drawn, drawn
 from mtcd.federation.participant.keeping import Summary, read_metrics
 from mtcd.federation.participant.table import PartyTable

@@ -16,7 +16,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.federation.administrator import renew
 from mtcd.federation.credentials import authority
 from mtcd.federation.credentials.bundle import read_bundle
-from mtcd.federation.credentials.expiry import EXPIRY_FILE, expired_peers
+from mtcd.federation.credentials.credentials import EXPIRY_FILE, expired_peers
 from mtcd.federation.preflight import CERTIFICATES, NOTE, peer_findings
 from problems import MODELS, make_data
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from mtcd.core.errors import ConfigError
-from mtcd.federation.node import log_handlers
-from mtcd.federation.node.log import LEVELS, LOGGER, TAIL, Log
-from mtcd.federation.node.log_handlers import KEPT_FILES, JsonLines
+from mtcd.federation.node import log as party_log
+from mtcd.federation.node.log import KEPT_FILES, LEVELS, LOGGER, TAIL, JsonLines, Log
 from project import ROOT
 
 
@@ -86,7 +85,7 @@ def test_nothing_is_printed_without_handlers(capfd: pytest.CaptureFixture[str]) 
 def test_a_file_that_is_full_is_rotated_and_the_oldest_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_handlers, "FILE_BYTES", 1000)
+    monkeypatch.setattr(party_log, "FILE_BYTES", 1000)
     log = Log("a", tmp_path / "log.jsonl")
     for i in range(200):
         log.say("progress", "On the way.", iteration=i)

@@ -13,8 +13,8 @@ from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
 from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.node import ending
 from mtcd.federation.node import final_check as verdict
-from mtcd.federation.node import leaving
 from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
@@ -36,7 +36,7 @@ METHOD = {"kind": "svfl", "local_updates": 2}
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for those who are gone."""
     monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
+    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
 def bundles_for(folder: Path, stepsize: float) -> dict[str, Bundle]:

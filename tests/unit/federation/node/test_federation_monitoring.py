@@ -30,8 +30,7 @@ from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.commands.party import PartyOptions, run_party
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.node.counters import REASONS
-from mtcd.federation.node.metrics import COMMITS, METRICS
-from mtcd.federation.node.monitoring import LIVE_SECONDS, Monitoring
+from mtcd.federation.node.monitoring import COMMITS, LIVE_SECONDS, METRICS, Monitoring
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.glm.party.participant import LinearParticipant

@@ -17,13 +17,6 @@ from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
-from mtcd.federation.node.new_samples import (
-    New,
-    new_samples,
-    run_number,
-    server_decides,
-    writer,
-)
 from mtcd.federation.node.passing import (
     SumContributor,
     SumReceiver,
@@ -32,7 +25,14 @@ from mtcd.federation.node.passing import (
     read_sums,
     to_sums,
 )
-from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.node.predicting import (
+    New,
+    Predictor,
+    new_samples,
+    run_number,
+    server_decides,
+    writer,
+)
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.predicted import class_name
 from own_parts import model_section

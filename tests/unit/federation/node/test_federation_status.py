@@ -12,12 +12,12 @@ pytest.importorskip("cryptography")
 
 from mtcd.config.schema import CostsSection
 from mtcd.core.errors import DataError
-from mtcd.federation.commands.watch import log_lines, stop_all
+from mtcd.federation.commands.operator import log_lines, stop_all
 from mtcd.federation.node.aligning import AlignmentFollower
+from mtcd.federation.node.ending import Watched
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.overview import in_words, is_dead, summarise
-from mtcd.federation.node.watched import Watched
 from mtcd.federation.psi_process import Progress
 from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
@@ -274,7 +274,9 @@ def test_stop_says_whom_it_reached_and_what_then_happens(
         "mtcd.federation.node.operator.Operator",
         lambda bundle: Answering({"status": here, "stop": {name: {} for name in "abd"}}),
     )
-    monkeypatch.setattr("mtcd.federation.commands.watch.known_statuses", lambda bundle, answers: {})
+    monkeypatch.setattr(
+        "mtcd.federation.commands.operator.known_statuses", lambda bundle, answers: {}
+    )
     assert stop_all(Path("bundles"), 7.0) == 3
     told = capsys.readouterr().out
     assert "Reached 3 of 5: a, b, d. Not stopped, after 7 s: c, e." in told

@@ -11,9 +11,9 @@ pytest.importorskip("zenoh")
 from federations import changed
 from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
 from mtcd.federation.file import check_keys, network_of
+from mtcd.federation.node.ending import Leaving
 from mtcd.federation.node.final_check import farthest_first
-from mtcd.federation.node.leaving import Leaving
-from mtcd.federation.node.presence import HAS_ENDED
+from mtcd.federation.node.training import HAS_ENDED
 
 
 def bundle(network: Any, server: str | None, method: dict[str, Any]) -> BundleConfig:

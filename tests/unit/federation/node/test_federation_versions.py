@@ -67,7 +67,7 @@ def test_a_peer_of_another_protocol_is_refused_until_it_speaks_ours(
 
 def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """c1 has another version, which is patched in while it writes and reads a hello."""
-    from mtcd.federation.node import handshake as greeting
+    from mtcd.federation.node import context
 
     with hub(tmp_path) as parties:
         mine = parties.nodes["c1"].context._handshake
@@ -76,8 +76,8 @@ def test_both_parties_of_a_link_learn_it(tmp_path: Path, monkeypatch: pytest.Mon
 
             def patched(*words: Any, original: Any = original) -> None:
                 with monkeypatch.context() as other:
-                    other.setattr(greeting, "PROTOCOL", PROTOCOL + 1)
-                    other.setattr(greeting, "VERSION", "9.9")
+                    other.setattr(context, "PROTOCOL", PROTOCOL + 1)
+                    other.setattr(context, "VERSION", "9.9")
                     original(*words)
 
             setattr(mine, act, patched)

@@ -30,12 +30,11 @@ from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.credentials.certificates import issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.delivery.codecs import decode_envelope
-from mtcd.federation.keys import alive_key, channel, control_key, message_key
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.link import ANSWER, NUMBER
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.rpc import OK
-from mtcd.federation.transport import zenoh_config
+from mtcd.federation.transport import alive_key, channel, control_key, message_key, zenoh_config
 from mtcd.models.glm.party.block import read_block
 from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section

@@ -28,8 +28,8 @@ from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
+from mtcd.federation.node import ending
 from mtcd.federation.node import final_check as verdict
-from mtcd.federation.node import leaving
 from mtcd.federation.node.aligning import agreement
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
@@ -174,7 +174,7 @@ def test_a_run_that_is_interrupted_ends_with_the_same_metrics(tmp_path: Path) ->
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
+    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
 def node(folder: Path, data: VerticalData, bundle: Bundle, kind: type[Node] = Node) -> Node:

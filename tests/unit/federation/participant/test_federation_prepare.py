@@ -15,8 +15,7 @@ pytest.importorskip("zenoh")
 from live import in_process
 from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.data.tables import TableShare, read_tables
-from mtcd.federation.node.new_samples import new_samples, writer
-from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.node.predicting import Predictor, new_samples, writer
 from mtcd.federation.participant.table import read_party_table
 from mtcd.models.glm.party.block import read_block
 from patients import CLIENTS, patients

@@ -15,8 +15,7 @@ from federations import written
 from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
-from mtcd.federation.node.identity import CertifiedIdentity, certify
-from mtcd.federation.relay_encryption import Seal
+from mtcd.federation.relay_encryption import CertifiedIdentity, Seal, certify
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network

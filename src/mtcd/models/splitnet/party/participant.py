@@ -19,7 +19,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own_code_files import SHA256
+from mtcd.federation.own_code import SHA256
 from mtcd.federation.participant.held_out import (
     Drawn,
     advised,
