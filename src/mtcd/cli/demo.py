@@ -7,14 +7,13 @@ from typing import Any
 
 from mtcd.cli.replacing import check_same_run
 from mtcd.cli.show import live_progress, runs_table
-from mtcd.cli.train import write_run
+from mtcd.cli.train import draw_runs, write_run
 from mtcd.config.build import build
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
 from mtcd.core.files import check_folder
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.text import escape
-from mtcd.reporting.plots import plot_runs
 
 PROBLEM = {
     "data": {"synthetic": "ridge", "samples": 1000, "features": 2000, "clients": 40},
@@ -53,7 +52,7 @@ def run_demo(out: Path, seed: int, force: bool = False) -> None:
             run = setup.train(watch)
         write_run(run, setup, out / name)
         runs[run.method] = run
-    plot_runs(runs, out / "comparison.png", "Ridge regression on a path of 40 clients")
+    draw_runs(runs, out / "comparison.png", "Ridge regression on a path of 40 clients")
     screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, cast
 
 from mtcd.cli.replacing import check_same_run
 from mtcd.cli.show import live_progress, metrics_table, reading, runs_table
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.config.schema import Config
+from mtcd.core import features
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import check_folder, check_unfinished, check_writable, fresh_folder
-from mtcd.core.optional import find
 from mtcd.core.terminal.options import ConfigOptions
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.text import escape
 from mtcd.plots.paper import Paper, parse_style
-from mtcd.reporting.command_live import LiveOptions, live_page
-from mtcd.reporting.plots import plot_runs
 from mtcd.training.run import Run
 
 RUNS = Path("runs")
 EXIT_CODES = {"diverged": 1, "interrupted": 130}
+
+
+class TrainExtension(Protocol):
+    """Options that a feature adds to ``mtcd train``, and what it does around the training.
+
+    Features name a dataclass under ``mtcd.cli.train``; its fields are the options.
+    """
+
+    def check(self) -> None:
+        """Reject options that do not fit together, before anything is read."""
+
+    def around(self, setup: Setup, name: str) -> AbstractContextManager[Setup]:
+        """A context in which the training that is yielded takes place.
+
+        ``name``: that of the config.
+        """
 
 
 @dataclass(frozen=True)
@@ -35,15 +50,15 @@ class TrainOptions(ConfigOptions):
 
     resume: bool = False
     style: str | None = None
-    live: LiveOptions | None = None
+    more: Sequence[TrainExtension] = ()
     force: bool = False
 
 
 def train_config(options: TrainOptions) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
     path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
-    if options.live is not None:
-        find("bokeh")
+    for extension in options.more:
+        extension.check()
     config, paper = read_config(path, options.changes, options.seed), parse_style(options.style)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     if options.resume and not out:
@@ -58,8 +73,11 @@ def train_config(options: TrainOptions) -> int:
         setup = build(config, sources=True)
     if not quiet:
         show_notes(setup.notes)
-    with live_page(options.live, setup, path.stem) as watched:
-        return _train(watched, options, paper)
+    with ExitStack() as contexts:
+        for extension in options.more:
+            setup = contexts.enter_context(extension.around(setup, path.stem))
+
+        return _train(setup, options, paper)
 
 
 def _check_replaced(out: Path, config: Config, options: TrainOptions) -> None:
@@ -99,9 +117,18 @@ def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) 
     with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
-        plot_runs({run.method: run}, writing / "history.png")
+        draw_runs({run.method: run}, writing / "history.png")
         if paper is not None:
-            plot_runs({run.method: run}, writing / "history.pdf", paper=paper)
+            draw_runs({run.method: run}, writing / "history.pdf", paper=paper)
+
+
+def draw_runs(
+    runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None
+) -> None:
+    """Have the features that draw runs (``mtcd.run_pictures``) write a picture of them."""
+    for home in features.parts("mtcd.run_pictures").values():
+        draw = cast(Callable[..., None], features.load(home))
+        draw(runs, path, title, paper)
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mtcd.core.errors import ConfigError
 from mtcd.core.own_code import running_code
 from mtcd.core.terminal.options import (
     AsJson,
@@ -19,6 +19,7 @@ from mtcd.core.terminal.options import (
     RunCode,
     Seed,
     StyleOption,
+    with_options_of,
 )
 
 training = typer.Typer()
@@ -36,6 +37,7 @@ training = typer.Typer()
         "interrupted training."
     )
 )
+@with_options_of("mtcd.cli.train")
 def train(
     config: ConfigFile,
     out: Annotated[
@@ -51,44 +53,13 @@ def train(
     ] = False,
     force: Force = False,
     style: StyleOption = None,
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live", help="Serve a page on which the tokens and curves are seen while it trains."
-        ),
-    ] = False,
-    live_address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Where --live serves. Default: 127.0.0.1:0, this machine alone, a free port. Elsewhere the address "
-            "holds a secret.",
-        ),
-    ] = None,
-    opens: Annotated[
-        bool, typer.Option("--open", help="With --live: open the page in a browser.")
-    ] = False,
-    stay: Annotated[
-        bool,
-        typer.Option(
-            "--stay", help="With --live: serve the page after the training too, until Ctrl-C."
-        ),
-    ] = False,
+    more: Sequence[Any] = (),
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
     from mtcd.cli.train import TrainOptions, train_config
-    from mtcd.reporting.command_live import LiveOptions
-    from mtcd.reporting.serve import LOCAL
 
-    if not live and (live_address is not None or opens or stay):
-        raise ConfigError(
-            "--live-address, --open and --stay are about the page of --live: give --live too."
-        )
-    page = (
-        LiveOptions(LOCAL if live_address is None else live_address, opens, stay) if live else None
-    )
     options = TrainOptions(
-        config, out, changes or [], seed, as_json, quiet, resume, style, page, force
+        config, out, changes or [], seed, as_json, quiet, resume, style, more, force
     )
     with running_code():
         raise typer.Exit(train_config(options))

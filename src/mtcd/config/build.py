@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from mtcd.config.schema import (
     TableData,
 )
 from mtcd.config.settings import build_settings, settings_of
+from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError, DataWarning
 from mtcd.core.optional import find
 from mtcd.data.dataset import VerticalDataset
@@ -44,8 +45,6 @@ from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.callbacks.callback import Callback
-from mtcd.training.callbacks.config import make_callbacks
 from mtcd.training.compute import Compute
 from mtcd.training.observer import Watch
 from mtcd.training.run import Run
@@ -78,7 +77,7 @@ class Setup:
     costs: Costs
     notes: tuple[str, ...]
     compute: Compute | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Any] = ()
     engine: EngineSettings | None = None
     method_given: bool = True
     """Whether the config names the method; ``train`` chooses it otherwise, and says so."""
@@ -146,7 +145,7 @@ def build(config: Config, sources: bool = False) -> Setup:
     ``sources``: with an engine that has processes of its own, blocks are read there if possible.
     """
     method, notes, stop, costs = build_settings(config)
-    callbacks, engine = make_callbacks(config.callbacks), build_engine(config)
+    callbacks, engine = build_callbacks(config), build_engine(config)
     config = settled(config)
     elsewhere = _sources(config) if sources else None
     compute = None
@@ -196,6 +195,19 @@ def _sources(config: Config) -> BlockSources | None:
     return parquet_blocks(
         section.table, section.label, cast(Any, section.clients), section.ignore, section.weight
     )
+
+
+def build_callbacks(config: Config) -> Sequence[Any]:
+    """The callbacks of a config, made by the feature that calls them."""
+    if not config.callbacks:
+        return ()
+
+    home = features.parts("mtcd.config").get("callbacks")
+    if home is None:
+        raise ConfigError("callbacks: this installation of mtcd has none: leave them out.")
+
+    make = cast(Callable[..., Sequence[Any]], features.load(home))
+    return make(config.callbacks)
 
 
 def build_engine(config: Config) -> EngineSettings | None:

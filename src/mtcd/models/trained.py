@@ -4,7 +4,9 @@ read again."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -43,6 +45,11 @@ class Trained(ABC):
     @abstractmethod
     def known_classes(self) -> tuple[str | float, ...]:
         """The classes, in the order of probabilities; empty for values."""
+
+    @property
+    def families(self) -> tuple[str, ...] | None:
+        """The family of each client's part, of a kind whose clients may have different ones."""
+        return None
 
     @abstractmethod
     def predict(self, X: Any) -> NDArray[Any]:
@@ -108,3 +115,56 @@ def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | N
             f"{folder} holds a model of a kind that this installation of mtcd does not have."
         )
     return None
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What the folder of a run tells of its model without reading it, for which networks may need
+    code.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        The clients in order; none where the run has no model.
+    features : tuple of int, optional
+        The number of features of each client.
+    families : tuple of str, optional
+        See ``Trained.families``.
+    """
+
+    clients: tuple[str, ...] = ()
+    features: tuple[int, ...] | None = None
+    families: tuple[str, ...] | None = None
+
+
+def outline(about: Mapping[str, Any]) -> Outline:
+    """The outline of the model that run.json describes.
+
+    A kind whose clients may have different families says under ``mtcd.families``, by its entry,
+    which function reads them from the description.
+    """
+    for entry in features.parts("mtcd.trained"):
+        if entry in about:
+            described = about[entry]
+            clients = tuple(described.get("clients", ()))
+            return Outline(clients, _features(described), _families(entry, described))
+
+    return Outline()
+
+
+def _features(described: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """The numbers in a sample of a split network; the columns of other models."""
+    if "shapes" in described:
+        return tuple(prod(shape) for shape in described["shapes"])
+    if "columns" in described:
+        return tuple(len(names) for names in described["columns"])
+    return None
+
+
+def _families(entry: str, described: Mapping[str, Any]) -> tuple[str, ...] | None:
+    home = features.parts("mtcd.families").get(entry)
+    if home is None:
+        return None
+
+    read = cast(Callable[[Mapping[str, Any]], tuple[str, ...]], features.load(home))
+    return read(described)

@@ -10,6 +10,8 @@ FEATURE = Feature(
             "plot": "mtcd.reporting.plots:plot_run",
             "plot_evaluation": "mtcd.reporting.evaluation_plots:plot_run_evaluation",
         },
+        "mtcd.run_pictures": {"history": "mtcd.reporting.plots:plot_runs"},
+        "mtcd.cli.train": {"live": "mtcd.reporting.commands:LiveOptions"},
         "mtcd.listeners": {"trace": "mtcd.reporting.trace.listener:TraceListener"},
         "mtcd.federation_pages": {
             "dashboard": "mtcd.reporting.federation_dashboard:show_dashboard"

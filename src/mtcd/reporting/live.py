@@ -13,8 +13,6 @@ import numpy as np
 from mtcd.core.version import VERSION
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
-from mtcd.models.glm.trained import TrainedModel
-from mtcd.models.trees.trained import TrainedAdditive
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.reporting.document import make_report
@@ -92,10 +90,14 @@ class LiveRun(Watcher):
 
     def _ended(self, run: Run) -> Record:
         known: dict[str, Any] = {"clients": self.clients, "features": self.features}
-        if isinstance(run.model, TrainedModel):
-            known["coefficients"] = run.coefficients_table()
-        elif isinstance(run.model, TrainedAdditive):
-            known["importance"], known["families"] = run.importance(), run.model.kinds
+        if run.model is not None:
+            known["families"] = run.model.families
+            offers = run.model.offers
+            if "coefficients_table" in offers:
+                known["coefficients"] = run.coefficients_table()
+            if "importance" in offers:
+                known["importance"] = run.importance()
+
         ended = of_run(run, self.name, self.yaml, **known)
         return replace(ended, notes=(*self.notes, *run.notes))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from mtcd.config.runs import CONFIG
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import COEFFICIENTS, IMPORTANCE
-from mtcd.models.trees.model import model_from_json
+from mtcd.models.trained import outline
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.reporting.trace.trace import Trace
@@ -74,38 +73,23 @@ def read_record(folder: Path, name: str) -> Record:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is
     run."""
     about, run = read_without_model(folder)
-    model = about.get("model") or about.get("split") or about.get("additive") or {}
     try:
-        clients = run.trace.clients if run.trace is not None else tuple(model.get("clients", ()))
+        model = outline(about)
+        clients = model.clients if run.trace is None else run.trace.clients
         return of_run(
             run,
             name,
             _text(folder / CONFIG),
             clients=clients,
-            features=_features(model),
+            features=model.features,
             coefficients=_rows(folder / COEFFICIENTS),
             importance=_rows(folder / IMPORTANCE),
-            families=_families(about.get("additive")),
+            families=model.families,
         )
     except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error})."
         ) from None
-
-
-def _features(model: Mapping[str, Any]) -> list[int] | None:
-    """Columns of a linear model; numbers in a sample of a split network."""
-    if "shapes" in model:
-        return [prod(shape) for shape in model["shapes"]]
-    return [len(names) for names in model["columns"]] if "columns" in model else None
-
-
-def _families(additive: Mapping[str, Any] | None) -> list[str] | None:
-    """The family of every client of an additive model."""
-    if additive is None:
-        return None
-    model = model_from_json(additive["model"])
-    return [family.kind for family in model.families(additive["clients"])]
 
 
 def _text(path: Path) -> str | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
+
+from mtcd.core import features
 
 ConfigFile = Annotated[
     Path,
@@ -78,7 +83,7 @@ AgreeCode = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SHA256",
-        help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
+        help="Run the file with this sha256 in the folder 'code' of the bundle. Read it first. Repeatable.",
     ),
 ]
 
@@ -109,3 +114,56 @@ def with_ray_address(arguments: list[str]) -> list[str]:
         if argument == "--ray" and following.startswith("-"):
             given.append("local")
     return given
+
+
+def with_options_of(group: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Have a command take the options that features add, after its own.
+
+    Parameters
+    ----------
+    group
+        The group of ``Feature.parts`` in which features name their dataclasses. The fields of each
+        are options of Typer with defaults.
+
+    Returns
+    -------
+    callable
+        A decorator. The command is called with its own options, and in ``more`` with an instance of
+        each dataclass.
+    """
+    kinds = [cast(type[Any], features.load(home)) for home in features.parts(group).values()]
+
+    def extended(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(**given: Any) -> None:
+            more = []
+            for kind in kinds:
+                own = {option.name: given.pop(option.name) for option in fields(kind)}
+                more.append(kind(**own))
+
+            command(**given, more=more)
+
+        # Typer reads the options from the signature
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [one for name, one in signature.parameters.items() if name != "more"]
+        for kind in kinds:
+            parameters += _parameters(kind)
+
+        setattr(call, "__signature__", signature.replace(parameters=parameters))  # noqa: B010
+        return call
+
+    return extended
+
+
+def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters of a function."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=option.default,
+            annotation=hints[option.name],
+        )
+        for option in fields(kind)
+    ]

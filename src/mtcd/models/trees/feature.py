@@ -12,6 +12,7 @@ FEATURE = Feature(
             "mtcd.models.trees.config:AdditiveSection": "mtcd.models.trees.kind:ADDITIVE",
         },
         "mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"},
+        "mtcd.families": {"additive": "mtcd.models.trees.trained:read_families"},
         "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},
     },
     public_names={

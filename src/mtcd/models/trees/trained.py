@@ -4,7 +4,7 @@ inspection."""
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class TrainedAdditive(TakesSamples, Trained):
         return dict(zip(self.clients, self.held, strict=True))
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def families(self) -> tuple[str, ...]:
         """The family of every client."""
         return tuple(family.kind for family in self.model.families(self.clients))
 
@@ -229,6 +229,12 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
         tuple(parts),
         arrays["constant"],
     )
+
+
+def read_families(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The family of every client, from the description of a model in run.json."""
+    model = model_from_json(about["model"])
+    return tuple(family.kind for family in model.families(about["clients"]))
 
 
 def additive_predictions(

@@ -3,7 +3,10 @@
 from mtcd.core.features import Feature
 
 FEATURE = Feature(
-    parts={"mtcd.watchers": {"callbacks": "mtcd.training.callbacks.calling:Calling"}},
+    parts={
+        "mtcd.watchers": {"callbacks": "mtcd.training.callbacks.calling:Calling"},
+        "mtcd.config": {"callbacks": "mtcd.training.callbacks.config:make_callbacks"},
+    },
     public_names={
         "Callback": "mtcd.training.callbacks.callback",
         "CsvWriter": "mtcd.training.callbacks.csv",
