@@ -1,7 +1,7 @@
 """A federation of processes on this machine: hops per second with mutual TLS, memory, and how long
 it takes to start.
 
-The floor of a hop is a bare Zenoh ping: the same two kits, so the same TLS and rules, the same
+The floor of a hop is a bare Zenoh ping: the same two bundles, so the same TLS and rules, the same
 bytes there, a short answer back (a query and its reply), and nobody who reads or keeps them. A hop
 is that too: an envelope there and its ack back. The second floor is what no hop can do without: the
 bytes thrown one way, the visit, and one write of them to a file. All run in turns, and the best of
@@ -32,7 +32,7 @@ import zenoh
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.keys import channel, message_key
 from mtcd.federation.processes import Processes, free_ports
@@ -73,8 +73,8 @@ def federation(parties: int, samples: int, iterations: int = ENDLESS) -> Iterato
         }
         file = folder / "federation.yaml"
         file.write_text(yaml.safe_dump(content, sort_keys=False))
-        init_federation(file, folder / "kits", 2)
-        processes = Processes(folder / "kits", tables)
+        init_federation(file, folder / "bundles", 2)
+        processes = Processes(folder / "bundles", tables)
         try:
             yield processes
         finally:
@@ -85,7 +85,7 @@ def commits(processes: Processes) -> int:
     """What the parties have written to their journals so often: once in every visit."""
     total = 0
     for name in processes.tables:
-        slots = (processes.kits / name / "run").glob("journal.*")
+        slots = (processes.bundles / name / "run").glob("journal.*")
         heads = [
             head for slot in slots if len(head := slot.open("rb").read(FIELDS.size)) == FIELDS.size
         ]
@@ -115,8 +115,8 @@ def hop(samples: int) -> float:
 class Ping:
     """One end of bare pings: answers queries, sends back what is put, and counts."""
 
-    def __init__(self, kit: Path) -> None:
-        made = read_kit(kit)
+    def __init__(self, bundle: Path) -> None:
+        made = read_bundle(bundle)
         config = made.config
         (other,) = (name for name in config.peers)
         self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(made.zenoh())))
@@ -166,9 +166,9 @@ def pings(samples: int) -> tuple[float, float]:
     body = bytes(8 * samples)
     with federation(2, samples) as processes:
         other = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.federation", str(processes.kits / "p1")]
+            [sys.executable, "-m", "benchmarks.federation", str(processes.bundles / "p1")]
         )
-        here = Ping(processes.kits / "p0")
+        here = Ping(processes.bundles / "p0")
         try:
             while not here.count:
                 here.stopped = True
@@ -229,7 +229,7 @@ def until_all(processes: Processes, event: str) -> float:
         if time.monotonic() > end:
             raise SystemExit(f"Not everybody has come to: {event}.")
         time.sleep(0.1)
-        logs = [processes.kits / name / "run" / "log.jsonl" for name in processes.tables]
+        logs = [processes.bundles / name / "run" / "log.jsonl" for name in processes.tables]
         told = [
             json.loads(line)
             for log in logs

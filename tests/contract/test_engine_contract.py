@@ -128,7 +128,7 @@ def test_a_federation_that_was_stopped_continues_from_its_journals(
     assert isinstance(first, FederationEngine)
     assert case.train(first, Stop(iterations=15)).status == "iterations"
     assert set(first.statuses.values()) == {None}  # the parties' own limit is 40
-    second = FederationEngine(first.kits, tmp_path / "elsewhere", first.participant)
+    second = FederationEngine(first.bundles, tmp_path / "elsewhere", first.participant)
     second.resume(first.snapshot())
     found = case.train(second)
     assert (found.status, found.ledger) == (expected.status, expected.ledger)
@@ -196,9 +196,9 @@ def test_a_party_that_fails_ends_the_engine(tmp_path: Path) -> None:
     assert isinstance(engine, FederationEngine)
     make = engine.participant
 
-    def participant(kit: Any) -> Any:
-        participant = make(kit)
-        if kit.config.name == "c2":
+    def participant(bundle: Any) -> Any:
+        participant = make(bundle)
+        if bundle.config.name == "c2":
             participant.role = _no_role
         return participant
 
@@ -211,10 +211,10 @@ def test_a_party_that_cannot_start_leaves_no_links_of_others(tmp_path: Path) -> 
     engine = BY_NAME["stcd"].engine("federation", tmp_path)
     assert isinstance(engine, FederationEngine)
     make = engine.participant
-    engine.participant = lambda kit: _no_role() if kit.config.name == "c3" else make(kit)
+    engine.participant = lambda bundle: _no_role() if bundle.config.name == "c3" else make(bundle)
     with pytest.raises(MtcdError, match="no role"), engine:
         next(engine.run())
-    again = FederationEngine(engine.kits, engine.folder, make)  # ports and folders are free
+    again = FederationEngine(engine.bundles, engine.folder, make)  # ports and folders are free
     assert BY_NAME["stcd"].train(again).status == "iterations"
 
 

@@ -12,10 +12,10 @@ pytest.importorskip("torch")
 from contract_split_cases import (
     Participant,
     assert_same_networks,
+    bundles_for,
     federate,
     four_clinics,
     in_process,
-    kits_for,
     table_of,
 )
 from killed_at_end import KilledAtEnd, run_killing
@@ -75,8 +75,8 @@ def test_networks_diverge_in_a_federation_where_they_do_in_one_process(
 ) -> None:
     data, method = four_clinics(), {**METHODS[name], "stepsize": stepsize}
     model = {"kind": "split", "client": "mlp", "aggregation": aggregation}
-    kits, told = federate(tmp_path, data, iterations, model=model, method=method)
-    same = in_process(data, kits["a"])
+    bundles, told = federate(tmp_path, data, iterations, model=model, method=method)
+    same = in_process(data, bundles["a"])
     assert same.status == status
     assert {summary.status for summary in told.summaries.values()} == {status}
     if (name, aggregation, stepsize, iterations) in STAYS_FINITE:
@@ -85,7 +85,7 @@ def test_networks_diverge_in_a_federation_where_they_do_in_one_process(
     if same.model is None:
         assert not list(tmp_path.glob("runs/*/*.safetensors"))
     else:
-        assert_same_networks(tmp_path, kits, same)
+        assert_same_networks(tmp_path, bundles, same)
 
 
 # that have no hope before they come to their limit, while all numbers are still finite
@@ -107,8 +107,8 @@ def test_networks_without_hope_end_at_the_same_moment_in_every_engine(
 ) -> None:
     data, method = four_clinics(), {**METHODS[name], "stepsize": stepsize}
     model = {"kind": "split", "client": "mlp", "aggregation": aggregation}
-    kits, told = federate(tmp_path, data, 60, model=model, method=method)
-    same = in_process(data, kits["a"])
+    bundles, told = federate(tmp_path, data, 60, model=model, method=method)
+    same = in_process(data, bundles["a"])
     assert same.status == DIVERGED
     assert same.objective > HOPELESS * same.history.rows[0].objective
     assert same.final.iteration < 60
@@ -125,8 +125,8 @@ def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(
     monkeypatch.setattr(networks, "fits_into_message", lambda *sizes: False)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
     model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
-    kits, told = federate(tmp_path, data, 12, model=model, method=method)
-    assert in_process(data, kits["a"]).status == DIVERGED
+    bundles, told = federate(tmp_path, data, 12, model=model, method=method)
+    assert in_process(data, bundles["a"]).status == DIVERGED
     assert {summary.status for summary in told.summaries.values()} == {KEPT}
     assert all(networks.NOT_EVALUATED in summary.notes for summary in told.summaries.values())
 
@@ -134,13 +134,16 @@ def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(
 def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_path: Path) -> None:
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.1}
     model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
-    kits, _ = federate(tmp_path, data, 3, model=model, method=method)
+    bundles, _ = federate(tmp_path, data, 3, model=model, method=method)
     again = Node(
-        kits["b"], tmp_path / "runs" / "b", Participant(kits["b"], table_of(data, kits["b"])), None
+        bundles["b"],
+        tmp_path / "runs" / "b",
+        Participant(bundles["b"], table_of(data, bundles["b"])),
+        None,
     )
     assert run_all({"b": again}) == {"b": KEPT}
     assert read_summary(tmp_path / "runs" / "b").unjudged == ""
-    assert_same_networks(tmp_path, kits, in_process(data, kits["a"]))
+    assert_same_networks(tmp_path, bundles, in_process(data, bundles["a"]))
 
 
 def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
@@ -149,7 +152,7 @@ def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
     monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
-    kits = kits_for(
+    bundles = bundles_for(
         tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method
     )
 
@@ -157,9 +160,9 @@ def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
         kinds = {"d": last}
         return {
             name: kinds.get(name, Node)(
-                kit, tmp_path / "runs" / name, Participant(kit, table_of(data, kit)), None
+                bundle, tmp_path / "runs" / name, Participant(bundle, table_of(data, bundle)), None
             )
-            for name, kit in kits.items()
+            for name, bundle in bundles.items()
         }
 
     run_killing(nodes(KilledAtEnd), "d")

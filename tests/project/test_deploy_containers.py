@@ -65,12 +65,12 @@ def test_every_command_line_is_one_of_mtcd_and_finds_its_files(service: Service)
         inside = [mount.target for mount in service.mounts]
         for path in (one for one in given.values() if isinstance(one, Path)):
             assert any(path.is_relative_to(target) for target in inside), path
-        assert name == {"kits": "federation init", "server": "server"}.get(service.name, "party")
+        assert name == {"bundles": "federation init", "server": "server"}.get(service.name, "party")
 
 
 def test_the_services_are_the_members_of_the_federation() -> None:
-    assert set(MEMBERS) == set(PLACES) == set(SERVICES) - {"kits"}
-    (init,) = SERVICES["kits"].command_lines()
+    assert set(MEMBERS) == set(PLACES) == set(SERVICES) - {"bundles"}
+    (init,) = SERVICES["bundles"].command_lines()
     out = parsed(init[1:])[1]["out"]
     (exposed,) = [set(one.text.split()) for one in stages()[""] if one.word == "EXPOSE"]
     healthy = re.search(r":(\d+)/healthz", health_command()[-1])
@@ -83,11 +83,13 @@ def test_the_services_are_the_members_of_the_federation() -> None:
         metrics = given["metrics"].rpartition(":")[2]
         assert metrics == healthy[1]
         assert {port, metrics} == exposed
-        (kit,) = [mount for mount in SERVICES[name].mounts if mount.target == str(given["kit"])]
-        (kits,) = [mount for mount in SERVICES["kits"].mounts if mount.volume]
-        assert Path(kits.target) / kit.subpath == out / name  # its own kit, and no other
+        (bundle,) = [
+            mount for mount in SERVICES[name].mounts if mount.target == str(given["bundle"])
+        ]
+        (bundles,) = [mount for mount in SERVICES["bundles"].mounts if mount.volume]
+        assert Path(bundles.target) / bundle.subpath == out / name  # its own bundle, and no other
         assert SERVICES[name].settings["depends_on"] == {
-            "kits": {"condition": "service_completed_successfully"}
+            "bundles": {"condition": "service_completed_successfully"}
         }
 
 
@@ -125,11 +127,11 @@ def test_the_command_on_the_page_fits_the_image() -> None:
     options, _, arguments = run.replace("\\\n", " ").partition(" mtcd ")
     name, given = parsed(arguments.split())
     targets = [mount.split(":")[1] for mount in re.findall(r'-v "([^"]*)"', options)]
-    assert (name, [str(given["kit"]), str(given["data"])]) == ("party", targets)
+    assert (name, [str(given["bundle"]), str(given["data"])]) == ("party", targets)
     published = {one.rpartition(":")[2] for one in re.findall(r"-p (\S+)", options)}
     (exposed,) = [set(one.text.split()) for one in stages()[""] if one.word == "EXPOSE"]
     assert published == exposed
-    assert [one.text for one in stages()[""] if one.word == "VOLUME"] == [str(given["kit"])]
+    assert [one.text for one in stages()[""] if one.word == "VOLUME"] == [str(given["bundle"])]
 
 
 def test_the_extras_of_the_image_are_a_build_argument() -> None:

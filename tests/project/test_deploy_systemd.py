@@ -93,8 +93,10 @@ def test_the_command_line_is_one_of_mtcd(role: str) -> None:
         words = [word.replace(name, value) for word in words]
     assert program.endswith("/mtcd")
     name, given = parsed(words)
-    assert (name, given["kit"]) == (role, Path("/var/lib/mtcd/clinic_a"))
-    assert given["kit"] == Path("/var/lib") / values("StateDirectory")[0].replace("%i", "clinic_a")
+    assert (name, given["bundle"]) == (role, Path("/var/lib/mtcd/clinic_a"))
+    assert given["bundle"] == Path("/var/lib") / values("StateDirectory")[0].replace(
+        "%i", "clinic_a"
+    )
     assert given["metrics"]
 
 

@@ -77,7 +77,7 @@ CASES = {
 def test_the_parties_end_where_one_process_ends(name: str, tmp_path: Path) -> None:
     one = CASES[name]
     found = one.federate(tmp_path)
-    expected = in_process(one.data, next(iter(found.kits.values())))
+    expected = in_process(one.data, next(iter(found.bundles.values())))
     assert expected.status == "plateau"
     assert 20 <= expected.final.iteration < 300  # several windows, and not the limit
     kept = {(one.status, one.iterations, one.syncs) for one in found.summaries.values()}
@@ -100,7 +100,7 @@ def test_what_the_rule_remembers_outlives_all_processes(name: str, tmp_path: Pat
     assert isinstance(first, FederationEngine)
     one.train(first, Stop(iterations=expected.iterations[-1] - 6))
     assert set(first.statuses.values()) == {None}
-    second = FederationEngine(first.kits, first.folder, first.participant)
+    second = FederationEngine(first.bundles, first.folder, first.participant)
     found = one.train(second, Stop(iterations=300))
     assert set(second.statuses.values()) == {"plateau"}
     assert (found.status, found.iterations[-1]) == ("plateau", expected.iterations[-1])

@@ -18,7 +18,7 @@ pytest.importorskip("zenoh")
 
 import mtcd
 from boosting import SETTINGS, samples
-from live import make_kits, unobserved
+from live import make_bundles, unobserved
 from mtcd.core.errors import MtcdError
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.federation.delivery.journal import MemoryJournal
@@ -130,26 +130,30 @@ def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
         "stop": {"iterations": 12},
         **changes,
     }
-    kits = make_kits(folder, tuple(CLIENTS), **settings)
+    bundles = make_bundles(folder, tuple(CLIENTS), **settings)
 
-    def make(kit: Any) -> Any:
-        own = {} if kit.config.is_server else {"data": paths[kit.config.name], "key": "patient"}
-        return make_participant(kit, own)
+    def make(bundle: Any) -> Any:
+        own = (
+            {} if bundle.config.is_server else {"data": paths[bundle.config.name], "key": "patient"}
+        )
+        return make_participant(bundle, own)
 
-    return kits, unobserved(FederationEngine(kits, folder / "runs", make))
+    return bundles, unobserved(FederationEngine(bundles, folder / "runs", make))
 
 
 def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Path) -> None:
     table = patients(120).sort("patient")  # a federation agrees on the sorted ids
     paths = own_tables(tmp_path / "tables", table)
-    kits, told = federate(tmp_path, paths, holdout=0.25)
+    bundles, told = federate(tmp_path, paths, holdout=0.25)
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare="trees").holdout(
         0.25
     )
     method = mtcd.MTCD(tokens=2, hops=3)
     model = mtcd.Trees(**{key: value for key, value in MODEL.items() if key != "kind"})
-    one = mtcd.train(data, model, kits["clinic"].config.network, method, mtcd.Stop(iterations=12))
+    one = mtcd.train(
+        data, model, bundles["clinic"].config.network, method, mtcd.Stop(iterations=12)
+    )
     for k, name in enumerate(CLIENTS):
         block = told.blocks[name]
         np.testing.assert_array_equal(
@@ -162,9 +166,9 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
     files = own_tables(tmp_path / "new", new)
     predictors = []
     for name in CLIENTS:
-        fresh = new_samples(kits[name], tmp_path / "runs" / name, files[name], "patient")
-        written = writer(kits[name].config, tmp_path / f"{name}.csv")
-        predictors.append(Predictor(kits[name], fresh, written, None, None))
+        fresh = new_samples(bundles[name], tmp_path / "runs" / name, files[name], "patient")
+        written = writer(bundles[name].config, tmp_path / f"{name}.csv")
+        predictors.append(Predictor(bundles[name], fresh, written, None, None))
     with ThreadPoolExecutor(3) as pool:
         for future in [pool.submit(predictor.run) for predictor in predictors]:
             future.result(PATIENCE)
@@ -185,7 +189,7 @@ def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path)
         "insurer": "trees",
     }
     model, method = {"loss": "logistic", "parties": parties}, {"kind": "stcd", "walk": "tour"}
-    kits, told = federate(
+    bundles, told = federate(
         tmp_path, paths, model=model, method=method, server=None, stop={"iterations": 9}
     )
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
@@ -193,7 +197,7 @@ def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path)
     data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=prepare)
     tour, stop = mtcd.STCD(walk="tour"), mtcd.Stop(iterations=9)
     one = mtcd.train(
-        data, mtcd.Mixed("logistic", parties), kits["clinic"].config.network, tour, stop
+        data, mtcd.Mixed("logistic", parties), bundles["clinic"].config.network, tour, stop
     )
     for k, name in enumerate(CLIENTS):
         X = data.blocks[k]

@@ -10,7 +10,7 @@ from typing import Any
 
 from hubs import Done, Hub, Passing, holds
 from mtcd.core.errors import MtcdError, WireError
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.codecs import decode_ack, decode_envelope
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.node import Node
@@ -302,7 +302,7 @@ def spoilt_start(body: bytes, participant: Any) -> Iterator[bytes]:
             yield wrap(head, spoilt)
 
 
-def may_be(size: Any, honest: Any, config: KitConfig) -> bool:
+def may_be(size: Any, honest: Any, config: BundleConfig) -> bool:
     """Of widths a party knows its own, the server none."""
     if not isinstance(honest, list) or not isinstance(size, list) or len(size) != len(honest):
         return bool(size == honest)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from live import Federated, make_kits, unobserved
+from live import Federated, make_bundles, unobserved
 from mtcd.data.dataset import VerticalDataset
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
@@ -59,9 +59,9 @@ class Participant(SplitParticipant):
             return super().role(*given)
 
 
-def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
-    name = kit.config.name
-    if kit.config.is_server:
+def table_of(data: VerticalDataset, bundle: Bundle) -> PartyTable | None:
+    name = bundle.config.name
+    if bundle.config.is_server:
         return None
     values = np.asarray(data.features[name], dtype=float)
     columns = tuple(f"x{j}" for j in range(values.shape[1]))
@@ -78,18 +78,18 @@ def four_clinics() -> VerticalDataset:
 
 def federate(
     folder: Path, data: VerticalDataset, iterations: int, **settings: Any
-) -> tuple[dict[str, Kit], Federated]:
-    """The kits, and what everybody kept."""
-    kits = kits_for(folder, iterations, **settings)
+) -> tuple[dict[str, Bundle], Federated]:
+    """The bundles, and what everybody kept."""
+    bundles = bundles_for(folder, iterations, **settings)
     engine = FederationEngine(
-        kits, folder / "runs", lambda kit: Participant(kit, table_of(data, kit))
+        bundles, folder / "runs", lambda bundle: Participant(bundle, table_of(data, bundle))
     )
-    return kits, unobserved(engine)
+    return bundles, unobserved(engine)
 
 
-def kits_for(folder: Path, iterations: int, **settings: Any) -> dict[str, Kit]:
+def bundles_for(folder: Path, iterations: int, **settings: Any) -> dict[str, Bundle]:
     lone = settings["method"]["kind"] == "stcd"
-    return make_kits(
+    return make_bundles(
         folder,
         tuple("abcd"),
         **({"server": None} if lone else {}),
@@ -101,16 +101,16 @@ def kits_for(folder: Path, iterations: int, **settings: Any) -> dict[str, Kit]:
     )
 
 
-def in_process(data: VerticalDataset, kit: Kit) -> Run:
-    config = kit.config
+def in_process(data: VerticalDataset, bundle: Bundle) -> Run:
+    config = bundle.config
     method, stop, costs = settings_of(config)
     model = split_model(section_of(config), data, config.seed, False)
     return train(data, model, config.network, method, stop, costs, config.seed)
 
 
-def assert_same_networks(folder: Path, kits: dict[str, Kit], same: Run) -> None:
-    for name, kit in kits.items():
-        block = read_network_block(kit.config, kit.code, folder / "runs" / name)
+def assert_same_networks(folder: Path, bundles: dict[str, Bundle], same: Run) -> None:
+    for name, bundle in bundles.items():
+        block = read_network_block(bundle.config, bundle.code, folder / "runs" / name)
         assert block.knows_fusion
         assert_same_modules(block.trained.fusion, same.fusion)
         if name != "server":

@@ -14,7 +14,7 @@ from any_order import reordered
 from live import Federated, engine_of, unobserved
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.models.glm.block_smoothness import BlockSmoothness
@@ -32,7 +32,7 @@ from mtcd.training.observer import Observer
 from mtcd.training.pace import Growing
 from mtcd.training.recipes import BlockRecipe
 from mtcd.training.stop import Stop
-from own_parts import kits, model_section
+from own_parts import bundles, model_section
 from problems import make_data
 from simulated_links import UnevenLinks
 from thread_cluster import ThreadCluster
@@ -98,8 +98,8 @@ class EngineCase:
         }
 
     @cached_property
-    def config(self) -> KitConfig:
-        return kits(self.data.clients, network_kind=self.network, **self._settings)[
+    def config(self) -> BundleConfig:
+        return bundles(self.data.clients, network_kind=self.network, **self._settings)[
             self.data.clients[0]
         ]
 

@@ -37,11 +37,13 @@ def check_same_iterates_and_ledger(engine: str, name: str, tmp_path: Path) -> No
 
 def assert_parties_keep(engine: FederationEngine, found: Outcome) -> None:
     """Every party ends by its own rule, at the same moment, and keeps its block."""
-    for name in engine.kits:
+    for name in engine.bundles:
         summary = read_summary(engine.folder / name)
         assert (summary.status, summary.iterations) == (found.status, found.iterations[-1])
     for client, theta in zip(
-        engine.nodes[next(iter(engine.kits))].kit.config.parties, found.parameters, strict=True
+        engine.nodes[next(iter(engine.bundles))].bundle.config.parties,
+        found.parameters,
+        strict=True,
     ):
         block = read_block(engine.folder / client)
         kept = np.concatenate([block.theta, block.intercept[None]])[: len(theta)]

@@ -72,8 +72,8 @@ def federation(
             model={"kind": "ridge", "alpha": 1.0, "intercept": False},
             **changes,
         )
-        init_federation(file, folder / "kits", 2)
-        processes = Processes(folder / "kits", tables, prefix=hosts.within())
+        init_federation(file, folder / "bundles", 2)
+        processes = Processes(folder / "bundles", tables, prefix=hosts.within())
         try:
             yield hosts, processes, X, y
         finally:
@@ -88,7 +88,7 @@ def wait_for(hosts: Hosts, one: str, other: str, volume: int) -> None:
 
 def stop(hosts: Hosts, processes: Processes, at: str) -> None:
     """Ask all whom the operator can reach from this host to stop."""
-    command = [sys.executable, "-m", "mtcd", "federation", "stop", str(processes.kits)]
+    command = [sys.executable, "-m", "mtcd", "federation", "stop", str(processes.bundles)]
     done = subprocess.run([*hosts.within()[at], *command], capture_output=True, text=True)
     # all, or those that a cable leads to
     assert done.returncode in (0, 3), done.stdout + done.stderr
@@ -97,13 +97,13 @@ def stop(hosts: Hosts, processes: Processes, at: str) -> None:
 def ended(processes: Processes) -> list[Summary]:
     """What everybody has kept."""
     assert set(processes.wait(PATIENCE).values()) == {0}
-    return [read_summary(processes.kits / name / "run") for name in processes.running]
+    return [read_summary(processes.bundles / name / "run") for name in processes.running]
 
 
 def check_optimum(processes: Processes, X: np.ndarray, y: np.ndarray) -> None:
     """That of the ridge regression, in closed form."""
     found = np.concatenate(
-        [read_block(processes.kits / name / "run").theta for name in processes.tables]
+        [read_block(processes.bundles / name / "run").theta for name in processes.tables]
     )
     best = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
     np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)

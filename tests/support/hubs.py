@@ -16,11 +16,11 @@ from queue import Empty
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from live import make_kits, own_table_of
+from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation import psi_process
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.link import Request
 from mtcd.federation.node.loop import Loop
@@ -56,10 +56,10 @@ class Wire:
     """In the place of a ``Link``."""
 
     def __init__(
-        self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any, counters: Any
+        self, hub: Hub, bundle: Bundle, loop: Any, heard: Any, changed: Any, counters: Any
     ) -> None:
         self.hub, self.loop, self.heard, self.changed = hub, loop, heard, changed
-        self.me, self.peers = kit.config.name, frozenset(kit.config.peers)
+        self.me, self.peers = bundle.config.name, frozenset(bundle.config.peers)
         self.up: set[str] = set()
         hub.wires[self.me] = self
 
@@ -99,7 +99,7 @@ class Hub:
         self,
         folder: Path,
         clients: tuple[str, ...],
-        participant: Callable[[Kit], Participant],
+        participant: Callable[[Bundle], Participant],
         **changes: Any,
     ) -> None:
         self.wires: dict[str, Wire] = {}
@@ -108,23 +108,23 @@ class Hub:
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: (
             None
         )
-        self.clients, self.kits = clients, make_kits(folder, clients, **changes)
+        self.clients, self.bundles = clients, make_bundles(folder, clients, **changes)
         self.now = 0.0
         self.shown: list[str] = []
         self.nodes = self.make_nodes(folder / "runs", participant)
 
     def make_nodes(
-        self, folder: Path, participant: Callable[[Kit], Participant]
+        self, folder: Path, participant: Callable[[Bundle], Participant]
     ) -> dict[str, Node]:
         """All parties, each with a folder of its own."""
         return {
-            name: self._node(kit, folder / name, participant(kit))
-            for name, kit in self.kits.items()
+            name: self._node(bundle, folder / name, participant(bundle))
+            for name, bundle in self.bundles.items()
         }
 
-    def _node(self, kit: Kit, folder: Path, participant: Participant) -> Node:
+    def _node(self, bundle: Bundle, folder: Path, participant: Participant) -> Node:
         return Node(
-            kit,
+            bundle,
             folder,
             participant,
             self.shown.append,
@@ -220,9 +220,9 @@ class Hub:
             node.folder.close()
 
 
-def linear(data: VerticalData) -> Callable[[Kit], Participant]:
+def linear(data: VerticalData) -> Callable[[Bundle], Participant]:
     """Every party with its own part of the data."""
-    return lambda kit: LinearParticipant(kit, own_table_of(data, kit))
+    return lambda bundle: LinearParticipant(bundle, own_table_of(data, bundle))
 
 
 def _drain(node: Node) -> bool:

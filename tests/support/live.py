@@ -15,7 +15,7 @@ import numpy as np
 from federations import written
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.participant.kinds import participant_of, party_kind
@@ -36,7 +36,7 @@ from waiting import PATIENCE
 class Federated:
     """What a federation left behind."""
 
-    kits: dict[str, Kit]
+    bundles: dict[str, Bundle]
     summaries: dict[str, Summary]
     blocks: dict[str, PartyBlock]
 
@@ -46,8 +46,8 @@ class Federated:
         return Ledger.total([summary.ledger for summary in self.summaries.values()])
 
 
-def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[str, Kit]:
-    """Kits on free ports; the first client holds the labels."""
+def make_bundles(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[str, Bundle]:
+    """Bundles on free ports; the first client holds the labels."""
     folder.mkdir(parents=True, exist_ok=True)
     ports = reserved_ports(len(clients) + 1)
     places = {
@@ -62,24 +62,24 @@ def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[st
         **changes,
     }
     file = written(folder, parties=places, **settings)
-    init_federation(file, folder / "kits", 90)
+    init_federation(file, folder / "bundles", 90)
     server = ["server"] if settings["server"] is not None else []
-    return {name: read_kit(folder / "kits" / name) for name in [*clients, *server]}
+    return {name: read_bundle(folder / "bundles" / name) for name in [*clients, *server]}
 
 
-def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
+def own_table_of(data: VerticalData, bundle: Bundle) -> PartyTable | None:
     """A party's own part of the data; the server has none."""
-    if kit.config.is_server:
+    if bundle.config.is_server:
         return None
-    k = data.clients.index(kit.config.name)
+    k = data.clients.index(bundle.config.name)
     ids = (
         None
-        if kit.config.alignment == "given order"
+        if bundle.config.alignment == "given order"
         else tuple(f"id{i}" for i in range(data.samples))
     )
     labels, weights = (
         (data.labels, data.weights)
-        if kit.config.name == kit.config.labels.held_by
+        if bundle.config.name == bundle.config.labels.held_by
         else (None, None)
     )
     path, block = Path(f"{data.clients[k]}.csv"), np.asarray(data.blocks[k])
@@ -100,16 +100,16 @@ def run_all(nodes: dict[str, Node]) -> dict[str, str]:
 
 def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEngine:
     """All parties of a linear model as nodes of this process."""
-    kits = make_kits(folder, data.clients, **changes)
+    bundles = make_bundles(folder, data.clients, **changes)
     return FederationEngine(
-        kits, folder / "runs", lambda kit: participant_of(kit, own_table_of(data, kit))
+        bundles, folder / "runs", lambda bundle: participant_of(bundle, own_table_of(data, bundle))
     )
 
 
 def _kept(engine: FederationEngine, name: str) -> Any:
     """The block that a party has kept."""
-    kit = engine.kits[name]
-    return party_kind(kit.config.model).block(kit, engine.folder / name)
+    bundle = engine.bundles[name]
+    return party_kind(bundle.config.model).block(bundle, engine.folder / name)
 
 
 def unobserved(engine: FederationEngine) -> Federated:
@@ -120,11 +120,11 @@ def unobserved(engine: FederationEngine) -> Federated:
         for progress in engine.run(pausing=True):
             assert progress is None
             assert monotonic() < end, engine.statuses
-    summaries = {name: read_summary(engine.folder / name) for name in engine.kits}
+    summaries = {name: read_summary(engine.folder / name) for name in engine.bundles}
     assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
     assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
-    kept = [name for name in engine.kits if (engine.folder / name / NPZ).exists()]
-    return Federated(dict(engine.kits), summaries, {name: _kept(engine, name) for name in kept})
+    kept = [name for name in engine.bundles if (engine.folder / name / NPZ).exists()]
+    return Federated(dict(engine.bundles), summaries, {name: _kept(engine, name) for name in kept})
 
 
 def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
@@ -132,9 +132,9 @@ def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
     return unobserved(engine_of(folder, data, **changes))
 
 
-def in_process(data: VerticalData, kit: Kit) -> Run:
+def in_process(data: VerticalData, bundle: Bundle) -> Run:
     """The same training by mtcd.train."""
-    config = kit.config
+    config = bundle.config
     method, stop, costs = settings_of(config)
     return train(
         data, glm_of(config), config.network, method, stop, costs, config.seed, config.standardise

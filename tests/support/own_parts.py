@@ -9,7 +9,7 @@ import numpy as np
 
 from federations import changed
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
+from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
 from mtcd.federation.file import check_keys
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.model import Glm
@@ -17,8 +17,8 @@ from mtcd.models.glm.party.problem import OwnPart, own_part
 from mtcd.network.topology import make_network
 
 
-def kits(clients: tuple[str, ...], **changes: Any) -> dict[str, KitConfig]:
-    """The kits of all parties, and that of the server."""
+def bundles(clients: tuple[str, ...], **changes: Any) -> dict[str, BundleConfig]:
+    """The bundles of all parties, and that of the server."""
     places: dict[str, Any] = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(clients)}
     held_by, network_kind = (
         changes.pop("held_by", clients[0]),
@@ -31,7 +31,7 @@ def kits(clients: tuple[str, ...], **changes: Any) -> dict[str, KitConfig]:
     names = [*clients, "server"] if federation.server is not None else list(clients)
     network = make_network(network_kind, list(clients))
     return {
-        name: kit_config(federation, name, network, {other: other for other in names})
+        name: bundle_config(federation, name, network, {other: other for other in names})
         for name in names
     }
 
@@ -52,7 +52,7 @@ def own_parts(
     data: VerticalData, model: Glm, seed: int = 0, standardise: bool = False
 ) -> list[OwnPart]:
     """What each party makes of its own table, in which the samples come in an order of its own."""
-    kit_of = kits(data.clients, model=model_section(model), standardise=standardise)
+    bundle_of = bundles(data.clients, model=model_section(model), standardise=standardise)
     rng, parts = np.random.default_rng(seed), []
     for k, name in enumerate(data.clients):
         shuffled = rng.permutation(data.samples)
@@ -60,6 +60,6 @@ def own_parts(
             Path(f"{name}.csv"), None, data.columns[k], np.asarray(data.blocks[k])[shuffled]
         )
         parts.append(
-            own_part(kit_of[name], table, np.argsort(shuffled).tolist(), data.labels.copy())
+            own_part(bundle_of[name], table, np.argsort(shuffled).tolist(), data.labels.copy())
         )
     return parts

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from live import make_kits, unobserved
+from live import make_bundles, unobserved
 from mtcd.federation.participant.kinds import make_participant
 from mtcd.testing.federation_engine import FederationEngine
 from patients import CLIENTS, patients
@@ -55,11 +55,13 @@ def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
         "stop": {"iterations": 40},
         **changes,
     }
-    kits = make_kits(folder, tuple(CLIENTS), **settings)
+    bundles = make_bundles(folder, tuple(CLIENTS), **settings)
     engine = FederationEngine(
-        kits, folder / "runs", lambda kit: make_participant(kit, given(kit.config, paths))
+        bundles,
+        folder / "runs",
+        lambda bundle: make_participant(bundle, given(bundle.config, paths)),
     )
-    return kits, unobserved(engine)
+    return bundles, unobserved(engine)
 
 
 def given(config: Any, paths: dict[str, Path]) -> dict[str, Any]:

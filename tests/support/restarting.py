@@ -68,8 +68,8 @@ class Restarting(Hub):
 
     def start(self, *names: str) -> None:
         for name in names:
-            kit = self.kits[name]
-            self.nodes[name] = self._node(kit, self.folder / name, linear(DATA)(kit))
+            bundle = self.bundles[name]
+            self.nodes[name] = self._node(bundle, self.folder / name, linear(DATA)(bundle))
             self.nodes[name]._begin()
         for name in names:
             for peer in sorted(self.wires[name].peers):
@@ -90,7 +90,7 @@ class Restarting(Hub):
     def check_model(self) -> None:
         """That of one process without any restart."""
         self.run()
-        expected = in_process(DATA, self.kits["c0"])
+        expected = in_process(DATA, self.bundles["c0"])
         for name in DATA.clients:
             mine = read_block(self.folder / name).theta
             np.testing.assert_allclose(mine, expected.parameters[name][: len(mine)], atol=1e-12)

@@ -16,7 +16,7 @@ import torch
 
 import mtcd
 from federations import changed
-from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
+from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
@@ -109,7 +109,7 @@ class Clinics:
         return mtcd.VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
 
     @cached_property
-    def _kits(self) -> tuple[dict[str, KitConfig], Method, Network]:
+    def _bundles(self) -> tuple[dict[str, BundleConfig], Method, Network]:
         (self.folder / "nets.py").write_text(NETS)
         model, method = CASES[self.name]
         section = {"kind": "split", **model}
@@ -127,31 +127,31 @@ class Clinics:
             "here",
         )
         network, everybody = network_of(federation), [*federation.places]
-        kits = {
-            name: kit_config(federation, name, network, dict.fromkeys(everybody))
+        bundles = {
+            name: bundle_config(federation, name, network, dict.fromkeys(everybody))
             for name in everybody
         }
-        return kits, method_of(federation)[0], network
+        return bundles, method_of(federation)[0], network
 
     @cached_property
     def code(self) -> OwnCode:
         """As of a party that has read nets.py."""
-        return read_code(self.kit(0), self.folder, [self.folder / "nets.py"])
+        return read_code(self.bundle(0), self.folder, [self.folder / "nets.py"])
 
     @property
     def method(self) -> Method:
-        return self._kits[1]
+        return self._bundles[1]
 
     @property
     def network(self) -> Network:
-        return self._kits[2]
+        return self._bundles[2]
 
-    def kit(self, number: int) -> KitConfig:
-        return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
+    def bundle(self, number: int) -> BundleConfig:
+        return self._bundles[0]["server" if number == SERVER else self.data.clients[number]]
 
     def network_of(self, k: int) -> OwnNetwork:
         return network_for(
-            self.kit(k), self.code, self.data.features[self.data.clients[k]].astype(float)
+            self.bundle(k), self.code, self.data.features[self.data.clients[k]].astype(float)
         )
 
     @cached_property
@@ -160,7 +160,7 @@ class Clinics:
 
     def problem(self, number: int) -> OwnProblem:
         if number == SERVER:
-            return server_network(self.kit(number), self.code, self.data.labels, self.widths)
+            return server_network(self.bundle(number), self.code, self.data.labels, self.widths)
         return self.network_of(number).problem(self.data.labels, self.widths)
 
     def own_cast(self, number: int) -> tuple[Parties, OwnProblem]:
@@ -169,7 +169,7 @@ class Clinics:
 
     def whole(self) -> tuple[Parties, NetProblem]:
         """The parties of a training in one process, from the config."""
-        section = section_of(self.kit(0)).model_copy(update={"code": self.folder})
+        section = section_of(self.bundle(0)).model_copy(update={"code": self.folder})
         model = split_model(section, self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
         return split_parties(self.method, problem, self.network, 5).parties(), problem

@@ -22,7 +22,7 @@ models = typer.Typer()
         "TABLE are found by "
         "name. The predictions have the ids, if the run's config names some, and the probabilities "
         "of the classes.\n\n"
-        "[bold]mtcd predict KIT --data TABLE[/bold]: with a trained federation; every party runs "
+        "[bold]mtcd predict BUNDLE --data TABLE[/bold]: with a trained federation; every party runs "
         "this with its own "
         "columns of the samples. Samples are aligned on ids as before training. The parties add up "
         "the outputs of "
@@ -34,7 +34,7 @@ models = typer.Typer()
 )
 def predict(
     folder: Annotated[
-        Path, typer.Argument(metavar="RUN|KIT", help="The run folder, or the party's kit.")
+        Path, typer.Argument(metavar="RUN|BUNDLE", help="The run folder, or the party's bundle.")
     ],
     table: Annotated[
         Path | None,
@@ -47,7 +47,7 @@ def predict(
         str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder of the run. Default: KIT/run.")
+        Path | None, typer.Option(metavar="DIR", help="The folder of the run. Default: BUNDLE/run.")
     ] = None,
     out: Annotated[
         Path,
@@ -77,7 +77,7 @@ def predict(
             return
 
     raise ConfigError(
-        f"{folder} is neither a run folder, with run.json, nor a kit, with party.yaml: give one "
+        f"{folder} is neither a run folder, with run.json, nor a bundle, with party.yaml: give one "
         f"that mtcd train or "
         "mtcd federation init wrote."
     )

@@ -28,7 +28,7 @@ from mtcd.training.run import Run
 
 
 def is_run(folder: Path) -> bool:
-    """Whether this is the folder of a run, and not the kit of a party."""
+    """Whether this is the folder of a run, and not the bundle of a party."""
     return (folder / MARKER).is_file()
 
 

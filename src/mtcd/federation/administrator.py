@@ -1,5 +1,4 @@
-"""The administrator's commands: create all kits, renew, revoke or move one,
-list them."""
+"""The administrator's commands: create all bundles, renew, revoke or move one, list them."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import yaml
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import SECRET_BYTES
-from mtcd.federation.credentials.bundle_schema import KitConfig, as_yaml, kit_config
+from mtcd.federation.credentials.bundle_schema import BundleConfig, as_yaml, bundle_config
 from mtcd.federation.credentials.certificates import Issued
 from mtcd.federation.credentials.expiry import EXPIRY_FILE, expiry_file
 from mtcd.federation.credentials.private_files import write_files
@@ -48,7 +47,7 @@ class Standing:
 
 
 def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[str, ...]]:
-    """Create the authority and all kits in a new or empty folder, atomically."""
+    """Create the authority and all bundles in a new or empty folder, atomically."""
     federation, notes = read_federation(path)
     _check_empty(out)
     authority = Authority.found(federation, secrets.token_bytes(SECRET_BYTES).hex().encode())
@@ -60,11 +59,11 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
         writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))
         (writing / AUTHORITY).mkdir(mode=0o700)
         authority.save(writing, creation=True)
-        _write_kits(authority, writing, made)
+        _write_bundles(authority, writing, made)
         os.replace(writing, out)  # replaces an empty folder only
     except OSError as error:
         raise MtcdError(
-            f"The kits could not be written to {out}: {error.strerror or error}."
+            f"The bundles could not be written to {out}: {error.strerror or error}."
         ) from None
     finally:
         if writing is not None:
@@ -72,40 +71,40 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
     return authority, notes
 
 
-def renew(kits: Path, name: str, days: int) -> Standing:
+def renew(bundles: Path, name: str, days: int) -> Standing:
     """Issue a new key and certificate for a party. A party that was revoked gets a new certificate
     name."""
-    authority = Authority.load(kits)
+    authority = Authority.load(bundles)
     last = authority.last(name)
     made = authority.sign(name, last.generation + (last.revoked is not None), days)
-    authority.save(kits)
-    _write_kits(authority, kits, {name: made})
+    authority.save(bundles)
+    _write_bundles(authority, bundles, {name: made})
     return standing(authority, name)
 
 
-def revoke(kits: Path, name: str) -> bool:
-    """Revoke the certificates of a party, and update all kits; returns False if they were revoked
-    before."""
-    authority = Authority.load(kits)
+def revoke(bundles: Path, name: str) -> bool:
+    """Revoke the certificates of a party, and update all bundles; returns False if they were
+    revoked before."""
+    authority = Authority.load(bundles)
     new = authority.revoke(name)
-    authority.save(kits)
-    _write_kits(authority, kits, {})
+    authority.save(bundles)
+    _write_bundles(authority, bundles, {})
     return new
 
 
 def move(
-    kits: Path, name: str, address: str, listen: str | None, days: int
+    bundles: Path, name: str, address: str, listen: str | None, days: int
 ) -> tuple[PartySection | PlaceSection, bool]:
     """Change the address of a party; returns its place, and whether it got a new key.
 
     A certificate is bound to a host, so another host needs a new one. A revoked party gets it when
     it is renewed.
     """
-    authority = Authority.load(kits)
+    authority = Authority.load(bundles)
     last = authority.last(name)
     if name == OPERATOR:
         raise ConfigError(
-            "The operator accepts no connections and has no address: its kit can be used on any "
+            "The operator accepts no connections and has no address: its bundle can be used on any "
             "host."
         )
     before = authority.federation.places[name]
@@ -113,21 +112,20 @@ def move(
     after = authority.federation.places[name]
     if after == before:
         raise ConfigError(
-            f"{name!r} is at {before.address} already. If a kit is out of date, write all kits "
-            f"again: mtcd federation "
-            f"renew {kits} {name}"
+            f"{name!r} is at {before.address} already. If a bundle is out of date, write all "
+            f"bundles again: mtcd federation renew {bundles} {name}"
         )
     made = {}
     if last.revoked is None and _host(before) != _host(after):
         made[name] = authority.sign(name, last.generation, days)
-    authority.save(kits)
-    _write_kits(authority, kits, made)
+    authority.save(bundles)
+    _write_bundles(authority, bundles, made)
     return after, bool(made)
 
 
-def standings(kits: Path) -> list[Standing]:
+def standings(bundles: Path) -> list[Standing]:
     """The states of all certificates."""
-    authority = Authority.load(kits)
+    authority = Authority.load(bundles)
     return [standing(authority, name) for name in authority.federation.members]
 
 
@@ -157,9 +155,9 @@ def _check_empty(out: Path) -> None:
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise ConfigError(
-                f"{out} exists and is not an empty folder: choose another. New kits would not work "
-                f"with those that "
-                "the parties have; to replace one kit, use: mtcd federation renew"
+                f"{out} exists and is not an empty folder: choose another. New bundles would not "
+                "work with those that the parties have; to replace one bundle, use: mtcd "
+                "federation renew"
             )
     except OSError as error:
         raise ConfigError(
@@ -167,9 +165,9 @@ def _check_empty(out: Path) -> None:
         ) from None
 
 
-def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> None:
-    """Update all kits; those in ``made`` get a new key. Of kits that were deleted here, the public
-    part is written."""
+def _write_bundles(authority: Authority, bundles: Path, made: dict[str, Issued]) -> None:
+    """Update all bundles; those in ``made`` get a new key. Of bundles that were deleted here, the
+    public part is written."""
     federation = authority.federation
     network, certificates, revoked = (
         network_of(federation),
@@ -177,7 +175,7 @@ def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> No
         authority.revocations,
     )
     for name in federation.members:
-        config = kit_config(federation, name, network, certificates)
+        config = bundle_config(federation, name, network, certificates)
         files = {
             "party.yaml": as_yaml(config),
             "ca.pem": authority.issued.certificate_pem,
@@ -187,11 +185,11 @@ def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> No
         }
         if name in made:
             files |= _private_part(config, made[name], authority.secret)
-        (kits / name).mkdir(mode=0o700, exist_ok=True)
-        write_files(kits / name, files)
+        (bundles / name).mkdir(mode=0o700, exist_ok=True)
+        write_files(bundles / name, files)
 
 
-def _private_part(config: KitConfig, made: Issued, secret: bytes) -> dict[str, bytes]:
+def _private_part(config: BundleConfig, made: Issued, secret: bytes) -> dict[str, bytes]:
     files = {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
     if config.name in config.parties:
         files[PARTIES_FILE] = secret

@@ -120,7 +120,7 @@ def check_ids(ids: Sequence[str]) -> None:
         if (first := seen.setdefault(one, row)) != row:
             raise DataError(
                 f"Rows {first} and {row} have the same id: ids must be unique. Remove one of the "
-                f"rows."
+                "rows."
             )
         try:
             one.encode()
@@ -176,5 +176,5 @@ def _split(content: bytes) -> set[bytes]:
 
 def _checked(secret: bytes | None) -> bytes:
     if secret is None or not LEAST_SECRET_BYTES <= len(secret) <= blake2b.MAX_KEY_SIZE:
-        raise DataError("Hashed alignment needs the secret in parties.key of the kit.")
+        raise DataError("Hashed alignment needs the secret in parties.key of the bundle.")
     return secret

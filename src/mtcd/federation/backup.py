@@ -1,4 +1,4 @@
-"""Backup of a stopped party: its kit and its run folder in one file, and back.
+"""Backup of a stopped party: its bundle and its run folder in one file, and back.
 
 A party must be stopped: the journal of a running one is out of date as soon as it is copied, and a
 party that returns with an older journal is refused by the others (``node/rejoining.py``).
@@ -17,25 +17,25 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.folder import JOURNAL, LOCK, RunFolder
 
-KIT, RUN = "kit", "run"
+BUNDLE, RUN = "kit", "run"  # folders within a backup; "kit" is the name in the first ones
 PARTY_FILE = "party.yaml"
 
 
-def back_up(kit: Path, file: Path, run: Path | None = None) -> bool:
-    """Write the kit, and the run folder if there is one, to a new file; returns whether there was
-    one."""
-    run = run or kit / RUN
-    if not (kit / PARTY_FILE).is_file():
-        raise ConfigError(f"{kit} is not a kit: there is no {PARTY_FILE} in it.")
+def back_up(bundle: Path, file: Path, run: Path | None = None) -> bool:
+    """Write the bundle, and the run folder if there is one, to a new file; returns whether there
+    was one."""
+    run = run or bundle / RUN
+    if not (bundle / PARTY_FILE).is_file():
+        raise ConfigError(f"{bundle} is not a bundle: there is no {PARTY_FILE} in it.")
     if file.exists() or file.is_symlink():
         raise ConfigError(f"{file} exists: give the name of a new file.")
-    if any(file.absolute().is_relative_to(folder.absolute()) for folder in (kit, run)):
+    if any(file.absolute().is_relative_to(folder.absolute()) for folder in (bundle, run)):
         raise ConfigError(f"{file} is inside a folder that it is a backup of: give another place.")
     lock = _locked(run) if run.is_dir() else None
     try:
         if lock is not None:
             FileJournal(run / JOURNAL).check()
-        roots = {KIT: kit} | ({} if lock is None else {RUN: run})
+        roots = {BUNDLE: bundle} | ({} if lock is None else {RUN: run})
         _write(
             file,
             {
@@ -52,35 +52,35 @@ def back_up(kit: Path, file: Path, run: Path | None = None) -> bool:
     return lock is not None
 
 
-def restore(file: Path, kit: Path) -> bool:
-    """Make the kit of a backup again, in a new or empty folder, atomically; returns whether it has
-    a run folder."""
-    if kit.is_symlink() or (kit.exists() and (not kit.is_dir() or any(kit.iterdir()))):
+def restore(file: Path, bundle: Path) -> bool:
+    """Make the bundle of a backup again, in a new or empty folder, atomically; returns whether it
+    has a run folder."""
+    if bundle.is_symlink() or (bundle.exists() and (not bundle.is_dir() or any(bundle.iterdir()))):
         raise ConfigError(
-            f"{kit} exists and is not an empty folder: choose another, or move it away."
+            f"{bundle} exists and is not an empty folder: choose another, or move it away."
         )
-    kit = kit.absolute()
+    bundle = bundle.absolute()
     aside = None
     try:
-        kit.parent.mkdir(parents=True, exist_ok=True)
+        bundle.parent.mkdir(parents=True, exist_ok=True)
         # readable by its owner only
-        aside = Path(tempfile.mkdtemp(dir=kit.parent, prefix=".mtcd-"))
+        aside = Path(tempfile.mkdtemp(dir=bundle.parent, prefix=".mtcd-"))
         with tarfile.open(file, "r:") as tar:
             for member in tar:
                 _extract(tar, member, aside, file)
-        if not (aside / KIT / PARTY_FILE).is_file():
+        if not (aside / BUNDLE / PARTY_FILE).is_file():
             raise ConfigError(f"{file} is not a backup of a party: there is no {PARTY_FILE} in it.")
         has_run = (aside / RUN).is_dir()
         if has_run:
             FileJournal(aside / RUN / JOURNAL).check()
-            (aside / RUN).rename(aside / KIT / RUN)
-        os.replace(aside / KIT, kit)  # replaces an empty folder only
+            (aside / RUN).rename(aside / BUNDLE / RUN)
+        os.replace(aside / BUNDLE, bundle)  # replaces an empty folder only
         return has_run
     except (tarfile.TarError, OverflowError, ValueError) as error:
         raise ConfigError(f"{file} is not a backup of a party: {error}.") from None
     except OSError as error:
         raise MtcdError(
-            f"{file} could not be restored to {kit}: {error.strerror or error}."
+            f"{file} could not be restored to {bundle}: {error.strerror or error}."
         ) from None
     finally:
         if aside is not None:
@@ -116,8 +116,8 @@ def _files(folder: Path, run: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.is_symlink():
             raise ConfigError(
-                f"{path} is a symbolic link, which no kit and no run folder contains: remove it "
-                f"first."
+                f"{path} is a symbolic link, which no bundle and no run folder contains: remove it "
+                "first."
             )
         if path.absolute() == run.absolute() or path.name == LOCK or path.name.startswith(".mtcd-"):
             continue
@@ -135,7 +135,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path, file: Path
         content is None
         or place.is_absolute()
         or ".." in place.parts
-        or place.parts[:1] not in ((KIT,), (RUN,))
+        or place.parts[:1] not in ((BUNDLE,), (RUN,))
     ):
         raise ConfigError(f"{file} is not a backup of a party: it contains {member.name!r}.")
     path = to / place

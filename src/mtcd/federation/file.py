@@ -59,11 +59,11 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
 
 
 def _code_notes(federation: Federation) -> tuple[str, ...]:
-    """Notes on the network code that parties need besides the kit."""
+    """Notes on the network code that parties need besides the bundle."""
     return tuple(
         f"model.{key}: {name} is custom code. "
-        f"{'Every party' if key == 'client' else 'Every party and the server'} "
-        f"must name its file when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
+        f"{'Every party' if key == 'client' else 'Every party and the server'} must name its file "
+        f"when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
         for key, name in own_names(federation.model).items()
     )
 
@@ -83,14 +83,12 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     if federation.stop.gap is not None:
         raise ConfigError(
             "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop "
-            "by iterations, "
-            "epochs, seconds or cost."
+            "by iterations, epochs, seconds or cost."
         )
     if federation.stop.cost is not None and costs.account == "sent":
         raise ConfigError(
             "stop.cost: no party of a federation knows what all have sent. Use costs.account: "
-            "charged, or stop "
-            "by iterations, epochs or seconds."
+            "charged, or stop by iterations, epochs or seconds."
         )
     return method, notes
 

@@ -28,18 +28,18 @@ def _check_server(federation: Federation, method: Method) -> None:
     if kind == "tree-cg":
         raise ConfigError(
             "method.kind: tree-cg trains in one process only, with mtcd train. In a federation "
-            "without a server use "
-            "stcd (walk: tour, acceleration: conjugate), which needs about as few messages."
+            "without a server use stcd (walk: tour, acceleration: conjugate), which needs about as "
+            "few messages."
         )
     if federation.server is not None and not method.has_server:
         raise ConfigError(
             f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which "
-            f"syncs there."
+            "syncs there."
         )
     if federation.server is None and method.has_server:
         raise ConfigError(
             f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs "
-            f"none."
+            "none."
         )
 
 
@@ -55,7 +55,7 @@ def _check_labels(federation: Federation, method: Method) -> None:
         if name in (data.columns or []):
             raise ConfigError(
                 f"parties.{labels.held_by}.data.columns: {name!r} is the {role}, not a feature: "
-                f"leave it out."
+                "leave it out."
             )
     if labels.weights is not None and labels.weights in (labels.column, data.id):
         raise ConfigError(
@@ -74,10 +74,8 @@ def _check_labels(federation: Federation, method: Method) -> None:
     if "parties" not in labels.shared_with:
         raise ConfigError(
             f"labels.shared_with: with {method.kind}, every party computes the loss, which takes "
-            f"the labels. If "
-            f"{labels.held_by!r} may share them with all parties, write 'shared_with: parties'; if "
-            f"not, this "
-            "federation cannot train."
+            f"the labels. If {labels.held_by!r} may share them with all parties, write "
+            "'shared_with: parties'; if not, this federation cannot train."
         )
     looks_at_loss = isinstance(method, MTCD) and (
         method.acceleration or RULES[method.combine_rule].server_chooses
@@ -92,8 +90,7 @@ def _check_labels(federation: Federation, method: Method) -> None:
         what = kind.labels_at_server or linear
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may "
-            f"know them, write "
-            "'shared_with: [parties, server]'."
+            "know them, write 'shared_with: [parties, server]'."
         )
 
 
@@ -106,9 +103,8 @@ def _check_plateau(federation: Federation, method: Method) -> None:
     instead = "Stop by iterations, epochs, seconds or cost."
     if isinstance(plateau, PlateauSection) and plateau.on != "objective":
         raise ConfigError(
-            f"stop.plateau.on: in a federation only the objective is known while training, not "
-            f"{plateau.on!r}. Leave "
-            f"'on' out, or: {instead}"
+            "stop.plateau.on: in a federation only the objective is known while training, not "
+            f"{plateau.on!r}. Leave 'on' out, or: {instead}"
         )
     kind, privacy = party_kind(federation.model), party_privacy(federation.privacy)
     if kind.no_plateau:
@@ -120,14 +116,13 @@ def _check_plateau(federation: Federation, method: Method) -> None:
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(
             f"stop.plateau: with {why} no party of a federation knows the aggregate of all "
-            f"samples. Train with stcd, "
-            f"mtcd or svfl on the full batch, or: {instead}"
+            f"samples. Train with stcd, mtcd or svfl on the full batch, or: {instead}"
         )
     if method.has_server and "server" not in federation.labels.shared_with:
         raise ConfigError(
-            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If "
-            "the server may know "
-            f"them, write 'labels.shared_with: [parties, server]'; if not, use stcd, or: {instead}"
+            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. "
+            "If the server may know them, write 'labels.shared_with: [parties, server]'; if not, "
+            f"use stcd, or: {instead}"
         )
 
 
@@ -147,9 +142,8 @@ def _check_holdout(federation: Federation) -> None:
     if federation.holdout is not None and seen_by not in (None, holder):
         raise ConfigError(
             f"holdout: {holder!r} holds the labels and would see the scores of the held-out "
-            f"samples, but predictions "
-            f"are for {seen_by!r} alone (predictions.seen_by). Leave holdout out, or let "
-            f"{holder!r} see predictions."
+            f"samples, but predictions are for {seen_by!r} alone (predictions.seen_by). Leave "
+            f"holdout out, or let {holder!r} see predictions."
         )
 
 
@@ -158,8 +152,7 @@ def _check_given_order(federation: Federation) -> None:
         if federation.alignment == "given order" and party.data.id is not None:
             raise ConfigError(
                 f"parties.{name}.data.id: 'alignment: given order' does not use ids. Leave the id "
-                f"out, or use "
-                "alignment: psi or hashed."
+                "out, or use alignment: psi or hashed."
             )
 
 
@@ -174,8 +167,7 @@ def check_dial_out(federation: Federation, network: Network) -> None:
         ):
             raise ConfigError(
                 f"network: {names[k]!r} and {names[j]!r} are neighbours, but both dial out only, "
-                f"so neither can accept "
-                "the connection. Let one of them listen (address), or list the links without this "
-                "pair "
-                "(network.links); they then communicate through their other neighbours."
+                "so neither can accept the connection. Let one of them listen (address), or list "
+                "the links without this pair (network.links); they then communicate through their "
+                "other neighbours."
             )

@@ -37,9 +37,9 @@ def why_not_listening(place: Address) -> str | None:
     return why
 
 
-def runs_already(kit: Credentials) -> bool:
+def runs_already(bundle: Credentials) -> bool:
     """Whether a process that has the certificate of this party listens at its address."""
-    where = kit.config.listen or kit.config.address
+    where = bundle.config.listen or bundle.config.address
     if where is None:
         return False
     place = _to_call(parse_address(where, listening=True))
@@ -47,8 +47,8 @@ def runs_already(kit: Credentials) -> bool:
     # a certificate is bound to the public address, not to the one to listen at
     context.check_hostname = False
     try:
-        context.load_verify_locations(kit.folder / CA_FILE)
-        context.load_cert_chain(kit.folder / CERTIFICATE_FILE, kit.folder / KEY_FILE)
+        context.load_verify_locations(bundle.folder / CA_FILE)
+        context.load_cert_chain(bundle.folder / CERTIFICATE_FILE, bundle.folder / KEY_FILE)
         with (
             socket.create_connection((place.host, place.port), CONNECTION_SECONDS) as plain,
             context.wrap_socket(plain) as secured,
@@ -58,7 +58,7 @@ def runs_already(kit: Credentials) -> bool:
         return False
     return (
         found is not None
-        and common_name(x509.load_der_x509_certificate(found)) == kit.config.certificate
+        and common_name(x509.load_der_x509_certificate(found)) == bundle.config.certificate
     )
 
 

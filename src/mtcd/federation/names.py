@@ -28,8 +28,7 @@ def usable_name(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_CHARACTERS:
         raise ValueError(
             f"{name!r} cannot be a name: use letters a to z, digits, '_' and '-', a letter or "
-            f"digit first, "
-            f"{LONGEST_CHARACTERS} at most"
+            f"digit first, {LONGEST_CHARACTERS} at most"
         )
     if name.lower() in RESERVED:
         raise ValueError(f"{name!r} is a reserved name: choose another")
@@ -64,7 +63,7 @@ def parse_address(text: str, listening: bool = False) -> Address:
     if "/" in text:
         raise ValueError(
             f"{text!r}: write host:port, such as clinic.example.org:7447, without https:// or a "
-            f"path"
+            "path"
         )
     host, colon, port = text.rpartition(":")
     if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:

@@ -29,8 +29,7 @@ from mtcd.core.errors import ConfigError
 
 _OWN_NAME = re.compile(r"([A-Za-z]\w*(?:\.[A-Za-z]\w*)*):([A-Za-z]\w*)", re.ASCII)
 FOLDER = "code"
-"""The folder of a kit with network code, which runs after the party has agreed
-to it."""
+"""The folder of a bundle with network code, which runs after the party has agreed to it."""
 
 
 def split_name(name: str, where: str) -> tuple[str, str]:
@@ -39,7 +38,7 @@ def split_name(name: str, where: str) -> tuple[str, str]:
     if found is None:
         raise ConfigError(
             f"{where}: {name!r} is not of the form module:function, such as mynets:make_client, "
-            f"with plain names."
+            "with plain names."
         )
     return found[1], found[2]
 
@@ -63,10 +62,9 @@ def refuse_installed(name: str, where: str) -> None:
     if is_installed(module):
         raise ConfigError(
             f"{where}: {name!r} is in Python or an installed package, which a federation never "
-            f"runs by name. Use a "
-            "built-in network, or a function in a file that every party has, such as "
-            "mynets:make_client, which "
-            "may call installed packages: mtcd party KIT --code mynets.py"
+            "runs by name. Use a built-in network, or a function in a file that every party has, "
+            "such as mynets:make_client, which may call installed packages: mtcd party BUNDLE "
+            "--code mynets.py"
         )
 
 
@@ -86,8 +84,8 @@ class Source:
 
 
 class OwnCode(MetaPathFinder, InspectLoader):
-    """The sources that may run here. ``withheld`` are those in the kit to which the party has not
-    agreed."""
+    """The sources that may run here. ``withheld`` are those in the bundle to which the party has
+    not agreed."""
 
     def __init__(self, sources: Iterable[Source] = (), withheld: Sequence[Source] = ()) -> None:
         self.sources: Mapping[str, Source] = {source.module: source for source in sources}
@@ -124,20 +122,22 @@ class OwnCode(MetaPathFinder, InspectLoader):
             return self.sources[module]
         if any(source.module == module for source in self.withheld):
             raise ConfigError(
-                f"{where}: {name!r} is code in the kit, which runs only if you agree. "
+                f"{where}: {name!r} is code in the bundle, which runs only if you agree. "
                 f"{self._how_to_agree()}"
             )
         refuse_installed(name, where)
         file = f"{module.replace('.', '/')}.py"
         raise ConfigError(
             f"{where}: there is no code for {name!r} here. Get {file} from a source that you "
-            f"trust, read it, and name "
-            f"it when you start: --code {file}"
+            f"trust, read it, and name it when you start: --code {file}"
         )
 
     def _how_to_agree(self) -> str:
         options = " ".join(f"--agree-code {source.sha256}" for source in self.withheld)
-        return f"Read {', '.join(str(source.path) for source in self.withheld)}; if you agree, start with: {options}"
+        return (
+            f"Read {', '.join(str(source.path) for source in self.withheld)}; if you agree, start "
+            f"with: {options}"
+        )
 
     @contextmanager
     def _found_first(self) -> Iterator[None]:
@@ -194,8 +194,7 @@ def _defined_in(module: ModuleType, function: str, what: str, source: Source) ->
     if found.__module__ != module.__name__:
         raise ConfigError(
             f"{what} is only imported there, from {found.__module__}: in a federation, "
-            f"{source.path.name} itself must "
-            "define the function or class that makes a network."
+            f"{source.path.name} itself must define the function or class that makes a network."
         )
     made: Callable[..., Any] = found
     return made

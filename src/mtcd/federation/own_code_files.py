@@ -1,4 +1,4 @@
-"""The network code that a party runs: files named on its command line, and files of its kit to
+"""The network code that a party runs: files named on its command line, and files of its bundle to
 which it agrees."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mtcd.config.schema import ModelSection
 from mtcd.core.errors import ConfigError
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.own_code import FOLDER, NO_CODE, OwnCode, Source, refuse_installed
 from mtcd.federation.participant.kinds import party_kind
 
@@ -34,16 +34,15 @@ def check_own_names(model: ModelSection) -> None:
     if getattr(model, "code", None) is not None:
         raise ConfigError(
             "model.code: a federation file cannot name a party's code. Leave it out: each party "
-            "names its own file "
-            "when it starts, mtcd party KIT --code mynets.py"
+            "names its own file when it starts, mtcd party BUNDLE --code mynets.py"
         )
 
 
 def read_code(
-    config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: Sequence[str] = ()
+    config: BundleConfig, bundle: Path, given: Sequence[Path] = (), agreed: Sequence[str] = ()
 ) -> OwnCode:
-    """The code that the party may run: its own files or packages, ``given``, and those in the kit,
-    by hash."""
+    """The code that the party may run: its own files or packages, ``given``, and those in the
+    bundle, by hash."""
     check_own_names(config.model)
     if not own_names(config.model):
         if given or agreed:
@@ -58,18 +57,19 @@ def read_code(
         raise ConfigError(f"--code: {twice!r} is given twice.")
     tops = {name.partition(".")[0] for name in names}
     inside = [
-        source for source in _below(kit / FOLDER, "") if source.module.partition(".")[0] not in tops
+        source
+        for source in _below(bundle / FOLDER, "")
+        if source.module.partition(".")[0] not in tops
     ]
     accepted = {_sha256(text) for text in agreed}
     if strange := accepted - {source.sha256 for source in inside}:
         there = (
             "; ".join(f"{source.path} {source.sha256}" for source in inside)
-            or f"no code in {kit / FOLDER}"
+            or f"no code in {bundle / FOLDER}"
         )
         raise ConfigError(
-            f"--agree-code {min(strange)}: no code in the kit has this sha256, so it is not what "
-            f"you agreed to. The "
-            f"kit has: {there}."
+            f"--agree-code {min(strange)}: no code in the bundle has this sha256, so it is not "
+            f"what you agreed to. The bundle has: {there}."
         )
     withheld = [source for source in inside if source.sha256 not in accepted]
     return OwnCode([*own, *(source for source in inside if source.sha256 in accepted)], withheld)

@@ -23,8 +23,8 @@ from typing import Any
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.core.optional import EXTRAS, INSTALL_WHERE, USERS, find, install
 from mtcd.core.version import VERSION
-from mtcd.federation.credentials.bundle import Kit, read_kit_without_code, with_code
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle, read_bundle_without_code, with_code
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.credentials.expiry import expired_peers
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import Address, parse_address
@@ -80,11 +80,11 @@ class Finding:
 @dataclass(frozen=True)
 class Examined:
     """The findings on one party and, if nothing failed, its participant, ready to train, and the
-    kit with its code."""
+    bundle with its code."""
 
     findings: tuple[Finding, ...]
     participant: Any = None
-    kit: Kit | None = None
+    bundle: Bundle | None = None
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -100,24 +100,25 @@ def preflight(
     extra_packages: Iterable[str] = (),
     seconds: float = CONNECTION_SECONDS,
 ) -> list[Finding]:
-    """Check everything that a run needs of the party whose kit is in a folder.
+    """Check everything that a run needs of the party whose bundle is in a folder.
 
-    ``given`` overrides the ``data`` section of the kit, as the options of ``mtcd party`` do (data,
-    key, columns, label, prepare, weights); ``code`` and ``agreed`` are those of ``read_kit``;
-    ``extra_packages`` are needed besides those of the run; ``seconds`` is how long a peer may take
-    to accept a connection. Nothing is raised for bad input: every problem is a finding.
+    ``given`` overrides the ``data`` section of the bundle, as the options of ``mtcd party`` do
+    (data, key, columns, label, prepare, weights); ``code`` and ``agreed`` are those of
+    ``read_bundle``; ``extra_packages`` are needed besides those of the run; ``seconds`` is how long
+    a peer may take to accept a connection. Nothing is raised for bad input: every problem is a
+    finding.
     """
     try:
-        kit = read_kit_without_code(folder)
+        bundle = read_bundle_without_code(folder)
     except MtcdError as error:
-        return [Finding(CERTIFICATES, FAILED, str(error), "Its kit cannot be used.", error)]
-    found = [certificate_finding(kit), clock_finding(kit)]
-    found += examine(kit, given or {}, code, agreed, extra_packages).findings
-    return found + peer_findings(kit, seconds)
+        return [Finding(CERTIFICATES, FAILED, str(error), "Its bundle cannot be used.", error)]
+    found = [certificate_finding(bundle), clock_finding(bundle)]
+    found += examine(bundle, given or {}, code, agreed, extra_packages).findings
+    return found + peer_findings(bundle, seconds)
 
 
 def examine(
-    kit: Kit,
+    bundle: Bundle,
     given: Mapping[str, Any],
     code: Sequence[Path] = (),
     agreed: Sequence[str] = (),
@@ -126,13 +127,13 @@ def examine(
     """Check the own address, packages, code, table, columns, labels and settings: what needs nobody
     else.
 
-    The arguments are those of ``preflight``; the kit may be without its code.
+    The arguments are those of ``preflight``; the bundle may be without its code.
     """
-    config = kit.config
-    found = listening_findings(kit)
+    config = bundle.config
+    found = listening_findings(bundle)
     found += package_findings(needed_packages(config, extra_packages))
     try:
-        kit = with_code(kit, code, agreed)
+        bundle = with_code(bundle, code, agreed)
     except MtcdError as error:
         return Examined(
             (*found, Finding(SETTINGS, FAILED, str(error), f"{NO_CODE} {ELSEWHERE}", error))
@@ -140,7 +141,7 @@ def examine(
     table: PartyTable | None = None
     if not config.is_server:
         try:
-            table = own_table(config, kit.folder, **given)
+            table = own_table(config, bundle.folder, **given)
         except MtcdError as error:
             return Examined((*found, table_failure(error)))
         found += _table_findings(table)
@@ -148,19 +149,19 @@ def examine(
     if any(one.level == FAILED for one in found):
         return Examined(tuple(found))
     try:
-        participant = participant_of(kit, table)
+        participant = participant_of(bundle, table)
     except MtcdError as error:
         return Examined((*found, _participant_failure(error)))
     summary = f"{config.method.kind}, model {_kind(config)}, alignment {config.alignment}."
-    return Examined((*found, Finding(SETTINGS, MET, summary)), participant, kit)
+    return Examined((*found, Finding(SETTINGS, MET, summary)), participant, bundle)
 
 
 # Packages
 
 
-def needed_packages(config: KitConfig, more: Iterable[str] = ()) -> tuple[str, ...]:
+def needed_packages(config: BundleConfig, more: Iterable[str] = ()) -> tuple[str, ...]:
     """The packages, by the names under which they are imported, that a run needs at the owner of a
-    kit."""
+    bundle."""
     needed = ["zenoh", "cryptography", "msgpack"]
     if config.alignment == "psi" and not config.is_server:
         needed.append("private_set_intersection")
@@ -318,24 +319,24 @@ def _count(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _kind(config: KitConfig) -> str:
+def _kind(config: BundleConfig) -> str:
     return str(getattr(config.model, "kind", None) or "split")
 
 
 # Certificates and the clock
 
 
-def certificate_finding(kit: Kit) -> Finding:
-    """That the certificate of a kit, which was checked when it was read, is valid, and until
+def certificate_finding(bundle: Bundle) -> Finding:
+    """That the certificate of a bundle, which was checked when it was read, is valid, and until
     when."""
     return Finding(
         CERTIFICATES,
         MET,
-        f"The certificate of {kit.config.name!r} is valid until {kit.until:%Y-%m-%d}.",
+        f"The certificate of {bundle.config.name!r} is valid until {bundle.until:%Y-%m-%d}.",
     )
 
 
-def clock_finding(kit: Kit) -> Finding:
+def clock_finding(bundle: Bundle) -> Finding:
     """The clock of this host, as far as it can be checked alone: with other clocks it is compared
     at the opening."""
     now = datetime.now(UTC)
@@ -349,9 +350,9 @@ def clock_finding(kit: Kit) -> Finding:
 # Addresses
 
 
-def listening_findings(kit: Kit) -> list[Finding]:
+def listening_findings(bundle: Bundle) -> list[Finding]:
     """Whether this party can listen at its address; nothing for one that only dials out."""
-    where = kit.config.listen or kit.config.address
+    where = bundle.config.listen or bundle.config.address
     if where is None:
         return []
     place = parse_address(where, listening=True)
@@ -360,22 +361,21 @@ def listening_findings(kit: Kit) -> list[Finding]:
         return [Finding(ADDRESSES, MET, f"Can listen on {place}.")]
 
     told = f"It cannot listen at its address ({why})."
-    if runs_already(kit):
+    if runs_already(bundle):
         sentence = (
             f"Another process of this party is running and listens on {place}: stop it first."
         )
     else:
         sentence = (
             f"Cannot listen on {place} ({why}): stop the other program that uses the port, or "
-            f"check that the address "
-            "is one of this host."
+            "check that the address is one of this host."
         )
     return [Finding(ADDRESSES, FAILED, sentence, told, MtcdError(sentence))]
 
 
-def peer_findings(kit: Kit, seconds: float = CONNECTION_SECONDS) -> list[Finding]:
+def peer_findings(bundle: Bundle, seconds: float = CONNECTION_SECONDS) -> list[Finding]:
     """Which of the peers that this party calls accept a connection."""
-    config = kit.config
+    config = bundle.config
     found, missing = [], []
     for name, peer in config.peers.items():
         if peer.certificate is None:  # it was revoked, and nobody waits for it
@@ -386,7 +386,7 @@ def peer_findings(kit: Kit, seconds: float = CONNECTION_SECONDS) -> list[Finding
             if found[-1].level == MET:
                 missing.remove(name)
 
-    if expired := expired_peers(kit.folder, missing):
+    if expired := expired_peers(bundle.folder, missing):
         found.append(Finding(CERTIFICATES, NOTE, expired))
     return found
 

@@ -35,17 +35,16 @@ def _is_free(host: str, port: int) -> bool:
 
 
 class Processes:
-    """Starts and ends the parties whose kits are in a folder. ``show`` gets
-    their output."""
+    """Starts and ends the parties whose bundles are in a folder. ``show`` gets their output."""
 
     def __init__(
         self,
-        kits: Path,
+        bundles: Path,
         tables: Mapping[str, Path],
         show: Callable[[str], None] | None = None,
         prefix: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
-        self.kits, self.tables, self.show, self.prefix = kits, tables, show, prefix or {}
+        self.bundles, self.tables, self.show, self.prefix = bundles, tables, show, prefix or {}
         self.running: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, *names: str) -> None:
@@ -64,10 +63,14 @@ class Processes:
             Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def _arguments(self, name: str) -> list[str]:
-        kit = str(self.kits / name)
+        bundle = str(self.bundles / name)
         if name == SERVER:
-            return ["server", kit]
-        return ["party", kit, *(["--data", str(self.tables[name])] if name in self.tables else [])]
+            return ["server", bundle]
+        return [
+            "party",
+            bundle,
+            *(["--data", str(self.tables[name])] if name in self.tables else []),
+        ]
 
     def _read(self, stream: IO[str] | Any) -> None:
         with stream:

@@ -134,8 +134,8 @@ def _ended_early(code: int) -> str:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return (
         f"The private set intersection failed: its process {how}, perhaps as the memory of this "
-        f"host ran out. Free "
-        "memory; the label holder tries again, and must be restarted if it has ended itself."
+        "host ran out. Free memory; the label holder tries again, and must be restarted if it has "
+        "ended itself."
     )
 
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mtcd.core.errors import ConfigError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.certificates import load_certificate, load_key
 from mtcd.federation.credentials.credentials import WHAT
 from mtcd.federation.credentials.members import Members
@@ -50,19 +50,20 @@ class Sealed:
 
 
 class Seal:
-    """The seal of a party. The server and the operator have none: their kits
-    lack the key."""
+    """The seal of a party. The server and the operator have none: their bundles lack the key."""
 
-    def __init__(self, kit: Kit) -> None:
-        self.config = kit.config
-        self._cipher = AESGCM(kit.secret("sealed"))
-        self._key = load_key(read_file(kit.folder / KEY_FILE, WHAT), str(kit.folder / KEY_FILE))
-        mine = kit.folder / CERTIFICATE_FILE
+    def __init__(self, bundle: Bundle) -> None:
+        self.config = bundle.config
+        self._cipher = AESGCM(bundle.secret("sealed"))
+        self._key = load_key(
+            read_file(bundle.folder / KEY_FILE, WHAT), str(bundle.folder / KEY_FILE)
+        )
+        mine = bundle.folder / CERTIFICATE_FILE
         self._certificate = load_certificate(read_file(mine, WHAT), str(mine)).public_bytes(
             Encoding.DER
         )
-        self._members = Members(kit)
-        self._most = kit.config.limits.message_mb * MEGABYTE
+        self._members = Members(bundle)
+        self._most = bundle.config.limits.message_mb * MEGABYTE
 
     def seal(self, to: str, kind: str, body: bytes) -> bytes:
         """Encrypt and sign a message for a party."""
@@ -80,8 +81,7 @@ class Seal:
         if len(data) > self._most:
             raise ConfigError(
                 f"A message to {to!r} ({kind}) has {len(data)} bytes, more than limits.message_mb "
-                f"of the federation "
-                "allows: ask the administrator for a larger limit."
+                "of the federation allows: ask the administrator for a larger limit."
             )
         return data
 

@@ -39,12 +39,12 @@ def _as_list(value: Any) -> Any:
 
 
 def _inside(path: Path) -> Path:
-    """Refuse a path outside the kit: a kit comes from the administrator, and must not name other
-    files of the host."""
+    """Refuse a path outside the bundle: a bundle comes from the administrator, and must not name
+    other files of the host."""
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(
-            f"'{path}' is not a path inside the kit: leave it out, the party names its table with "
-            f"--data"
+            f"'{path}' is not a path inside the bundle: leave it out, the party names its table "
+            "with --data"
         )
     return path
 
@@ -199,7 +199,7 @@ class Federation(Section):
             if other != name:
                 raise ValueError(
                     f"{other!r} and {name!r} have the same address {place.address}: give each its "
-                    f"own"
+                    "own"
                 )
         return self
 
@@ -210,5 +210,5 @@ class Federation(Section):
 
     @property
     def members(self) -> list[str]:
-        """All members that have a kit: parties, server, operator."""
+        """All members that have a bundle: parties, server, operator."""
         return [*self.places, OPERATOR]

@@ -1,5 +1,4 @@
-"""The Zenoh configuration of a kit: endpoints, TLS certificates and access
-rules.
+"""The Zenoh configuration of a bundle: endpoints, TLS certificates and access rules.
 
 Each party enforces the rules on its own links. Zenoh silently drops messages that they do not
 allow.
@@ -25,16 +24,16 @@ ALIVE = ["liveliness_token"]
 WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
 
 
-def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
+def zenoh_config(bundle: Membership, folder: Path) -> dict[str, Any]:
     """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the
-    kit."""
+    bundle."""
     key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
     retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
     return {
         "mode": "peer",
-        "listen": {"endpoints": listens(kit), "timeout_ms": 0, "exit_on_failure": True},
+        "listen": {"endpoints": listens(bundle), "timeout_ms": 0, "exit_on_failure": True},
         "connect": {
-            "endpoints": calls(kit),
+            "endpoints": calls(bundle),
             "timeout_ms": -1,
             "exit_on_failure": False,
             "retry": retry,
@@ -47,8 +46,8 @@ def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
             "unicast": {"max_sessions": SESSIONS},
             "link": {
                 "protocols": ["tls"],
-                "tx": {"lease": kit.limits.lease_ms, "queue": {"size": {"data": BATCHES}}},
-                "rx": {"max_message_size": kit.limits.message_mb * MEGABYTE},
+                "tx": {"lease": bundle.limits.lease_ms, "queue": {"size": {"data": BATCHES}}},
+                "rx": {"max_message_size": bundle.limits.message_mb * MEGABYTE},
                 "tls": {
                     "root_ca_certificate": str(folder / CA_FILE),
                     "listen_private_key": key,
@@ -62,48 +61,48 @@ def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
             },
             "shared_memory": {"enabled": False},
         },
-        "access_control": access_control(kit),
+        "access_control": access_control(bundle),
     }
 
 
-def listens(kit: Membership) -> list[str]:
+def listens(bundle: Membership) -> list[str]:
     """The endpoints at which this party listens; the operator and a party that dials out only
     accept no connections."""
-    return [] if kit.address is None else [f"tls/{kit.listen or kit.address}"]
+    return [] if bundle.address is None else [f"tls/{bundle.listen or bundle.address}"]
 
 
-def calls(kit: Membership) -> list[str]:
+def calls(bundle: Membership) -> list[str]:
     """The endpoints to which this party connects: one of two peers connects, so that there is one
     connection."""
     return [
         f"tls/{peer.address}"
-        for name, peer in kit.peers.items()
-        if peer.certificate is not None and connects_to(kit, name)
+        for name, peer in bundle.peers.items()
+        if peer.certificate is not None and connects_to(bundle, name)
     ]
 
 
-def connects_to(kit: Membership, peer: str) -> bool:
+def connects_to(bundle: Membership, peer: str) -> bool:
     """Whether this party opens the connection to a peer: the one without an address, else the one
     of higher rank."""
-    if kit.peers[peer].address is None:
+    if bundle.peers[peer].address is None:
         return False
-    return kit.address is None or kit.rank[peer] < kit.rank[kit.name]
+    return bundle.address is None or bundle.rank[peer] < bundle.rank[bundle.name]
 
 
-def access_control(kit: Membership) -> dict[str, Any]:
+def access_control(bundle: Membership) -> dict[str, Any]:
     """Allow only the messages from and to each peer under their own names, and the answers to them.
 
     Between the operator and a party, only requests of the operator and their answers are allowed.
     """
-    certificates = {peer: section.certificate for peer, section in kit.peers.items()}
-    if not kit.is_operator:
-        certificates[OPERATOR] = kit.operator
+    certificates = {peer: section.certificate for peer, section in bundle.peers.items()}
+    if not bundle.is_operator:
+        certificates[OPERATOR] = bundle.operator
     rules, subjects, policies = [], [], []
     for peer, certificate in certificates.items():
         if certificate is None:
             continue
-        watched = kit.is_operator or peer == OPERATOR
-        own = (_control_rules if watched else _rules)(kit.federation, kit.name, peer)
+        watched = bundle.is_operator or peer == OPERATOR
+        own = (_control_rules if watched else _rules)(bundle.federation, bundle.name, peer)
         rules += own
         subjects.append({"id": peer, "cert_common_names": [certificate]})
         policies.append({"rules": [rule["id"] for rule in own], "subjects": [peer]})

@@ -69,18 +69,17 @@ class DP:
         if not 1 / MOST_CLIP <= self.clip <= MOST_CLIP:
             raise ConfigError(
                 f"privacy.dp.clip is {self.clip:g} times the length of standardised rows, where 1 "
-                f"suits most tables: "
-                f"choose one from {1 / MOST_CLIP:g} to {MOST_CLIP:g}."
+                f"suits most tables: choose one from {1 / MOST_CLIP:g} to {MOST_CLIP:g}."
             )
         check_whole("privacy.dp.tours", self.tours)
         if not isinstance(self.insecure_seeded_noise, bool):
             raise ConfigError(
-                f"privacy.dp.insecure_seeded_noise must be true or false, but is "
+                "privacy.dp.insecure_seeded_noise must be true or false, but is "
                 f"{self.insecure_seeded_noise!r}."
             )
         if not isinstance(self.parties, Mapping):
             raise ConfigError(
-                f"privacy.dp.parties must map names of parties to their epsilon, but is "
+                "privacy.dp.parties must map names of parties to their epsilon, but is "
                 f"{self.parties!r}."
             )
         for party, epsilon in self.parties.items():
@@ -163,10 +162,9 @@ class Privacy:
         if self.dp is not None and not self.sealed:
             raise ConfigError(
                 "privacy.dp: an open token carries a number for every sample, and with enough "
-                "noise to hide each of "
-                "them (epsilon of 3 or less) the model is no better than if each party trained "
-                "alone and the scores "
-                "were summed. Set privacy.mode: sealed, where noise is on the gradients."
+                "noise to hide each of them (epsilon of 3 or less) the model is no better than if "
+                "each party trained alone and the scores were summed. Set privacy.mode: sealed, "
+                "where noise is on the gradients."
             )
 
     @property

@@ -60,8 +60,7 @@ class Cluster:
                 raise ConfigError(
                     f"engine: {actors} actor(s) with {key}: {getattr(wanted, key):g} each need "
                     f"{needed / scale:g}{unit} of {name}, but the cluster has "
-                    f"{has / scale:g}{unit}: set fewer "
-                    f"actors, smaller {key}, or add nodes."
+                    f"{has / scale:g}{unit}: set fewer actors, smaller {key}, or add nodes."
                 )
 
     def room(self) -> int:
@@ -112,17 +111,15 @@ class Cluster:
             free = self.ray.available_resources()
             raise MtcdError(
                 f"{len(late)} of {len(refs)} actors did not start within {START_SECONDS:.0f} s: "
-                f"the cluster has "
-                f"{free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free now. Wait until "
-                f"others have ended, "
-                "set fewer actors or smaller cpus, or add nodes ('ray status' shows who uses what)."
+                f"the cluster has {free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free "
+                "now. Wait until others have ended, set fewer actors or smaller cpus, or add "
+                "nodes ('ray status' shows who uses what)."
             )
         for version, python in self._results(dict(zip(refs, ready, strict=True))).values():
             if version != VERSION:
                 raise MtcdError(
                     f"A node of the cluster has mtcd {version} (Python {python}), but here it is "
-                    f"{VERSION}: install "
-                    "the same version on all nodes."
+                    f"{VERSION}: install the same version on all nodes."
                 )
 
     def call(
@@ -195,7 +192,7 @@ def with_gpus(settings: Ray, device: str, there: Mapping[str, float]) -> Ray:
         why = "engine.gpus is 0" if has else "the cluster has none"
         raise ConfigError(
             f"This process computes on a GPU, but the actors would have none: {why}. Set compute: "
-            f"{{device: cpu}}"
+            "{device: cpu}"
             + (", or leave engine.gpus out." if has else ", or add nodes with GPUs.")
         )
     return replace(settings, gpus=gpus, actors=actors)

@@ -89,8 +89,7 @@ def _answers(address: str) -> bool:
 def _nothing_at(address: str, key: str) -> str:
     return (
         f"{key}: there is no Ray cluster at {address}. Start one with 'ray start --head', check "
-        f"the address "
-        "and port, or use 'local' to start Ray on this machine."
+        "the address and port, or use 'local' to start Ray on this machine."
     )
 
 
@@ -104,8 +103,7 @@ def _join(ray: Any, address: str, key: str) -> None:
         if "ersion" in said:
             raise MtcdError(
                 f"{key}: the Ray cluster at {address} has another version of Ray or Python than "
-                f"this process: "
-                f"install the same ones everywhere. Ray says: {said}"
+                f"this process: install the same ones everywhere. Ray says: {said}"
             ) from None
         raise MtcdError(f"{key}: the Ray cluster at {address} cannot be joined: {said}") from None
     except ValueError as error:
@@ -128,8 +126,7 @@ def _start(ray: Any, options: Mapping[str, Any]) -> None:
     except (RuntimeError, ValueError, OSError, TimeoutError) as error:
         raise MtcdError(
             f"Ray cannot be started on this machine: {first_line(error)}. Look into "
-            f"/tmp/ray/session_latest/logs, and "
-            "whether /tmp and /dev/shm have space left."
+            "/tmp/ray/session_latest/logs, and whether /tmp and /dev/shm have space left."
         ) from None
 
 

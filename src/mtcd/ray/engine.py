@@ -326,7 +326,7 @@ class RayEngine(Engine):
                     self._observe(progress)
                 elif perf_counter() > ends:
                     raise MtcdError(
-                        f"After the interrupt, the parties did not hold one model within "
+                        "After the interrupt, the parties did not hold one model within "
                         f"{PATIENCE:.0f} s."
                     )
 
@@ -368,6 +368,5 @@ class RayEngine(Engine):
 
 _ADVICE = (
     "See the logs of Ray (/tmp/ray/session_latest/logs on that node). If its memory ran out, set "
-    "fewer actors per "
-    "node (engine.cpus), reserve memory (engine.memory), or add nodes."
+    "fewer actors per node (engine.cpus), reserve memory (engine.memory), or add nodes."
 )

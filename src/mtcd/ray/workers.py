@@ -84,8 +84,8 @@ class RayWorkers(Workers[T]):
             free = ray.available_resources().get("CPU", 0)
             raise MtcdError(
                 f"No worker has started within {START_SECONDS:.0f} s: the Ray cluster has {free:g} "
-                f"CPUs free now. "
-                "Wait until others have ended, or add nodes ('ray status' shows who uses what)."
+                "CPUs free now. Wait until others have ended, or add nodes ('ray status' shows "
+                "who uses what)."
             )
 
     def give(self, name: T, job: Job, worker: int | None = None) -> None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mtcd.core.version import VERSION
-from mtcd.federation.credentials.bundle_schema import KitConfig, settings_yaml
+from mtcd.federation.credentials.bundle_schema import BundleConfig, settings_yaml
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.overview import UP, WELL, in_words, is_dead
 from mtcd.protocol.ledger.costs import Costs
@@ -48,7 +48,7 @@ class FederationView:
     """Collects overviews of a federation (``summarise``); ``document`` may be called by another
     thread."""
 
-    def __init__(self, config: KitConfig) -> None:
+    def __init__(self, config: BundleConfig) -> None:
         self.config = config
         self._numbers = {name: k for k, name in enumerate(config.parties)} | {SERVER: SERVER_NUMBER}
         self._network = Trace.of(config.network, None, SERVER in config.peers)

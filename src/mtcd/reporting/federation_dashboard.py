@@ -1,4 +1,4 @@
-"""mtcd federation dashboard: the page of a whole federation, from the operator's kit."""
+"""mtcd federation dashboard: the page of a whole federation, from the operator's bundle."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from mtcd.core.terminal.screen import screen
 from mtcd.federation.commands.watch import known_statuses
 
 
-def show_dashboard(kits: Path, address: str, opens: bool, every: float, timeout: float) -> None:
+def show_dashboard(bundles: Path, address: str, opens: bool, every: float, timeout: float) -> None:
     """Serve the page, and ask all parties periodically, until Ctrl-C."""
     find("bokeh")  # raises with installation advice
     asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
     from mtcd.reporting.federation import FederationView
     from mtcd.reporting.serve import serve
 
-    kit = asking.operator_kit(kits, find("mtcd.federation.credentials.bundle").read_kit)
-    view, began = FederationView(kit.config), time.monotonic()
+    bundle = asking.operator_bundle(bundles, find("mtcd.federation.credentials.bundle").read_bundle)
+    view, began = FederationView(bundle.config), time.monotonic()
     before: dict[str, Any] = {}
-    with asking.Operator(kit) as operator:
+    with asking.Operator(bundle) as operator:
 
         def look() -> None:
             answers = operator.ask("status", asking.timeouts_of(timeout))
-            summary = overview.summarise(kit.config, answers, before, known_statuses(kit, answers))
+            summary = overview.summarise(
+                bundle.config, answers, before, known_statuses(bundle, answers)
+            )
             before.update(summary["parties"])
             view.observe(summary, time.monotonic() - began)
 

@@ -32,7 +32,7 @@ from typing import Any
 
 from mtcd.config.schema import SplitSection
 from mtcd.core.errors import MtcdError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.watch import reached
@@ -49,25 +49,24 @@ END_SECONDS = 120.0  # for all parties to learn of the end
 
 
 class FederationEngine(Engine):
-    """Runs the parties (and the server) of these kits, with run folders in
-    ``folder``.
+    """Runs the parties (and the server) of these bundles, with run folders in ``folder``.
 
-    ``participant`` makes the participant of a kit; without it, tables are read as the kits say.
+    ``participant`` makes the participant of a bundle; without it, tables are read as the bundles say.
     """
 
     def __init__(
         self,
-        kits: Mapping[str, Kit],
+        bundles: Mapping[str, Bundle],
         folder: Path,
-        participant: Callable[[Kit], Participant] | None = None,
+        participant: Callable[[Bundle], Participant] | None = None,
     ) -> None:
-        self.kits, self.folder = kits, folder
+        self.bundles, self.folder = bundles, folder
         self.participant = participant or partial(make_participant, given={})
         self.ledger = Ledger()
         self.nodes: dict[str, Node] = {}
         self._threads: list[Thread] = []
         self._failure: BaseException | None = None
-        self._monitor = Monitor(len(kits) - (SERVER_NAME in kits))
+        self._monitor = Monitor(len(bundles) - (SERVER_NAME in bundles))
         self._changed = Condition()
         """Guards the attributes below, which the threads of the parties share with the observer."""
         self._due: float = 0
@@ -110,7 +109,7 @@ class FederationEngine(Engine):
             self._due = iteration
 
     def parameters(self) -> list[Any]:
-        if any(isinstance(kit.config.model, SplitSection) for kit in self.kits.values()):
+        if any(isinstance(bundle.config.model, SplitSection) for bundle in self.bundles.values()):
             raise MtcdError(
                 "In a federation, networks stay with their parties: read the blocks in their run "
                 "folders after the end."
@@ -160,12 +159,12 @@ class FederationEngine(Engine):
 
     @property
     def _names(self) -> list[str]:
-        return [name for name in self.kits if name != SERVER_NAME]
+        return [name for name in self.bundles if name != SERVER_NAME]
 
     def _start_nodes(self) -> None:
         try:
-            for name, kit in self.kits.items():
-                node = Node(kit, self.folder / name, self.participant(kit), None)
+            for name, bundle in self.bundles.items():
+                node = Node(bundle, self.folder / name, self.participant(bundle), None)
                 node.report = partial(self._report, node.number)
                 self.nodes[name] = node
         except BaseException:

@@ -21,7 +21,7 @@ import mtcd
 from containers import DEPLOY, Service, compose, health_command, services
 from live import in_process
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.glm.party.block import read_block
 from namespaces import Hosts
@@ -32,7 +32,7 @@ from waiting import PATIENCE, until
 skip_without_networks()
 
 SERVICES = services()
-MEMBERS = [name for name in SERVICES if name != "kits"]
+MEMBERS = [name for name in SERVICES if name != "bundles"]
 
 
 class Containers:
@@ -105,11 +105,11 @@ def joined() -> VerticalData:
 
 
 def test_the_demo_is_trained_by_the_services_of_the_compose_file(containers: Containers) -> None:
-    for _ in range(2):  # the second time, the kits are there
-        done = containers.start("kits")
+    for _ in range(2):  # the second time, the bundles are there
+        done = containers.start("bundles")
         said, _ = done.communicate()
         assert done.returncode == 0, said
-    kits = containers.folder / "kits" / "kits"
+    bundles = containers.folder / "bundles" / "bundles"
     running = {"server": containers.start("server")}
     try:
         assert not containers.is_healthy("clinic-a")  # it does not run
@@ -122,13 +122,13 @@ def test_the_demo_is_trained_by_the_services_of_the_compose_file(containers: Con
     assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(
         MEMBERS, 0
     ), said
-    summaries = {name: read_summary(kits / name / "run") for name in MEMBERS}
+    summaries = {name: read_summary(bundles / name / "run") for name in MEMBERS}
     assert {summary.status for summary in summaries.values()} == {"iterations"}
-    alone = in_process(joined(), read_kit(kits / "clinic-a"))
+    alone = in_process(joined(), read_bundle(bundles / "clinic-a"))
     for name, theta in alone.parameters.items():
         np.testing.assert_allclose(
-            read_block(kits / name / "run").theta, theta, rtol=1e-9, atol=1e-12
+            read_block(bundles / name / "run").theta, theta, rtol=1e-9, atol=1e-12
         )
     for name in MEMBERS:
-        files = [path for path in (kits / name).rglob("*") if path.stat().st_uid != 10001]
-        assert (files, (kits / name).stat().st_mode & 0o777) == ([], 0o700)
+        files = [path for path in (bundles / name).rglob("*") if path.stat().st_uid != 10001]
+        assert (files, (bundles / name).stat().st_mode & 0o777) == ([], 0o700)

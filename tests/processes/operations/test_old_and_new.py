@@ -101,9 +101,9 @@ class Mixed(Processes):
             else {"kind": "stcd", **FASTER},
             stop={"iterations": 10**9},
         )
-        init_federation(file, folder / "kits", 2)
+        init_federation(file, folder / "bundles", 2)
         self.said: list[str] = []
-        super().__init__(folder / "kits", tables, self.said.append, {})
+        super().__init__(folder / "bundles", tables, self.said.append, {})
 
     def change(self, name: str, number: int, prefix: list[str]) -> None:
         """Stop a party with a signal, and start it again in its folder, in another version."""
@@ -114,7 +114,7 @@ class Mixed(Processes):
 
     def commits(self, name: str) -> int:
         """The number of the last commit in the journal of a party, as its header says."""
-        files = [self.kits / name / "run" / f"journal.{i}" for i in range(2)]
+        files = [self.bundles / name / "run" / f"journal.{i}" for i in range(2)]
         heads = [file.read_bytes()[: FIELDS.size] for file in files if file.exists()]
         return max(
             (FIELDS.unpack(head)[1] for head in heads if len(head) == FIELDS.size), default=0
@@ -135,7 +135,7 @@ class Mixed(Processes):
             "mtcd",
             "federation",
             "stop",
-            str(self.kits / "operator"),
+            str(self.bundles / "operator"),
         ]
         subprocess.run(command, check=True, capture_output=True)
         assert set(self.wait(PATIENCE).values()) == {0}, self.said[-20:]
@@ -167,7 +167,7 @@ def test_old_and_new_parties_train_together_while_they_are_exchanged(
             f"{OLD} has protocol and journal format {' and '.join(numbers)}, {ours}: pin a newer "
             f"commit"
         )
-    names = [*NAMES, "server"] if (mixed.kits / "server").exists() else [*NAMES]
+    names = [*NAMES, "server"] if (mixed.bundles / "server").exists() else [*NAMES]
     mixed.prefix = {name: as_old(old) for name in ("b", "c", "server")}
     mixed.start(*names)
     mixed.progress()
@@ -181,10 +181,10 @@ def test_old_and_new_parties_train_together_while_they_are_exchanged(
     mixed.change("a", signal.SIGKILL, as_old(old))
     mixed.progress(300)
     mixed.stop([])
-    found = np.concatenate([read_block(mixed.kits / name / "run").theta for name in NAMES])
+    found = np.concatenate([read_block(mixed.bundles / name / "run").theta for name in NAMES])
     best = np.linalg.solve(mixed.X.T @ mixed.X + np.eye(8), mixed.X.T @ mixed.y)
     np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)
-    assert {read_summary(mixed.kits / name / "run").status for name in names} == {"stopped"}
+    assert {read_summary(mixed.bundles / name / "run").status for name in names} == {"stopped"}
 
 
 @pytest.mark.parametrize("mixed", [False], indirect=True)
@@ -196,7 +196,7 @@ def test_another_protocol_is_refused_at_both_sides(mixed: Mixed, tmp_path: Path)
     assert mixed.running["b"].wait(PATIENCE) == 2
     numbers = rf"for protocol {PROTOCOL}, but this version of mtcd \(9\.9\) speaks {PROTOCOL + 1}"
     assert until(lambda: re.search(numbers, " ".join(mixed.said)))
-    party = mixed.kits / "b" / "party.yaml"
+    party = mixed.bundles / "b" / "party.yaml"
     party.write_text(
         party.read_text().replace(f"protocol: {PROTOCOL}", f"protocol: {PROTOCOL + 1}")
     )
@@ -226,15 +226,15 @@ def test_a_backup_is_good_until_the_party_runs_again(mixed: Mixed) -> None:
             capture_output=True,
         )
 
-    kit, file = mixed.kits / "b", mixed.kits / "b.tar"
+    bundle, file = mixed.bundles / "b", mixed.bundles / "b.tar"
     mixed.start(*NAMES, "server")
     mixed.progress()
     mixed.signal("b", signal.SIGTERM)
     mixed.running.pop("b").wait(PATIENCE)
-    command("backup", kit, file)
+    command("backup", bundle, file)
     for worked in (True, False):  # the second time, b has run since
-        shutil.rmtree(kit)
-        command("restore", file, kit)
+        shutil.rmtree(bundle)
+        command("restore", file, bundle)
         mixed.start("b")
         if worked:
             mixed.progress()

@@ -102,7 +102,7 @@ def test_the_tutorial_works_and_ends_at_the_optimum_of_both_tables_together(tmp_
     joined = pl.read_csv(work / "clinic.csv").join(pl.read_csv(work / "lab.csv"), on="patient")
     new = pl.read_csv(work / "clinic_new.csv").join(pl.read_csv(work / "lab_new.csv"), on="patient")
     blocks = [
-        pl.read_csv(work / "kits" / name / "run" / "block.csv", truncate_ragged_lines=True)
+        pl.read_csv(work / "bundles" / name / "run" / "block.csv", truncate_ragged_lines=True)
         for name in ("clinic", "lab")
     ]
     block = pl.concat(blocks)

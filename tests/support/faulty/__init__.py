@@ -2,7 +2,7 @@
 hold all the same.
 
 ``proxies``: links that can be cut. ``plans``: what is trained.
-``federation``: the processes and their kits. ``chaos``: faults, drawn from a seed.
+``federation``: the processes and their bundles. ``chaos``: faults, drawn from a seed.
 ``holds``: what must hold of what the parties kept. ``runs``: whole runs; ``python -m faulty`` does
 all of them.
 """

@@ -17,11 +17,11 @@ import yaml
 from faulty.plans import Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
-from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_kit
+from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_bundle
 from mtcd.federation.participant.keeping import SUMMARY
 from mtcd.federation.processes import Processes
 from waiting import PATIENCE
@@ -31,16 +31,16 @@ class Faulty:
     """The processes of a plan, and what can befall them."""
 
     def __init__(self, folder: Path, plan: Plan, cuttable: bool = True) -> None:
-        self.folder, self.plan, self.kits = folder, plan, folder / "kits"
+        self.folder, self.plan, self.bundles = folder, plan, folder / "bundles"
         self.parties = plan.names
         self.names = [*self.parties, *([SERVER] if plan.server else [])]
         folder.mkdir(parents=True, exist_ok=True)
         tables = self._write_tables()
         self.file = folder / "federation.yaml"
         self.file.write_text(yaml.safe_dump(plan.file(), sort_keys=False))
-        init_federation(self.file, self.kits, 30)
+        init_federation(self.file, self.bundles, 30)
         self.said: deque[str] = deque(maxlen=4000)
-        self.processes = Processes(self.kits, tables, self.said.append)
+        self.processes = Processes(self.bundles, tables, self.said.append)
         self.proxies = Proxies()
         self.links: dict[tuple[str, str], Proxy] = {}
         if cuttable:
@@ -76,8 +76,11 @@ class Faulty:
     def _go_through_proxies(self) -> None:
         """Whoever calls another finds it at the port of their link."""
         for name in self.names:
-            path = self.kits / name / "party.yaml"
-            rank, content = read_kit(self.kits / name).config.rank, yaml.safe_load(path.read_text())
+            path = self.bundles / name / "party.yaml"
+            rank, content = (
+                read_bundle(self.bundles / name).config.rank,
+                yaml.safe_load(path.read_text()),
+            )
             for peer, place in content["peers"].items():
                 if rank[peer] < rank[name]:
                     proxy = self.links[name, peer] = self.proxies.add(
@@ -117,7 +120,7 @@ class Faulty:
     # How they are
 
     def run_folder(self, name: str) -> Path:
-        return self.kits / name / "run"
+        return self.bundles / name / "run"
 
     def ended(self, name: str) -> bool:
         return (self.run_folder(name) / SUMMARY).exists()
@@ -135,7 +138,7 @@ class Faulty:
 
     def ask(self, kind: str, seconds: float = 1.5) -> dict[str, Any]:
         return ask_everybody(
-            operator_kit(self.kits, read_credentials), kind, Timeouts(seconds, seconds)
+            operator_bundle(self.bundles, read_credentials), kind, Timeouts(seconds, seconds)
         )
 
     def iteration(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from faulty.federation import Faulty
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
@@ -33,19 +33,19 @@ def parties(faulty: Faulty) -> dict[int, ReliableParty]:
     """Everybody as its journal says; nobody may run, and nothing that they kept is touched."""
     made = {}
     for name in faulty.names:
-        kit, run = read_kit(faulty.kits / name), faulty.run_folder(name)
+        bundle, run = read_bundle(faulty.bundles / name), faulty.run_folder(name)
         copy = faulty.folder / "looked at" / name
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir(parents=True)
         for path in run.glob(f"{JOURNAL}*"):
             shutil.copy(path, copy)
         participant = make_participant(
-            kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]}
+            bundle, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]}
         )
         role = participant.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
         number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
         made[number] = make_reliable_party(
-            number, role.parties, FileJournal(copy / JOURNAL), kit.config.network
+            number, role.parties, FileJournal(copy / JOURNAL), bundle.config.network
         )
     return made
 

@@ -31,4 +31,4 @@ def check_sealed(faulty: Faulty) -> None:
         np.testing.assert_array_equal(
             read_block(faulty.run_folder(name)).theta, same.parameters[name]
         )
-    assert not list(faulty.kits.rglob(KEY_FILE))
+    assert not list(faulty.bundles.rglob(KEY_FILE))

@@ -79,7 +79,7 @@ def test_a_run_folder_of_a_stranger_runs_no_code_unless_asked_to(trap: Path) -> 
 
 
 @pytest.mark.parametrize("table", ["/etc/passwd", "../../secret.csv", "a/../../b.csv", ".."])
-def test_a_kit_does_not_choose_files_of_the_host(table: str, tmp_path: Path) -> None:
+def test_a_bundle_does_not_choose_files_of_the_host(table: str, tmp_path: Path) -> None:
     data = {"address": "127.0.0.1:7002", "data": {"table": table}}
     with pytest.raises(MtcdError, match="--data"):
         read_federation(written(tmp_path, parties__b=data))
@@ -88,15 +88,15 @@ def test_a_kit_does_not_choose_files_of_the_host(table: str, tmp_path: Path) -> 
 def test_nor_does_one_whose_file_was_changed(tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
     from mtcd.federation.administrator import init_federation
-    from mtcd.federation.credentials.bundle import read_kit
+    from mtcd.federation.credentials.bundle import read_bundle
 
-    init_federation(written(tmp_path), tmp_path / "kits", 90)
-    path = tmp_path / "kits" / "b" / "party.yaml"
+    init_federation(written(tmp_path), tmp_path / "bundles", 90)
+    path = tmp_path / "bundles" / "b" / "party.yaml"
     content = yaml.safe_load(path.read_text())
     content["data"]["table"] = "/etc/passwd"
     path.write_text(yaml.safe_dump(content))
-    with pytest.raises(MtcdError, match="not a path inside the kit"):
-        read_kit(path.parent)
+    with pytest.raises(MtcdError, match="not a path inside the bundle"):
+        read_bundle(path.parent)
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "journal.0", "agreed.bin"])
@@ -110,7 +110,7 @@ def test_a_link_in_a_run_folder_is_not_written_through(name: str, tmp_path: Path
     assert not (tmp_path / "precious").exists()
 
 
-def test_a_run_folder_in_a_kit_that_points_elsewhere_has_to_be_named(tmp_path: Path) -> None:
+def test_a_run_folder_in_a_bundle_that_points_elsewhere_has_to_be_named(tmp_path: Path) -> None:
     from mtcd.federation.commands.party import own_run
 
     (tmp_path / "run").symlink_to(tmp_path)
@@ -126,7 +126,7 @@ def test_addresses_in_brackets_are_shown_as_they_are(
     pytest.importorskip("cryptography")
     file = written(tmp_path, parties__a="[fd00::1]:7447")
     # IPv6 numbers are refused
-    assert run("federation", "init", str(file), "--out", str(tmp_path / "kits")) == 2
+    assert run("federation", "init", str(file), "--out", str(tmp_path / "bundles")) == 2
     assert "[fd00::1]:7447" in "".join(capsys.readouterr())
 
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
-from live import make_kits
+from live import make_bundles
 from mtcd.core.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.counters import Counters
@@ -40,13 +40,13 @@ def test_a_port_that_is_taken_is_told_in_plain_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mtcd.federation.node.link.PORT_TIMEOUT_SECONDS", 0.1)
-    kit = make_kits(tmp_path, DATA.clients)["c0"]
-    host, port = str(kit.config.address).rsplit(":", 1)
+    bundle = make_bundles(tmp_path, DATA.clients)["c0"]
+    host, port = str(bundle.config.address).rsplit(":", 1)
     with (
         socket.create_server((host, int(port))),
         pytest.raises(MtcdError, match="already in use") as told,
     ):
-        Link(kit, Loop(), lambda request: None, lambda name, here: None, Counters(()))
+        Link(bundle, Loop(), lambda request: None, lambda name, here: None, Counters(()))
     assert ".rs" not in str(told.value)
     assert "another program" in str(told.value)
 

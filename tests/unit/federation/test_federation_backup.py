@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from kits_on_disk import found
+from bundles_on_disk import found
 from mtcd.cli.app import main
 from mtcd.core.errors import MtcdError
 from mtcd.federation.backup import back_up, restore
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.node.folder import RunFolder
 from restarting import Restarting
 
@@ -23,64 +23,64 @@ def test_a_restored_party_continues_where_it_was_stopped(tmp_path: Path) -> None
     name, file, again = "c2", tmp_path / "c2.tar", tmp_path / "again"
     with Restarting(tmp_path, "stcd") as hub:
         hub.steps(100)
-        kit, run = hub.kits[name].folder, hub.folder / name
+        bundle, run = hub.bundles[name].folder, hub.folder / name
         with pytest.raises(MtcdError, match=r"in use.*party that is stopped"):
-            back_up(kit, file, run)
+            back_up(bundle, file, run)
         assert not file.exists()
         hub.end(name)
         began = (run / "agreed.bin").stat().st_mtime
-        assert back_up(kit, file, run)
+        assert back_up(bundle, file, run)
         assert file.stat().st_mode & 0o777 == 0o600
-        for folder in (kit, run):
+        for folder in (bundle, run):
             shutil.rmtree(folder)
         assert restore(file, again)
         assert {path.stat().st_mode & 0o077 for path in [again, *again.rglob("*")]} == {0}
         assert (again / "run" / "agreed.bin").stat().st_mtime == pytest.approx(began, abs=1)
         shutil.move(again / "run", run)
-        shutil.move(again, kit)
-        hub.kits[name] = read_kit(kit)
+        shutil.move(again, bundle)
+        hub.bundles[name] = read_bundle(bundle)
         hub.start(name)
         hub.check_model()
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kit, file = found(tmp_path) / "a", tmp_path / "a.tar"
-    before = {path.name: path.read_bytes() for path in kit.iterdir()}
+    bundle, file = found(tmp_path) / "a", tmp_path / "a.tar"
+    before = {path.name: path.read_bytes() for path in bundle.iterdir()}
 
     def run(*words: object) -> int:
         with pytest.raises(SystemExit) as left:
             main(["federation", *map(str, words)])
         return int(left.value.code or 0)
 
-    assert run("backup", kit, file) == 0
-    assert run("backup", kit, file) == 2
+    assert run("backup", bundle, file) == 0
+    assert run("backup", bundle, file) == 2
     assert "exists" in capsys.readouterr().err
-    assert run("restore", file, kit) == 2
+    assert run("restore", file, bundle) == 2
     assert "not an empty folder" in capsys.readouterr().err
-    shutil.rmtree(kit)
-    assert run("restore", file, kit) == 0
-    assert {path.name: path.read_bytes() for path in kit.iterdir()} == before
-    read_kit(kit)
+    shutil.rmtree(bundle)
+    assert run("restore", file, bundle) == 0
+    assert {path.name: path.read_bytes() for path in bundle.iterdir()} == before
+    read_bundle(bundle)
 
 
 def test_what_cannot_be_backed_up_is_told(tmp_path: Path) -> None:
-    kit = found(tmp_path) / "a"
+    bundle = found(tmp_path) / "a"
     for bad, file, told in [
         (tmp_path, tmp_path / "x.tar", "no party.yaml"),
-        (kit, kit / "x.tar", "inside a folder"),
-        (kit, tmp_path / "none" / "x.tar", "could not be written"),
+        (bundle, bundle / "x.tar", "inside a folder"),
+        (bundle, tmp_path / "none" / "x.tar", "could not be written"),
     ]:
         with pytest.raises(MtcdError, match=told):
             back_up(bad, file)
-    run = RunFolder(kit / "run")
+    run = RunFolder(bundle / "run")
     run.close()
-    (kit / "run" / "journal.1").write_bytes(b"x" * 100)
+    (bundle / "run" / "journal.1").write_bytes(b"x" * 100)
     with pytest.raises(MtcdError, match="damaged"):
-        back_up(kit, tmp_path / "x.tar")
-    (kit / "link").symlink_to("/etc/passwd")
-    (kit / "run" / "journal.1").unlink()
+        back_up(bundle, tmp_path / "x.tar")
+    (bundle / "link").symlink_to("/etc/passwd")
+    (bundle / "run" / "journal.1").unlink()
     with pytest.raises(MtcdError, match="symbolic link"):
-        back_up(kit, tmp_path / "x.tar")
+        back_up(bundle, tmp_path / "x.tar")
     assert not [
         path
         for path in tmp_path.iterdir()

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 import mtcd
-from live import make_kits, own_table_of
+from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import link
@@ -23,11 +23,13 @@ from mtcd.federation.participant.kinds import participant_of
 def party(tmp_path: Path) -> tuple[Callable[[], Node], socket.socket]:
     """How it starts, and another server on its address."""
     data = mtcd.split(np.eye(4), np.arange(4.0), {"a": [0, 1], "b": [2, 3]})
-    kit = make_kits(tmp_path, data.clients)["a"]
-    address = parse_address(kit.config.address or "")
+    bundle = make_bundles(tmp_path, data.clients)["a"]
+    address = parse_address(bundle.config.address or "")
 
     def start() -> Node:
-        return Node(kit, tmp_path / "run", participant_of(kit, own_table_of(data, kit)), None)
+        return Node(
+            bundle, tmp_path / "run", participant_of(bundle, own_table_of(data, bundle)), None
+        )
 
     return start, socket.create_server((address.host, address.port))
 

@@ -9,24 +9,24 @@ pytest.importorskip("cryptography")
 from federations import written
 from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation, revoke
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.relay_encryption import Seal
 
 BODY = b"a sum of many" * 50
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
-    init_federation(written(tmp_path), tmp_path / "kits", 90)
-    return tmp_path / "kits"
+def bundles(tmp_path: Path) -> Path:
+    init_federation(written(tmp_path), tmp_path / "bundles", 90)
+    return tmp_path / "bundles"
 
 
-def seal_of(kits: Path, name: str) -> Seal:
-    return Seal(read_kit(kits / name))
+def seal_of(bundles: Path, name: str) -> Seal:
+    return Seal(read_bundle(bundles / name))
 
 
-def test_only_the_one_it_is_locked_for_reads_it(kits: Path) -> None:
-    a, b, c = (seal_of(kits, name) for name in "abc")
+def test_only_the_one_it_is_locked_for_reads_it(bundles: Path) -> None:
+    a, b, c = (seal_of(bundles, name) for name in "abc")
     locked = a.lock("c", c.certificate, BODY)
     assert BODY not in locked
     assert c.unlock(locked) == BODY
@@ -36,8 +36,8 @@ def test_only_the_one_it_is_locked_for_reads_it(kits: Path) -> None:
             other.unlock(locked)
 
 
-def test_every_byte_counts(kits: Path) -> None:
-    a, c = seal_of(kits, "a"), seal_of(kits, "c")
+def test_every_byte_counts(bundles: Path) -> None:
+    a, c = seal_of(bundles, "a"), seal_of(bundles, "c")
     locked = a.lock("c", c.certificate, b"short")
     for place in range(len(locked)):
         spoilt = locked[:place] + bytes([locked[place] ^ 1]) + locked[place + 1 :]
@@ -48,18 +48,18 @@ def test_every_byte_counts(kits: Path) -> None:
             c.unlock(cut)
 
 
-def test_a_certificate_of_another_locks_nothing(kits: Path, tmp_path: Path) -> None:
-    a, b = seal_of(kits, "a"), seal_of(kits, "b")
+def test_a_certificate_of_another_locks_nothing(bundles: Path, tmp_path: Path) -> None:
+    a, b = seal_of(bundles, "a"), seal_of(bundles, "b")
     stranger = tmp_path / "others"
     stranger.mkdir()
-    init_federation(written(stranger), stranger / "kits", 90)
+    init_federation(written(stranger), stranger / "bundles", 90)
     with pytest.raises(WireError, match="in the place of"):
         a.lock("c", b.certificate, BODY)
     with pytest.raises(WireError, match="did not sign"):
-        a.lock("c", seal_of(stranger / "kits", "c").certificate, BODY)
+        a.lock("c", seal_of(stranger / "bundles", "c").certificate, BODY)
     with pytest.raises(WireError, match="not readable"):
         a.lock("c", b"nonsense", BODY)
-    old = seal_of(kits, "c").certificate
-    revoke(kits, "c")
+    old = seal_of(bundles, "c").certificate
+    revoke(bundles, "c")
     with pytest.raises(WireError, match="revoked"):
-        seal_of(kits, "a").lock("c", old, BODY)
+        seal_of(bundles, "a").lock("c", old, BODY)

@@ -9,24 +9,24 @@ import pytest
 pytest.importorskip("cryptography")
 from cryptography import x509
 
+from bundles_on_disk import EVERYBODY, certificate, settings
 from federations import written
-from kits_on_disk import EVERYBODY, certificate, settings
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation, move, renew, revoke, standings
 from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
-    init_federation(written(tmp_path), tmp_path / "kits", 90)
-    return tmp_path / "kits"
+def bundles(tmp_path: Path) -> Path:
+    init_federation(written(tmp_path), tmp_path / "bundles", 90)
+    return tmp_path / "bundles"
 
 
-def hosts(kits: Path, name: str) -> list[object]:
+def hosts(bundles: Path, name: str) -> list[object]:
     names = (
-        certificate(kits, name)
+        certificate(bundles, name)
         .extensions.get_extension_for_class(x509.SubjectAlternativeName)
         .value
     )
@@ -35,57 +35,57 @@ def hosts(kits: Path, name: str) -> list[object]:
 
 @pytest.mark.parametrize("name", ["b", "server"])
 def test_on_another_host_a_party_has_a_new_certificate_and_its_peers_know(
-    kits: Path, name: str
+    bundles: Path, name: str
 ) -> None:
-    serials = {who: certificate(kits, who).serial_number for who in EVERYBODY}
-    place, new_key = move(kits, name, "10.0.0.9:7100", None, 90)
+    serials = {who: certificate(bundles, who).serial_number for who in EVERYBODY}
+    place, new_key = move(bundles, name, "10.0.0.9:7100", None, 90)
     assert (place.address, place.listen, new_key) == ("10.0.0.9:7100", None, True)
-    assert hosts(kits, name) == [ip_address("10.0.0.9")]
-    changed = [who for who in EVERYBODY if certificate(kits, who).serial_number != serials[who]]
+    assert hosts(bundles, name) == [ip_address("10.0.0.9")]
+    changed = [who for who in EVERYBODY if certificate(bundles, who).serial_number != serials[who]]
     assert changed == [name]
-    read = {who: read_kit(kits / who).config for who in EVERYBODY}
+    read = {who: read_bundle(bundles / who).config for who in EVERYBODY}
     assert read[name].address == "10.0.0.9:7100"
     assert read[name].certificate == name  # its name stays, so rules do
     told = {who: config.peers[name].address for who, config in read.items() if name in config.peers}
     assert set(told) == set(EVERYBODY) - {name}
     assert set(told.values()) == {"10.0.0.9:7100"}
-    assert settings(kits, name)["listen"]["endpoints"] == ["tls/10.0.0.9:7100"]
-    assert "tls/10.0.0.9:7100" in settings(kits, "c")["connect"]["endpoints"]
-    assert {s.name: s.address for s in standings(kits)}[name] == "10.0.0.9:7100"
-    revoke(kits, name)  # the certificate for the old host is on record too
-    assert {serials[name]} < read_kit(kits / "a").revoked
+    assert settings(bundles, name)["listen"]["endpoints"] == ["tls/10.0.0.9:7100"]
+    assert "tls/10.0.0.9:7100" in settings(bundles, "c")["connect"]["endpoints"]
+    assert {s.name: s.address for s in standings(bundles)}[name] == "10.0.0.9:7100"
+    revoke(bundles, name)  # the certificate for the old host is on record too
+    assert {serials[name]} < read_bundle(bundles / "a").revoked
 
 
-def test_on_the_same_host_the_certificate_stays(kits: Path) -> None:
-    key = (kits / "a" / "key.pem").read_bytes()
-    place, new_key = move(kits, "a", "127.0.0.1:7100", "0.0.0.0:7100", 90)
+def test_on_the_same_host_the_certificate_stays(bundles: Path) -> None:
+    key = (bundles / "a" / "key.pem").read_bytes()
+    place, new_key = move(bundles, "a", "127.0.0.1:7100", "0.0.0.0:7100", 90)
     assert (place.listen, new_key) == ("0.0.0.0:7100", False)
-    assert (kits / "a" / "key.pem").read_bytes() == key
-    assert settings(kits, "a")["listen"]["endpoints"] == ["tls/0.0.0.0:7100"]
-    place, _ = move(kits, "a", "127.0.0.1:7200", None, 90)
+    assert (bundles / "a" / "key.pem").read_bytes() == key
+    assert settings(bundles, "a")["listen"]["endpoints"] == ["tls/0.0.0.0:7100"]
+    place, _ = move(bundles, "a", "127.0.0.1:7200", None, 90)
     assert place.listen == "0.0.0.0:7100"  # behind another door, the same room
 
 
-def test_all_else_stays_as_it_was(kits: Path) -> None:
-    before = Authority.load(kits).federation
-    move(kits, "c", "d.example.org:7001", None, 90)
-    after = Authority.load(kits).federation
+def test_all_else_stays_as_it_was(bundles: Path) -> None:
+    before = Authority.load(bundles).federation
+    move(bundles, "c", "d.example.org:7001", None, 90)
+    after = Authority.load(bundles).federation
     assert after.parties.pop("c") != before.parties.pop("c")
     assert after == before
-    assert hosts(kits, "c") == ["d.example.org"]
+    assert hosts(bundles, "c") == ["d.example.org"]
 
 
-def test_who_is_revoked_gets_its_certificate_when_renewed(kits: Path) -> None:
-    revoke(kits, "b")
-    assert not move(kits, "b", "10.0.0.9:7100", None, 90)[1]
-    assert read_kit(kits / "a").config.peers["b"].certificate is None
-    renew(kits, "b", 90)
-    assert hosts(kits, "b") == [ip_address("10.0.0.9")]
-    assert read_kit(kits / "a").config.peers["b"].certificate == "b~2"
+def test_who_is_revoked_gets_its_certificate_when_renewed(bundles: Path) -> None:
+    revoke(bundles, "b")
+    assert not move(bundles, "b", "10.0.0.9:7100", None, 90)[1]
+    assert read_bundle(bundles / "a").config.peers["b"].certificate is None
+    renew(bundles, "b", 90)
+    assert hosts(bundles, "b") == [ip_address("10.0.0.9")]
+    assert read_bundle(bundles / "a").config.peers["b"].certificate == "b~2"
 
 
 def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(
-    kits: Path, monkeypatch: pytest.MonkeyPatch
+    bundles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really, written_to = private_files.os.replace, []
 
@@ -97,13 +97,13 @@ def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(
 
     monkeypatch.setattr(private_files.os, "replace", full)
     with pytest.raises(MtcdError, match="No space left"):
-        move(kits, "b", "10.0.0.9:7100", None, 90)
+        move(bundles, "b", "10.0.0.9:7100", None, 90)
     monkeypatch.undo()
     with pytest.raises(MtcdError, match="already.*federation renew"):
-        move(kits, "b", "10.0.0.9:7100", None, 90)
-    renew(kits, "b", 90)
-    assert hosts(kits, "b") == [ip_address("10.0.0.9")]
-    assert read_kit(kits / "a").config.peers["b"].address == "10.0.0.9:7100"
+        move(bundles, "b", "10.0.0.9:7100", None, 90)
+    renew(bundles, "b", 90)
+    assert hosts(bundles, "b") == [ip_address("10.0.0.9")]
+    assert read_bundle(bundles / "a").config.peers["b"].address == "10.0.0.9:7100"
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(
     ],
 )
 def test_what_cannot_be_changes_nothing(
-    name: str, address: str, listen: str | None, days: int, told: str, kits: Path
+    name: str, address: str, listen: str | None, days: int, told: str, bundles: Path
 ) -> None:
-    before = {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in bundles.rglob("*") if path.is_file()}
     with pytest.raises(MtcdError, match=told):
-        move(kits, name, address, listen, days)
-    assert before == {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+        move(bundles, name, address, listen, days)
+    assert before == {path: path.read_bytes() for path in bundles.rglob("*") if path.is_file()}

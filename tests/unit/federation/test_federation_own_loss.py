@@ -15,7 +15,7 @@ pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
 from federations import written
-from live import make_kits
+from live import make_bundles
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.preflight import FAILED, WRONG_LOSS, preflight
 from mtcd.models.losses import LOSSES, Loss
@@ -51,7 +51,7 @@ main()
 
 
 class Halves(Loss):
-    """The same loss in this process, where kits are made: the administrator has the right one."""
+    """The same loss in this process, where bundles are made: the administrator has the right one."""
 
     curvature = 1.0
     factor = 1.0
@@ -93,12 +93,15 @@ def tables(folder: Path) -> dict[str, Path]:
 def test_the_label_holder_finds_it_alone(
     model: dict[str, Any], tmp_path: Path, named: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kits, made = make_kits(tmp_path, PARTIES, alignment="hashed", model=model), tables(tmp_path)
+    bundles, made = (
+        make_bundles(tmp_path, PARTIES, alignment="hashed", model=model),
+        tables(tmp_path),
+    )
     given = {"data": made["a"], "key": "id"}
-    assert not [one for one in preflight(kits["a"].folder, given) if one.level == FAILED]
+    assert not [one for one in preflight(bundles["a"].folder, given) if one.level == FAILED]
 
     monkeypatch.setattr(Halves, "factor", 0.5)
-    (failed,) = [one for one in preflight(kits["a"].folder, given) if one.level == FAILED]
+    (failed,) = [one for one in preflight(bundles["a"].folder, given) if one.level == FAILED]
     assert failed.requirement == "settings"
     assert "gradient of the loss Halves is not the derivative of its value" in failed.sentence
     # numbers that depend on labels stay here
@@ -123,7 +126,7 @@ def test_nobody_trains_with_it_and_all_are_told_where_it_is(
         model={"kind": "halves", "l2": 0.1},
         labels__held_by="a",
     )
-    init_federation(file, tmp_path / "kits", 90)
+    init_federation(file, tmp_path / "bundles", 90)
 
     made, running = tables(tmp_path), {}
     for name in (*PARTIES, "server"):
@@ -132,7 +135,7 @@ def test_nobody_trains_with_it_and_all_are_told_where_it_is(
         if name != "server":
             words = ["party", "--data", str(made[name]), "--id", "id"]
         running[name] = subprocess.Popen(
-            [sys.executable, "-c", code, *words, str(tmp_path / "kits" / name)],
+            [sys.executable, "-c", code, *words, str(tmp_path / "bundles" / name)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -18,12 +18,12 @@ pytest.importorskip("cryptography")
 
 from federations import written
 from hubs import Hub, Passing, linear
-from live import make_kits
+from live import make_bundles
 from mtcd.cli.app import main
 from mtcd.core.errors import DataError
 from mtcd.federation import preflight as checks
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import checking
@@ -78,8 +78,10 @@ def tables(folder: Path, clients: tuple[str, ...], **columns: Any) -> dict[str, 
     return made
 
 
-def kits_of(folder: Path, clients: tuple[str, ...] = CLIENTS, **changes: Any) -> dict[str, Kit]:
-    return make_kits(folder, clients, **{"alignment": "hashed", **changes})
+def bundles_of(
+    folder: Path, clients: tuple[str, ...] = CLIENTS, **changes: Any
+) -> dict[str, Bundle]:
+    return make_bundles(folder, clients, **{"alignment": "hashed", **changes})
 
 
 def by_requirement(found: list[Finding], level: str) -> dict[str, str]:
@@ -92,8 +94,8 @@ def by_requirement(found: list[Finding], level: str) -> dict[str, str]:
 def test_a_party_that_has_everything_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kits, made = kits_of(tmp_path), tables(tmp_path, CLIENTS)
-    found = preflight(kits["b"].folder, {"data": made["b"], "key": "id"})
+    bundles, made = bundles_of(tmp_path), tables(tmp_path, CLIENTS)
+    found = preflight(bundles["b"].folder, {"data": made["b"], "key": "id"})
     assert not by_requirement(found, FAILED)
     met = by_requirement(found, MET)
     assert set(met) == {
@@ -110,11 +112,11 @@ def test_a_party_that_has_everything_is_told_so(
     assert "does not accept a connection" in by_requirement(found, NOTE)["addresses"]
     assert not list(tmp_path.rglob("run"))  # nothing was begun
     with pytest.raises(SystemExit) as ended:
-        main(["party", str(kits["b"].folder), "--data", str(made["b"]), "--id", "id", "--check"])
+        main(["party", str(bundles["b"].folder), "--data", str(made["b"]), "--id", "id", "--check"])
     assert ended.value.code == 0
     assert "has all that the run needs" in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
-        main(["server", str(kits["server"].folder), "--check"])
+        main(["server", str(bundles["server"].folder), "--check"])
     assert ended.value.code == 0
 
 
@@ -133,13 +135,13 @@ def test_a_party_that_has_everything_is_told_so(
 def test_what_is_wrong_with_a_table_is_found_and_others_learn_no_more_than_the_kind(
     given: dict[str, Any], requirement: str, words: str, tmp_path: Path
 ) -> None:
-    kits = kits_of(tmp_path)
+    bundles = bundles_of(tmp_path)
     table = tables(tmp_path, CLIENTS)["a"]
     lines = table.read_text().splitlines()
     table.write_text(
         "\n".join([f"{lines[0]},w", *(f"{line},secret text" for line in lines[1:])]) + "\n"
     )
-    found = preflight(kits["a"].folder, {"data": table, "columns": ["x", "y"], **given})
+    found = preflight(bundles["a"].folder, {"data": table, "columns": ["x", "y"], **given})
     (failure,) = [one for one in found if one.level == FAILED]
     assert failure.requirement == requirement
     assert words in failure.sentence
@@ -149,36 +151,36 @@ def test_what_is_wrong_with_a_table_is_found_and_others_learn_no_more_than_the_k
 
 
 def test_labels_that_do_not_fit_the_model_are_found(tmp_path: Path) -> None:
-    kits = kits_of(tmp_path, model={"kind": "logistic", "l2": 0.1})
+    bundles = bundles_of(tmp_path, model={"kind": "logistic", "l2": 0.1})
     table = tables(tmp_path, CLIENTS)["a"]
     table.write_text(table.read_text().replace(",1\n", ",2\n", 3))
-    failures = by_requirement(preflight(kits["a"].folder, {"data": table, "key": "id"}), FAILED)
+    failures = by_requirement(preflight(bundles["a"].folder, {"data": table, "key": "id"}), FAILED)
     assert set(failures) == {"labels"}
 
 
-def test_a_kit_that_cannot_be_used_is_a_finding(tmp_path: Path) -> None:
-    kits = kits_of(tmp_path)
-    (kits["b"].folder / "cert.pem").write_bytes((kits["a"].folder / "cert.pem").read_bytes())
-    (failure,) = preflight(kits["b"].folder)
+def test_a_bundle_that_cannot_be_used_is_a_finding(tmp_path: Path) -> None:
+    bundles = bundles_of(tmp_path)
+    (bundles["b"].folder / "cert.pem").write_bytes((bundles["a"].folder / "cert.pem").read_bytes())
+    (failure,) = preflight(bundles["b"].folder)
     assert (failure.requirement, failure.level) == ("certificates", FAILED)
     assert "is for 'a'" in failure.sentence
 
 
 def test_an_address_that_is_in_use_is_found(tmp_path: Path) -> None:
-    kits, made = kits_of(tmp_path), tables(tmp_path, CLIENTS)
-    host, port = kits["b"].config.address.rsplit(":", 1)  # type: ignore[union-attr]
+    bundles, made = bundles_of(tmp_path), tables(tmp_path, CLIENTS)
+    host, port = bundles["b"].config.address.rsplit(":", 1)  # type: ignore[union-attr]
     with socket.create_server((host, int(port))):
-        found = preflight(kits["b"].folder, {"data": made["b"], "key": "id"})
+        found = preflight(bundles["b"].folder, {"data": made["b"], "key": "id"})
     assert "Cannot listen" in by_requirement(found, FAILED)["addresses"]
 
 
 def test_a_peer_whose_name_cannot_be_resolved_is_found(tmp_path: Path) -> None:
-    kit = kits_of(tmp_path)["b"]
+    bundle = bundles_of(tmp_path)["b"]
     peers = {
-        **kit.config.peers,
-        "a": kit.config.peers["a"].model_copy(update={"address": "nowhere.invalid:7447"}),
+        **bundle.config.peers,
+        "a": bundle.config.peers["a"].model_copy(update={"address": "nowhere.invalid:7447"}),
     }
-    lost = replace(kit, config=kit.config.model_copy(update={"peers": peers}))
+    lost = replace(bundle, config=bundle.config.model_copy(update={"peers": peers}))
     assert "nowhere.invalid" in by_requirement(checks.peer_findings(lost), FAILED)["addresses"]
 
 
@@ -201,19 +203,19 @@ def test_the_packages_that_are_needed_are_those_of_the_run(
     changes: dict[str, Any], needed: set[str], at_server: set[str], tmp_path: Path
 ) -> None:
     if "torch" in needed:
-        pytest.importorskip("torch")  # the kit of a split network is made with it
-    kits = kits_of(tmp_path, **changes)
+        pytest.importorskip("torch")  # the bundle of a split network is made with it
+    bundles = bundles_of(tmp_path, **changes)
     always = {"zenoh", "cryptography", "msgpack"}
-    assert set(needed_packages(kits["b"].config)) == always | needed
-    assert set(needed_packages(kits["server"].config)) == always | at_server
+    assert set(needed_packages(bundles["b"].config)) == always | needed
+    assert set(needed_packages(bundles["server"].config)) == always | at_server
     if "parties" in changes.get("model", {}):
-        assert set(needed_packages(kits["c"].config)) == always  # it has no trees
+        assert set(needed_packages(bundles["c"].config)) == always  # it has no trees
 
 
 def test_a_missing_and_a_broken_and_an_old_package_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kit, made = kits_of(tmp_path, **SEALED)["b"], tables(tmp_path, CLIENTS)
+    bundle, made = bundles_of(tmp_path, **SEALED)["b"], tables(tmp_path, CLIENTS)
     monkeypatch.setitem(sys.modules, "tenseal", None)
     real = checks.version
     monkeypatch.setattr(
@@ -221,7 +223,7 @@ def test_a_missing_and_a_broken_and_an_old_package_are_found(
     )
     found = [
         one
-        for one in preflight(kit.folder, {"data": made["b"], "key": "id"})
+        for one in preflight(bundle.folder, {"data": made["b"], "key": "id"})
         if one.level == FAILED
     ]
     assert [one.requirement for one in found] == ["packages", "packages"]
@@ -251,8 +253,8 @@ def test_versions_are_compared_as_numbers(there: str, allowed: str, fits: bool) 
 def test_network_code_that_was_not_agreed_to_is_found_and_others_learn_no_more_than_that(
     tmp_path: Path,
 ) -> None:
-    kit, made = kits_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
-    found = preflight(kit.folder, {"data": made["b"], "key": "id"}, agreed=["0" * 64])
+    bundle, made = bundles_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
+    found = preflight(bundle.folder, {"data": made["b"], "key": "id"}, agreed=["0" * 64])
     (failure,) = [one for one in found if one.level == FAILED]
     assert failure.requirement == "settings"
     assert "--agree-code" in failure.sentence
@@ -265,10 +267,10 @@ def test_network_code_that_was_not_agreed_to_is_found_and_others_learn_no_more_t
 def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kit, made = kits_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
+    bundle, made = bundles_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
     words = [
         "party",
-        str(kit.folder),
+        str(bundle.folder),
         "--data",
         str(made["b"]),
         "--id",
@@ -289,17 +291,17 @@ def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
 def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
     tmp_path: Path,
 ) -> None:
-    kits = kits_of(tmp_path)
-    kit = kits["b"]
-    place = parse_address(kit.config.address or "")
+    bundles = bundles_of(tmp_path)
+    bundle = bundles["b"]
+    place = parse_address(bundle.config.address or "")
     assert why_not_listening(place) is None
     with socket.create_server((place.host, place.port)):
         assert why_not_listening(place) == "Address already in use"
-        assert not runs_already(kit)
-    context = NodeContext(kit, Log("b", None))
+        assert not runs_already(bundle)
+    context = NodeContext(bundle, Log("b", None))
     try:
-        assert runs_already(kit)
-        (found,) = checks.listening_findings(kit)
+        assert runs_already(bundle)
+        (found,) = checks.listening_findings(bundle)
     finally:
         context.close()
     assert found.level == FAILED
@@ -331,7 +333,7 @@ def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) 
     changes = SEALED | {"labels__held_by": "a", "alignment": "hashed", "network": {"kind": "path"}}
     init_federation(
         written(tmp_path, parties=places, server=f"127.0.0.1:{ports[-1]}", **changes),
-        tmp_path / "kits",
+        tmp_path / "bundles",
         90,
     )
     made = tables(tmp_path, CLIENTS)
@@ -341,7 +343,7 @@ def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) 
             ["server"] if name == "server" else ["party", "--data", str(made[name]), "--id", "id"]
         )
         running[name] = start(
-            [*words, str(tmp_path / "kits" / name)], package if name == lacking else None
+            [*words, str(tmp_path / "bundles" / name)], package if name == lacking else None
         )
     said = {name: process.communicate(timeout=PATIENCE)[0] for name, process in running.items()}
     assert {name: process.returncode for name, process in running.items()} == dict.fromkeys(
@@ -353,20 +355,22 @@ def test_a_sealed_federation_ends_if_one_member_lacks_a_package(tmp_path: Path) 
         assert "Traceback" not in text
         if name != lacking:
             assert f"because {lacking} cannot take part" in text
-            assert not (tmp_path / "kits" / name / "run" / "agreed.bin").exists()
+            assert not (tmp_path / "bundles" / name / "run" / "agreed.bin").exists()
 
 
 def test_the_others_end_if_another_program_has_the_port_of_a_party(tmp_path: Path) -> None:
     """It cannot be called, so it calls all its peers to tell them."""
-    kits, made = (
-        kits_of(tmp_path, ("a", "b"), server=None, method={"kind": "stcd"}),
+    bundles, made = (
+        bundles_of(tmp_path, ("a", "b"), server=None, method={"kind": "stcd"}),
         tables(tmp_path, ("a", "b")),
     )
-    place = parse_address(kits["a"].config.address or "")
+    place = parse_address(bundles["a"].config.address or "")
     with socket.create_server((place.host, place.port)):
         running = {
-            name: start(["party", str(kits[name].folder), "--data", str(made[name]), "--id", "id"])
-            for name in kits
+            name: start(
+                ["party", str(bundles[name].folder), "--data", str(made[name]), "--id", "id"]
+            )
+            for name in bundles
         }
         said = {name: process.communicate(timeout=PATIENCE)[0] for name, process in running.items()}
     assert {name: process.returncode for name, process in running.items()} == {"a": 2, "b": 2}, said
@@ -433,9 +437,9 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
     assert not any("c1 has other versions" in line for line in noted)
 
 
-def test_kits_of_two_federations_are_found_before_samples_are_aligned(tmp_path: Path) -> None:
+def test_bundles_of_two_federations_are_found_before_samples_are_aligned(tmp_path: Path) -> None:
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
-        hub.nodes["c1"].kit.config.__dict__["seed"] = 99
+        hub.nodes["c1"].bundle.config.__dict__["seed"] = 99
         hub.begin()
         error = ends(hub)
     assert isinstance(error, UnableError)
@@ -500,13 +504,13 @@ def _request(sender: str, body: bytes) -> Any:
 
 def test_a_party_of_a_run_that_fails_at_its_restart_tells_nobody(tmp_path: Path) -> None:
     """The others train on, and would be ended in vain."""
-    kits, made = kits_of(tmp_path, ("a", "b")), tables(tmp_path, ("a", "b"))
-    out = kits["b"].folder / "run"
+    bundles, made = bundles_of(tmp_path, ("a", "b")), tables(tmp_path, ("a", "b"))
+    out = bundles["b"].folder / "run"
     out.mkdir(mode=0o700)
     (out / "agreed.bin").write_bytes(b"x")
-    words = ["party", str(kits["b"].folder), "--data", str(made["b"]), "--id", "gone"]
+    words = ["party", str(bundles["b"].folder), "--data", str(made["b"]), "--id", "gone"]
     process = start(words)
     text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "Telling" not in text
-    assert read_kit(kits["b"].folder).config.name == "b"
+    assert read_bundle(bundles["b"].folder).config.name == "b"

@@ -15,7 +15,7 @@ from federations import written
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.administrator import init_federation, renew, revoke
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import Issued, issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.names import Address
@@ -26,39 +26,39 @@ BODY = b"outcome 1, outcome 0"
 
 def founded(folder: Path) -> Path:
     folder.mkdir()
-    init_federation(written(folder, limits={"message_mb": 1}), folder / "kits", 90)
-    return folder / "kits"
+    init_federation(written(folder, limits={"message_mb": 1}), folder / "bundles", 90)
+    return folder / "bundles"
 
 
 @pytest.fixture(scope="module")
-def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return founded(tmp_path_factory.mktemp("sealed") / "ours")
 
 
 @pytest.fixture
-def own_kits(tmp_path: Path) -> Path:
-    """Kits that a test may change."""
+def own_bundles(tmp_path: Path) -> Path:
+    """Bundles that a test may change."""
     return founded(tmp_path / "own")
 
 
-def seal_of(kits: Path, name: str) -> Seal:
-    return Seal(read_kit(kits / name))
+def seal_of(bundles: Path, name: str) -> Seal:
+    return Seal(read_bundle(bundles / name))
 
 
-def sealed_with(kits: Path, name: str, made: Issued) -> bytes:
+def sealed_with(bundles: Path, name: str, made: Issued) -> bytes:
     """A message of a party for c, by the party that has this key and certificate and the parties'
     key."""
-    kit = read_kit(kits / name)
-    write_files(kits / name, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
-    return Seal(kit).seal("c", "labels", BODY)
+    bundle = read_bundle(bundles / name)
+    write_files(bundles / name, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    return Seal(bundle).seal("c", "labels", BODY)
 
 
 def flipped(data: bytes, place: int, bits: int = 1) -> bytes:
     return data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :]
 
 
-def test_the_receiver_reads_who_wrote_what(kits: Path) -> None:
-    a, b, c = (seal_of(kits, name) for name in "abc")
+def test_the_receiver_reads_who_wrote_what(bundles: Path) -> None:
+    a, b, c = (seal_of(bundles, name) for name in "abc")
     data = a.seal("c", "labels", BODY)  # a and c are no neighbours
     assert c.open(data) == c.open(data, expect_from="a") == Sealed("a", "labels", BODY)
     assert c.open(b.seal("c", "x", b"")) == Sealed("b", "x", b"")
@@ -72,12 +72,12 @@ def test_the_receiver_reads_who_wrote_what(kits: Path) -> None:
     body=st.binary(max_size=300),
     kind=st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1),
 )
-def test_any_body_comes_through(kits: Path, body: bytes, kind: str) -> None:
-    assert seal_of(kits, "c").open(seal_of(kits, "a").seal("c", kind[:80], body)).body == body
+def test_any_body_comes_through(bundles: Path, body: bytes, kind: str) -> None:
+    assert seal_of(bundles, "c").open(seal_of(bundles, "a").seal("c", kind[:80], body)).body == body
 
 
-def test_every_byte_counts(kits: Path) -> None:
-    c, data = seal_of(kits, "c"), seal_of(kits, "a").seal("c", "labels", BODY)
+def test_every_byte_counts(bundles: Path) -> None:
+    c, data = seal_of(bundles, "c"), seal_of(bundles, "a").seal("c", "labels", BODY)
     for place in range(len(data)):
         with pytest.raises(WireError):
             c.open(flipped(data, place))
@@ -87,24 +87,26 @@ def test_every_byte_counts(kits: Path) -> None:
         c.open(data + b"\0")
 
 
-def content_of(kits: Path, data: bytes) -> bytes:
+def content_of(bundles: Path, data: bytes) -> bytes:
     """What another party on the way reads of a message for c."""
-    cipher = AESGCM(read_kit(kits / "b").secret("sealed"))
+    cipher = AESGCM(read_bundle(bundles / "b").secret("sealed"))
     return cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], b"mtcd sealed 1/clinics/c")
 
 
-def encrypted(kits: Path, content: bytes, to: str = "c") -> bytes:
+def encrypted(bundles: Path, content: bytes, to: str = "c") -> bytes:
     """What another party can make of it."""
-    cipher, nonce = AESGCM(read_kit(kits / "b").secret("sealed")), bytes(NONCE_BYTES)
+    cipher, nonce = AESGCM(read_bundle(bundles / "b").secret("sealed")), bytes(NONCE_BYTES)
     return nonce + cipher.encrypt(nonce, content, f"mtcd sealed 1/clinics/{to}".encode())
 
 
 # said by cryptography, before the signature is checked
 @pytest.mark.filterwarnings("ignore:Parsed a serial number")
-def test_a_party_on_the_way_can_change_nothing(kits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    c, data = seal_of(kits, "c"), seal_of(kits, "a").seal("c", "labels", BODY)
-    content = content_of(kits, data)
-    assert c.open(encrypted(kits, content)) == c.open(data)
+def test_a_party_on_the_way_can_change_nothing(
+    bundles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c, data = seal_of(bundles, "c"), seal_of(bundles, "a").seal("c", "labels", BODY)
+    content = content_of(bundles, data)
+    assert c.open(encrypted(bundles, content)) == c.open(data)
     monkeypatch.setattr(c, "_cipher", Unencrypted())
     changes = [flipped(content, place, bits) for place in range(len(content)) for bits in (1, 0x80)]
     changes += [content[:place] for place in range(len(content))]
@@ -122,26 +124,26 @@ class Unencrypted:
         return content
 
 
-def test_a_message_for_another_is_refused(kits: Path) -> None:
-    a, b = seal_of(kits, "a"), seal_of(kits, "b")
+def test_a_message_for_another_is_refused(bundles: Path) -> None:
+    a, b = seal_of(bundles, "a"), seal_of(bundles, "b")
     data = a.seal("c", "labels", BODY)
     for other in (a, b):
         with pytest.raises(WireError, match="for another party"):
             other.open(data)
     with pytest.raises(WireError, match="signature of 'a'"):
-        b.open(encrypted(kits, content_of(kits, data), to="b"))  # c cheats
+        b.open(encrypted(bundles, content_of(bundles, data), to="b"))  # c cheats
     with pytest.raises(WireError, match="of 'b' came in the place of one of 'a'"):
-        seal_of(kits, "c").open(b.seal("c", "labels", BODY), expect_from="a")
+        seal_of(bundles, "c").open(b.seal("c", "labels", BODY), expect_from="a")
 
 
-def test_another_federation_is_refused(kits: Path, own_kits: Path) -> None:
+def test_another_federation_is_refused(bundles: Path, own_bundles: Path) -> None:
     with pytest.raises(WireError, match="federation"):
-        seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
-    key = (kits / "a" / "parties.key").read_bytes()
+        seal_of(bundles, "c").open(seal_of(own_bundles, "a").seal("c", "labels", BODY))
+    key = (bundles / "a" / "parties.key").read_bytes()
     # an outsider who has got hold of the parties' key
-    write_files(own_kits / "a", {"parties.key": key})
+    write_files(own_bundles / "a", {"parties.key": key})
     with pytest.raises(WireError, match="certificate of 'a'.*not of this federation"):
-        seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
+        seal_of(bundles, "c").open(seal_of(own_bundles, "a").seal("c", "labels", BODY))
 
 
 @pytest.mark.parametrize(
@@ -156,38 +158,38 @@ def test_another_federation_is_refused(kits: Path, own_kits: Path) -> None:
     ],
 )
 def test_certificates_that_do_not_count_are_refused(
-    own_kits: Path, name: str, ago: int, told: str
+    own_bundles: Path, name: str, ago: int, told: str
 ) -> None:
-    authority = Authority.load(own_kits)
+    authority = Authority.load(own_bundles)
     when = datetime.now(UTC) - timedelta(days=ago)
     made = issue(authority.issued, name, Address("127.0.0.1", 1), 90, now=when)
-    c = seal_of(own_kits, "c")
+    c = seal_of(own_bundles, "c")
     with pytest.raises(WireError, match=told):
-        c.open(sealed_with(own_kits, "a", made))
+        c.open(sealed_with(own_bundles, "a", made))
 
 
-def test_the_authority_itself_is_no_party(own_kits: Path) -> None:
-    c = seal_of(own_kits, "c")
+def test_the_authority_itself_is_no_party(own_bundles: Path) -> None:
+    c = seal_of(own_bundles, "c")
     with pytest.raises(WireError, match="of no party"):
-        c.open(sealed_with(own_kits, "a", Authority.load(own_kits).issued))
+        c.open(sealed_with(own_bundles, "a", Authority.load(own_bundles).issued))
 
 
 # c has the one as a stranger, the other as a neighbour
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_who_is_revoked_is_refused_until_renewed(own_kits: Path, name: str) -> None:
-    old = seal_of(own_kits, name).seal("c", "labels", BODY)
-    revoke(own_kits, name)
+def test_who_is_revoked_is_refused_until_renewed(own_bundles: Path, name: str) -> None:
+    old = seal_of(own_bundles, name).seal("c", "labels", BODY)
+    revoke(own_bundles, name)
     with pytest.raises(WireError, match=f"certificate of '{name}'.*revoked"):
-        seal_of(own_kits, "c").open(old)
-    renew(own_kits, name, 90)
-    c = seal_of(own_kits, "c")
+        seal_of(own_bundles, "c").open(old)
+    renew(own_bundles, name, 90)
+    c = seal_of(own_bundles, "c")
     with pytest.raises(WireError, match="revoked"):
         c.open(old)
-    assert c.open(seal_of(own_kits, name).seal("c", "labels", BODY)).origin == name
+    assert c.open(seal_of(own_bundles, name).seal("c", "labels", BODY)).origin == name
 
 
-def test_sizes_kinds_and_receivers_are_checked(kits: Path) -> None:
-    a, c = seal_of(kits, "a"), seal_of(kits, "c")
+def test_sizes_kinds_and_receivers_are_checked(bundles: Path) -> None:
+    a, c = seal_of(bundles, "a"), seal_of(bundles, "c")
     with pytest.raises(MtcdError, match="limits.message_mb"):
         a.seal("c", "labels", bytes(1024 * 1024))
     with pytest.raises(WireError, match="larger"):
@@ -200,4 +202,4 @@ def test_sizes_kinds_and_receivers_are_checked(kits: Path) -> None:
             a.seal("c", kind, BODY)
     for name in ("server", "operator"):
         with pytest.raises(MtcdError, match=r"no parties\.key"):
-            seal_of(kits, name)
+            seal_of(bundles, name)

@@ -1,4 +1,4 @@
-"""The Zenoh configuration of a kit on loopback, with real sessions, some of which cheat."""
+"""The Zenoh configuration of a bundle on loopback, with real sessions, some of which cheat."""
 
 import json
 import time
@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from kits_on_disk import Config, found, settings
+from bundles_on_disk import Config, found, settings
 from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.keys import alive_key, channel, control_channel, control_key, message_key
@@ -26,7 +26,7 @@ Open = Callable[[Config], Any]
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
+def bundles(tmp_path: Path) -> Path:
     return found(tmp_path / "ours")
 
 
@@ -60,15 +60,15 @@ def inbox(session: Any, *keys: str) -> list[tuple[str, str]]:
     return heard
 
 
-def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Open) -> None:
+def test_neighbours_and_server_talk_and_nobody_else_does(bundles: Path, opened: Open) -> None:
     # any order
-    sessions = {name: opened(settings(kits, name)) for name in ("c", "a", "b", "server")}
+    sessions = {name: opened(settings(bundles, name)) for name in ("c", "a", "b", "server")}
     tokens = [
         session.liveliness().declare_token(alive_key("clinics", me))
         for me, session in sessions.items()
     ]
     for me, session in sessions.items():
-        for peer in read_kit(kits / me).config.peers:
+        for peer in read_bundle(bundles / me).config.peers:
             session.declare_queryable(
                 channel("clinics", me, peer), lambda query: query.reply(query.key_expr, b"here")
             )
@@ -78,7 +78,7 @@ def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Ope
             list(sessions[sender].get(message_key("clinics", receiver, sender, "x"), timeout=2.0))
         )
 
-    linked = [(a, b) for a in sessions for b in read_kit(kits / a).config.peers]
+    linked = [(a, b) for a in sessions for b in read_bundle(bundles / a).config.peers]
     assert len(linked) == 10
     for pair in linked:
         assert until(lambda pair=pair: answers(*pair) == 1), pair
@@ -97,16 +97,16 @@ def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Ope
 
 
 @pytest.mark.parametrize("who", ["a", "c"])
-def test_a_party_that_comes_back_is_connected_again(who: str, kits: Path, opened: Open) -> None:
-    b = opened(settings(kits, "b"))  # b calls a, and c calls b
+def test_a_party_that_comes_back_is_connected_again(who: str, bundles: Path, opened: Open) -> None:
+    b = opened(settings(bundles, "b"))  # b calls a, and c calls b
     for _ in range(2):
-        other = opened(settings(kits, who))
+        other = opened(settings(bundles, who))
         assert until(lambda: len(b.info.peers_zid()) == 1)
         other.close()
         assert until(lambda: b.info.peers_zid() == [])
 
 
-def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> None:
+def test_requests_to_a_peer_that_is_lost_end_without_an_answer(bundles: Path) -> None:
     """Otherwise whoever waits for one would wait for ever, also when the peer has come back."""
     pytest.importorskip("zenoh")
     from mtcd.federation.node.counters import Counters
@@ -120,8 +120,8 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> No
         Thread(target=loop.run, daemon=True).start()
 
     def link(name: str, on_request: Any, on_change: Any) -> Any:
-        kit = read_kit(kits / name)
-        return Link(kit, loops[name], on_request, on_change, Counters(kit.config.peers))
+        bundle = read_bundle(bundles / name)
+        return Link(bundle, loops[name], on_request, on_change, Counters(bundle.config.peers))
 
     a = link("a", lambda request: None, lambda peer, up: seen_by_a.append((peer, up)))
     b = link("b", at_b.append, lambda peer, up: None)
@@ -155,14 +155,14 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(kits: Path) -> No
 
 
 def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(
-    kits: Path, opened: Open
+    bundles: Path, opened: Open
 ) -> None:
-    b, c = opened(settings(kits, "b")), opened(settings(kits, "c"))
+    b, c = opened(settings(bundles, "b")), opened(settings(bundles, "c"))
     at_b = inbox(
         b, *(channel("clinics", "b", peer) for peer in ("a", "c", "server")), "mtcd/other/**"
     )
     at_c = inbox(c, channel("clinics", "c", "b"))
-    a = opened(cheating(settings(kits, "a")))
+    a = opened(cheating(settings(bundles, "a")))
     at_a = inbox(
         a, "**", "mtcd/clinics/**", channel("clinics", "c", "b"), channel("clinics", "a", "b")
     )
@@ -191,10 +191,12 @@ def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(
     }
 
 
-def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(kits: Path, opened: Open) -> None:
-    c, b = opened(settings(kits, "c")), opened(settings(kits, "b"))
+def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(
+    bundles: Path, opened: Open
+) -> None:
+    c, b = opened(settings(bundles, "c")), opened(settings(bundles, "b"))
     heard = inbox(c, channel("clinics", "c", "a"), channel("clinics", "c", "b"))
-    a = opened(cheating(settings(kits, "a"), f"tls/{read_kit(kits / 'c').config.address}"))
+    a = opened(cheating(settings(bundles, "a"), f"tls/{read_bundle(bundles / 'c').config.address}"))
     assert until(lambda: len(c.info.peers_zid()) == 2)
 
     def both_write() -> bool:
@@ -207,8 +209,8 @@ def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(kits: Path, ope
     assert set(heard) == {(message_key("clinics", "c", "b", "x"), "by b")}
 
 
-def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Open) -> None:
-    sessions = {name: opened(settings(kits, name)) for name in ("a", "b", "server")}
+def test_the_operator_is_answered_and_can_do_nothing_else(bundles: Path, opened: Open) -> None:
+    sessions = {name: opened(settings(bundles, name)) for name in ("a", "b", "server")}
     token = sessions["a"].liveliness().declare_token(alive_key("clinics", "a"))
     asked: list[str] = []
 
@@ -222,8 +224,8 @@ def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Op
     at_a = inbox(sessions["a"], channel("clinics", "a", "b"), channel("clinics", "a", "operator"))
     sessions["a"].declare_queryable(channel("clinics", "a", "b"), answer)
     honest, operator = (
-        opened(settings(kits, "operator")),
-        opened(cheating(settings(kits, "operator"))),
+        opened(settings(bundles, "operator")),
+        opened(cheating(settings(bundles, "operator"))),
     )
     heard = inbox(operator, "**", channel("clinics", "a", "b"), channel("clinics", "operator", "a"))
 
@@ -261,27 +263,29 @@ def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Op
     assert alive(operator) == 0
     token.undeclare()
     sessions["b"].declare_queryable(channel("clinics", "b", "c"), answer)
-    party = opened(cheating(settings(kits, "c")))
+    party = opened(cheating(settings(bundles, "c")))
     assert until(lambda: answers(party, message_key("clinics", "b", "c", "x")))
     assert answers(party, control_key("clinics", "b", "status")) == 0  # a party is no operator
 
 
-def stranger(kits: Path, tmp_path: Path) -> Config:
-    """Somebody with a kit of the same names from another authority."""
+def stranger(bundles: Path, tmp_path: Path) -> Config:
+    """Somebody with a bundle of the same names from another authority."""
     theirs = settings(found(tmp_path / "theirs"), "b")
-    return {**theirs, "connect": settings(kits, "b")["connect"]}
+    return {**theirs, "connect": settings(bundles, "b")["connect"]}
 
 
-def expired(kits: Path, _: Path) -> Config:
-    config = settings(kits, "b")
+def expired(bundles: Path, _: Path) -> Config:
+    config = settings(bundles, "b")
     long_ago = datetime.now(UTC) - timedelta(days=100)
-    made = issue(Authority.load(kits).issued, "b", parse_address("127.0.0.1:1"), 90, now=long_ago)
-    write_files(kits / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    made = issue(
+        Authority.load(bundles).issued, "b", parse_address("127.0.0.1:1"), 90, now=long_ago
+    )
+    write_files(bundles / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
     return config
 
 
-def without_certificate(kits: Path, _: Path) -> Config:
-    config = settings(kits, "b")
+def without_certificate(bundles: Path, _: Path) -> Config:
+    config = settings(bundles, "b")
     tls = {"root_ca_certificate": config["transport"]["link"]["tls"]["root_ca_certificate"]}
     config["transport"]["link"]["tls"] = tls
     return {**config, "listen": {"endpoints": []}}
@@ -289,11 +293,11 @@ def without_certificate(kits: Path, _: Path) -> Config:
 
 @pytest.mark.parametrize("who", [stranger, expired, without_certificate])
 def test_who_has_no_good_certificate_cannot_connect(
-    who: Any, kits: Path, tmp_path: Path, opened: Open
+    who: Any, bundles: Path, tmp_path: Path, opened: Open
 ) -> None:
-    a = opened(settings(kits, "a"))
-    intruder = opened(cheating(who(kits, tmp_path)))
-    opened(cheating(settings(kits, "c"), f"tls/{read_kit(kits / 'a').config.address}"))
+    a = opened(settings(bundles, "a"))
+    intruder = opened(cheating(who(bundles, tmp_path)))
+    opened(cheating(settings(bundles, "c"), f"tls/{read_bundle(bundles / 'a').config.address}"))
     assert until(lambda: a.info.peers_zid())  # c is of the same authority: that one gets through
     time.sleep(1.0)
     assert len(a.info.peers_zid()) == 1
@@ -301,16 +305,16 @@ def test_who_has_no_good_certificate_cannot_connect(
 
 
 def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(
-    kits: Path, opened: Open
+    bundles: Path, opened: Open
 ) -> None:
-    stolen = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
-    revoke(kits, "b")
-    renew(kits, "b", 90)
-    new = settings(kits, "b")
-    a = opened(settings(kits, "a"))
+    stolen = {name: (bundles / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
+    revoke(bundles, "b")
+    renew(bundles, "b", 90)
+    new = settings(bundles, "b")
+    a = opened(settings(bundles, "a"))
     heard = inbox(a, channel("clinics", "a", "b"))
-    renewed = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
-    write_files(kits / "b", stolen)
+    renewed = {name: (bundles / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
+    write_files(bundles / "b", stolen)
     thief = opened(cheating(new))
     assert until(lambda: a.info.peers_zid())  # the session opens: rules then give it nothing
     end = time.monotonic() + 0.7
@@ -319,7 +323,7 @@ def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(
         time.sleep(0.05)
     assert heard == []
     thief.close()
-    write_files(kits / "b", renewed)
+    write_files(bundles / "b", renewed)
     b = opened(new)
 
     def writes() -> bool:

@@ -20,7 +20,7 @@ import yaml
 from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
@@ -48,17 +48,17 @@ number = 3
 """
 
 
-def kits(folder: Path, network: str, **changes: Any) -> Path:
-    """Kits whose party.yaml name a client network as a hostile administrator would, without the
+def bundles(folder: Path, network: str, **changes: Any) -> Path:
+    """Bundles whose party.yaml name a client network as a hostile administrator would, without the
     checks of `init`."""
     init_federation(
-        written(folder, **SPLIT, model={"kind": "split", "client": "mlp"}), folder / "kits", 90
+        written(folder, **SPLIT, model={"kind": "split", "client": "mlp"}), folder / "bundles", 90
     )
-    for path in (folder / "kits").glob("*/party.yaml"):
+    for path in (folder / "bundles").glob("*/party.yaml"):
         content = yaml.safe_load(path.read_text())
         content["model"] |= {"client": network, **changes}
         path.write_text(yaml.safe_dump(content))
-    return folder / "kits"
+    return folder / "bundles"
 
 
 def table(folder: Path) -> Path:
@@ -67,15 +67,15 @@ def table(folder: Path) -> Path:
     return path
 
 
-def started(folder: Path, kit: Kit) -> None:
+def started(folder: Path, bundle: Bundle) -> None:
     """As mtcd party does before it calls anybody; then its network is made."""
-    participant = make_participant(kit, {"data": table(folder), "columns": ["x", "y"]})
+    participant = make_participant(bundle, {"data": table(folder), "columns": ["x", "y"]})
     participant.facts(range(3))
 
 
 def refused(folder: Path, network: str, *words: str, given: Any = (), **changes: Any) -> None:
     with pytest.raises(MtcdError) as told:
-        started(folder, read_kit(kits(folder, network, **changes) / "a", given))
+        started(folder, read_bundle(bundles(folder, network, **changes) / "a", given))
     for word in words:
         assert word in str(told.value), str(told.value)
 
@@ -84,11 +84,11 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# What a kit may not do
+# What a bundle may not do
 
 
 @pytest.mark.parametrize("key", ["client", "fusion"])
-def test_a_kit_that_names_an_installed_function_is_refused_and_nothing_runs(
+def test_a_bundle_that_names_an_installed_function_is_refused_and_nothing_runs(
     key: str, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
@@ -98,10 +98,10 @@ def test_a_kit_that_names_an_installed_function_is_refused_and_nothing_runs(
     assert not proof.exists()
 
 
-def test_a_hostile_kit_runs_nothing_in_a_real_process(tmp_path: Path) -> None:
+def test_a_hostile_bundle_runs_nothing_in_a_real_process(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
     settings = {"args": [sys.executable, "-c", f"open({str(proof)!r}, 'w')"]}
-    made = kits(tmp_path, "subprocess:check_output", client_settings=settings)
+    made = bundles(tmp_path, "subprocess:check_output", client_settings=settings)
     for words in (
         ["party", "a", "--data", table(tmp_path)],
         ["predict", "a", "--data", table(tmp_path)],
@@ -145,16 +145,16 @@ def test_a_file_that_says_where_code_is_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "nets:make", "model.code", code="/")
 
 
-def test_modules_beside_the_kit_or_in_the_current_folder_are_not_looked_at(
+def test_modules_beside_the_bundle_or_in_the_current_folder_are_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    made = kits(tmp_path, "lying_about:make")
+    made = bundles(tmp_path, "lying_about:make")
     for folder in (tmp_path, made / "a"):
         (folder / "lying_about.py").write_text("raise SystemExit('this ran')")
     with pytest.raises(MtcdError, match="--code lying_about.py"):
-        started(tmp_path, read_kit(made / "a"))
+        started(tmp_path, read_bundle(made / "a"))
 
 
 # Code that the party names itself
@@ -165,9 +165,9 @@ def test_code_named_on_the_command_line_is_used_and_its_hash_is_told(
     function: str, tmp_path: Path
 ) -> None:
     (tmp_path / "nets.py").write_text(NETS)
-    kit = read_kit(kits(tmp_path, f"nets:{function}") / "a", [tmp_path / "nets.py"])
-    started(tmp_path, kit)
-    assert any(sha256(tmp_path / "nets.py") in note and "nets.py" in note for note in kit.notes)
+    bundle = read_bundle(bundles(tmp_path, f"nets:{function}") / "a", [tmp_path / "nets.py"])
+    started(tmp_path, bundle)
+    assert any(sha256(tmp_path / "nets.py") in note and "nets.py" in note for note in bundle.notes)
 
 
 @pytest.mark.parametrize(
@@ -200,12 +200,12 @@ def test_packages_and_files_that_import_each_other_work(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text(
         "from torch import nn\ndef make(shape, wide): return nn.Linear(*shape, wide)\n"
     )
-    made = kits(tmp_path, "pack.deep.layer:make")
-    kit = read_kit(made / "a", [package, tmp_path / "other.py"])
-    participant = make_participant(kit, {"data": table(tmp_path), "columns": ["x", "y"]})
+    made = bundles(tmp_path, "pack.deep.layer:make")
+    bundle = read_bundle(made / "a", [package, tmp_path / "other.py"])
+    participant = make_participant(bundle, {"data": table(tmp_path), "columns": ["x", "y"]})
     assert json.loads(participant.facts(range(3))) == 3
     with pytest.raises(MtcdError, match="No module named 'other'"):
-        started(tmp_path, read_kit(made / "a", [package]))
+        started(tmp_path, read_bundle(made / "a", [package]))
 
 
 @pytest.mark.parametrize(
@@ -251,66 +251,66 @@ def test_code_where_none_is_named_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_the_server_needs_no_code_of_the_parties(tmp_path: Path) -> None:
-    make_participant(read_kit(kits(tmp_path, "nets:make") / "server"), {})
+    make_participant(read_bundle(bundles(tmp_path, "nets:make") / "server"), {})
 
 
-# Code in the kit
+# Code in the bundle
 
 
 def with_code(folder: Path, **files: str) -> Path:
-    made = kits(folder, "nets:make")
+    made = bundles(folder, "nets:make")
     (made / "a" / "code").mkdir()
     for name, content in files.items():
         (made / "a" / "code" / f"{name}.py").write_text(content)
     return made / "a"
 
 
-def test_code_in_the_kit_runs_only_when_its_hash_was_agreed_to(tmp_path: Path) -> None:
+def test_code_in_the_bundle_runs_only_when_its_hash_was_agreed_to(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
-    kit = with_code(tmp_path, nets=f"open({str(proof)!r}, 'w').close()\n" + NETS)
-    digest = sha256(kit / "code" / "nets.py")
+    bundle = with_code(tmp_path, nets=f"open({str(proof)!r}, 'w').close()\n" + NETS)
+    digest = sha256(bundle / "code" / "nets.py")
     with pytest.raises(MtcdError, match=f"--agree-code {digest}"):
-        started(tmp_path, read_kit(kit))
+        started(tmp_path, read_bundle(bundle))
     assert not proof.exists()
-    started(tmp_path, read_kit(kit, (), [digest]))
+    started(tmp_path, read_bundle(bundle, (), [digest]))
     assert proof.exists()
 
 
 def test_code_that_was_changed_after_it_was_agreed_to_does_not_run(tmp_path: Path) -> None:
-    kit = with_code(tmp_path, nets=NETS)
-    digest = sha256(kit / "code" / "nets.py")
-    (kit / "code" / "nets.py").write_text(NETS + "\nraise SystemExit('this ran')")
+    bundle = with_code(tmp_path, nets=NETS)
+    digest = sha256(bundle / "code" / "nets.py")
+    (bundle / "code" / "nets.py").write_text(NETS + "\nraise SystemExit('this ran')")
     with pytest.raises(MtcdError, match="not what you agreed to"):
-        read_kit(kit, (), [digest])
+        read_bundle(bundle, (), [digest])
     for wrong in ("abc", digest[:32], "x" * 64):
         with pytest.raises(MtcdError, match="whole sha256"):
-            read_kit(kit, (), [wrong])
+            read_bundle(bundle, (), [wrong])
 
 
-def test_a_second_file_in_the_kit_needs_consent_of_its_own(tmp_path: Path) -> None:
-    kit = with_code(
+def test_a_second_file_in_the_bundle_needs_consent_of_its_own(tmp_path: Path) -> None:
+    bundle = with_code(
         tmp_path, nets="from evil import make\n" + NETS, evil="raise SystemExit('this ran')"
     )
-    nets, evil = (sha256(kit / "code" / f"{name}.py") for name in ("nets", "evil"))
+    nets, evil = (sha256(bundle / "code" / f"{name}.py") for name in ("nets", "evil"))
     with pytest.raises(MtcdError, match=f"--agree-code {evil}"):
-        started(tmp_path, read_kit(kit, (), [nets]))
+        started(tmp_path, read_bundle(bundle, (), [nets]))
 
 
-def test_bytecode_in_the_kit_is_not_run_in_the_place_of_the_source(tmp_path: Path) -> None:
-    kit = with_code(tmp_path, nets="raise SystemExit('this ran')".ljust(len(NETS.encode())))
-    source = kit / "code" / "nets.py"
+def test_bytecode_in_the_bundle_is_not_run_in_the_place_of_the_source(tmp_path: Path) -> None:
+    bundle = with_code(tmp_path, nets="raise SystemExit('this ran')".ljust(len(NETS.encode())))
+    source = bundle / "code" / "nets.py"
     py_compile.compile(str(source))
     times = source.stat()
     # of the same size and time: Python's own import would now run the cache
     source.write_text(NETS)
     os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
-    started(tmp_path, read_kit(kit, (), [sha256(source)]))
+    started(tmp_path, read_bundle(bundle, (), [sha256(source)]))
 
 
-def test_own_files_go_before_those_of_the_kit(tmp_path: Path) -> None:
-    kit = with_code(tmp_path, nets="raise SystemExit('this ran')")
+def test_own_files_go_before_those_of_the_bundle(tmp_path: Path) -> None:
+    bundle = with_code(tmp_path, nets="raise SystemExit('this ran')")
     (tmp_path / "nets.py").write_text(NETS)
-    started(tmp_path, read_kit(kit, [tmp_path / "nets.py"]))
+    started(tmp_path, read_bundle(bundle, [tmp_path / "nets.py"]))
 
 
 def test_two_parties_in_one_process_each_have_their_own_code_of_one_name(tmp_path: Path) -> None:
@@ -324,12 +324,12 @@ def test_two_parties_in_one_process_each_have_their_own_code_of_one_name(tmp_pat
 
 
 def test_files_that_cannot_be_imported_are_left_out(tmp_path: Path) -> None:
-    kit = with_code(tmp_path, nets=NETS)
+    bundle = with_code(tmp_path, nets=NETS)
     for name in ("code/no package/x.py", "code/plain/x.py", "code/two-words.py"):
-        (kit / name).parent.mkdir(exist_ok=True)
-        (kit / name).write_text("raise SystemExit('this ran')")
-    config = read_kit(kit).config
-    assert [source.module for source in read_code(config, kit).withheld] == ["nets"]
+        (bundle / name).parent.mkdir(exist_ok=True)
+        (bundle / name).write_text("raise SystemExit('this ran')")
+    config = read_bundle(bundle).config
+    assert [source.module for source in read_code(config, bundle).withheld] == ["nets"]
 
 
 # The fusion module, which all must have alike
@@ -338,42 +338,42 @@ HEAD = "from torch import nn\ndef head(width, outputs): return nn.Linear(width, 
 
 
 def test_a_fusion_module_from_another_file_is_refused_before_training(tmp_path: Path) -> None:
-    made = kits(tmp_path, "mlp", fusion="heads:head")
+    made = bundles(tmp_path, "mlp", fusion="heads:head")
     (tmp_path / "other").mkdir()
     for folder, content in ((tmp_path, HEAD), (tmp_path / "other", HEAD + "# changed\n")):
         (folder / "heads.py").write_text(content)
     labelled = tmp_path / "labelled.csv"
     labelled.write_text("x,y,label\n1,2,0\n3,4,1\n5,7,0\n")
     holder = make_participant(
-        read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"}
+        read_bundle(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"}
     )
     told, labels = holder.resolve(range(3), dict.fromkeys("abc", b"16"))
     agreed = Agreed("run1", told, labels, b"")
     given = {"data": table(tmp_path)}
-    make_participant(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(
+    make_participant(read_bundle(made / "a", [tmp_path / "heads.py"]), given).role(
         agreed, Log("a", None)
     )
-    other = make_participant(read_kit(made / "a", [tmp_path / "other" / "heads.py"]), given)
+    other = make_participant(read_bundle(made / "a", [tmp_path / "other" / "heads.py"]), given)
     with pytest.raises(MtcdError) as refusal:
         other.role(agreed, Log("a", None))
     for path in (tmp_path / "heads.py", tmp_path / "other" / "heads.py"):
         assert sha256(path) in str(refusal.value)
-    server = make_participant(read_kit(made / "server", [tmp_path / "other" / "heads.py"]), {})
+    server = make_participant(read_bundle(made / "server", [tmp_path / "other" / "heads.py"]), {})
     with pytest.raises(MtcdError, match="the same for all"):
         server.role(agreed, Log("server", None))
 
 
-def test_kits_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> None:
+def test_bundles_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> None:
     model = {"kind": "split", "client": "nets:make", "fusion": "heads:head"}
-    _, notes = init_federation(written(tmp_path, **SPLIT, model=model), tmp_path / "kits", 90)
+    _, notes = init_federation(written(tmp_path, **SPLIT, model=model), tmp_path / "bundles", 90)
     assert ["--code nets.py" in note for note in notes] == [True, False]
     assert "--code heads.py" in notes[1]
     told = {
-        name: " ".join((tmp_path / "kits" / name / "README.txt").read_text().split())
+        name: " ".join((tmp_path / "bundles" / name / "README.txt").read_text().split())
         for name in ("a", "server")
     }
     assert "--code heads.py --code nets.py" in told["a"]
     assert "--agree-code" in told["a"]
     assert "nets.py" not in told["server"]
     assert "--code heads.py" in told["server"]
-    assert "--code" not in (tmp_path / "kits" / "operator" / "README.txt").read_text()
+    assert "--code" not in (tmp_path / "bundles" / "operator" / "README.txt").read_text()

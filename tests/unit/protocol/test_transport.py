@@ -89,7 +89,7 @@ def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> N
         "seed": 5,
     }
     left = federate(tmp_path, data, network={"kind": "cycle"}, **settings, **server)
-    same = in_process(data, left.kits[data.clients[0]])
+    same = in_process(data, left.bundles[data.clients[0]])
     # its sums are in another order, and then rounded
     tolerance = 1e-6 if name == "visitors" else 0.0
     for client, theta in same.parameters.items():

@@ -16,10 +16,10 @@ pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 pytest.importorskip("bokeh")
 
+from bundles_on_disk import found
 from hubs import Hub, Passing, linear
-from kits_on_disk import found
-from mtcd.federation.credentials.bundle import read_kit
-from mtcd.federation.node.operator import operator_kit
+from mtcd.federation.credentials.bundle import read_bundle
+from mtcd.federation.node.operator import operator_bundle
 from mtcd.federation.node.overview import summarise
 from mtcd.reporting.federation import FederationView
 from own_parts import model_section
@@ -48,7 +48,7 @@ def looked(
 def test_the_document_follows_a_run(tmp_path: Path) -> None:
     settings = {"model": model_section(MODELS[0]), "method": METHOD, "stop": {"iterations": 40}}
     with Hub(tmp_path, DATA.clients, linear(DATA), network={"kind": "cycle"}, **settings) as hub:
-        view = FederationView(operator_kit(tmp_path / "kits", read_kit).config)
+        view = FederationView(operator_bundle(tmp_path / "bundles", read_bundle).config)
         hub.begin()
         states = [[one["state"] for one in looked(hub, view, 0.0)["runs"][0]["clients"]]]
         for step in range(20_000):
@@ -100,8 +100,8 @@ def check_trace(run: dict[str, Any], hops: int) -> None:
 
 
 def test_another_run_begins_anew(tmp_path: Path) -> None:
-    kits = found(tmp_path / "f")
-    view = FederationView(operator_kit(kits, read_kit).config)
+    bundles = found(tmp_path / "f")
+    view = FederationView(operator_bundle(bundles, read_bundle).config)
     one = {"phase": "ended", "ended": "iterations", "tokens": [], "waiting_for": []}
     summary = {"status": None, "hops": 0, "syncs": 0, "cost": 0.0, "gap": None, "objective": 1.0}
     for run, iteration in (("r1", 100), ("r1", 120), ("r2", 5)):
@@ -115,8 +115,8 @@ def test_another_run_begins_anew(tmp_path: Path) -> None:
 
 
 def test_the_command_serves_the_page_until_ctrl_c(tmp_path: Path) -> None:
-    kits = found(tmp_path / "f")
-    command = [sys.executable, "-m", "mtcd", "federation", "dashboard", str(kits)]
+    bundles = found(tmp_path / "f")
+    command = [sys.executable, "-m", "mtcd", "federation", "dashboard", str(bundles)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

@@ -269,7 +269,7 @@ def test_a_folder_that_is_no_run_and_a_run_without_a_table(folder: Path, tmp_pat
     assert "Which new samples?" in capsys.readouterr().err
     for nothing in (tmp_path, tmp_path / "none"):
         assert command("predict", str(nothing), str(folder / "new.csv")) == 2
-        assert "neither a run folder, with run.json, nor a kit, with party.yaml" in " ".join(
+        assert "neither a run folder, with run.json, nor a bundle, with party.yaml" in " ".join(
             capsys.readouterr().err.split()
         )
 

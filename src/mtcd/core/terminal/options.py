@@ -83,7 +83,7 @@ AgreeCode = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SHA256",
-        help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
+        help="Run the file with this sha256 in the folder 'code' of the bundle. Read it first. Repeatable.",
     ),
 ]
 

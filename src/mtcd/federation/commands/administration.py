@@ -16,16 +16,14 @@ federation = typer.Typer(
     help=(
         "Set up and operate a federation: parties on their own hosts that train together.\n\n"
         "From one file that lists the parties, [bold]init[/bold] creates a certificate authority "
-        "and a kit "
-        "(credentials bundle) for each party. The folder authority stays with the administrator; "
-        "each kit is sent to "
-        "its party only."
+        "and a bundle (credentials bundle) for each party. The folder authority stays with the "
+        "administrator; each bundle is sent to its party only."
     ),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init created.")]
+Bundles = Annotated[Path, typer.Argument(metavar="BUNDLES", help="The folder that init created.")]
 PartyName = Annotated[
     str, typer.Argument(metavar="NAME", help="A party of the federation, server or operator.")
 ]
@@ -41,11 +39,11 @@ def init(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="A new or empty folder for the kits.")
-    ] = Path("kits"),
+        Path, typer.Option(metavar="DIR", help="A new or empty folder for the bundles.")
+    ] = Path("bundles"),
     days: Days = 365,
 ) -> None:
-    """Create the authority, and one kit for each party."""
+    """Create the authority, and one bundle for each party."""
     administrator = find("mtcd.federation.administrator")
     authority, notes = administrator.init_federation(file, out, days)
     from mtcd.core.terminal.screen import screen, show_notes
@@ -53,15 +51,15 @@ def init(
     show_notes(notes)
     names = authority.federation.members
     screen.print(
-        f"{len(names)} kits are in {out}: {', '.join(names)}.",
+        f"{len(names)} bundles are in {out}: {', '.join(names)}.",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
     screen.print(
-        f"Send each kit to its party over a secure channel, then delete it here. Keep "
-        f"{out / 'authority'} private: "
-        "anyone who has it can join. The README.txt of each kit lists the next steps.",
+        "Send each bundle to its party over a secure channel, then delete it here. Keep "
+        f"{out / 'authority'} private: anyone who has it can join. The README.txt of each bundle "
+        "lists the next steps.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -69,16 +67,16 @@ def init(
 
 
 @federation.command(epilog=described("federation renew"))
-def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
+def renew(bundles: Bundles, name: PartyName, days: Days = 365) -> None:
     """Give a party a new key and certificate: before the old one expires, or after it was
     revoked."""
-    standing = find("mtcd.federation.administrator").renew(kits, name, days)
+    standing = find("mtcd.federation.administrator").renew(bundles, name, days)
     from mtcd.core.terminal.screen import screen
 
     screen.print(
-        f"{kits / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. Send "
-        f"it to {name}. If "
-        "the last certificate was revoked, send the new party.yaml to the others too.",
+        f"{bundles / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. "
+        f"Send it to {name}. If the last certificate was revoked, send the new party.yaml to the "
+        "others too.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -86,16 +84,15 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
 
 
 @federation.command(epilog=described("federation revoke"))
-def revoke(kits: Kits, name: PartyName) -> None:
+def revoke(bundles: Bundles, name: PartyName) -> None:
     """Revoke the certificates of a party, after its key was compromised or the party has left."""
-    new = find("mtcd.federation.administrator").revoke(kits, name)
+    new = find("mtcd.federation.administrator").revoke(bundles, name)
     from mtcd.core.terminal.screen import screen
 
-    outcome = "is revoked" if new else "was revoked before; the kits are up to date"
+    outcome = "is revoked" if new else "was revoked before; the bundles are up to date"
     screen.print(
         f"{name} {outcome}. Send party.yaml and revoked.pem to all others: they refuse {name} from "
-        f"their next start. "
-        f"To readmit {name}: mtcd federation renew {kits} {name}",
+        f"their next start. To readmit {name}: mtcd federation renew {bundles} {name}",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -104,7 +101,7 @@ def revoke(kits: Kits, name: PartyName) -> None:
 
 @federation.command(epilog=described("federation move"))
 def move(
-    kits: Kits,
+    bundles: Bundles,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")
     ],
@@ -118,18 +115,19 @@ def move(
     days: Days = 365,
 ) -> None:
     """Change the address of a party; a party on another host gets a new key and certificate."""
-    place, new_key = find("mtcd.federation.administrator").move(kits, name, address, listen, days)
+    place, new_key = find("mtcd.federation.administrator").move(
+        bundles, name, address, listen, days
+    )
     from mtcd.core.terminal.screen import screen
 
     own = (
-        f"Send {kits / name} to {name}: it has a new key and certificate."
+        f"Send {bundles / name} to {name}: it has a new key and certificate."
         if new_key
         else "Its certificate stays."
     )
     screen.print(
         f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} "
-        f"Send the new "
-        "party.yaml to all parties; it takes effect at their next start.",
+        "Send the new party.yaml to all parties; it takes effect at their next start.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -138,11 +136,11 @@ def move(
 
 @federation.command("list", epilog=described("federation list"))
 def show(
-    kits: Kits,
+    bundles: Bundles,
     as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False,
 ) -> None:
     """List all members: address, expiry date and state of the certificate."""
-    standings = find("mtcd.federation.administrator").standings(kits)
+    standings = find("mtcd.federation.administrator").standings(bundles)
     if as_json:
         import json
 
@@ -168,18 +166,20 @@ BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a 
 
 @federation.command(epilog=described("federation backup"))
 def backup(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The kit of a party that is stopped.")],
+    bundle: Annotated[
+        Path, typer.Argument(metavar="BUNDLE", help="The bundle of a party that is stopped.")
+    ],
     file: BackupFile,
     run: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Its run folder. Default: KIT/run.")
+        Path | None, typer.Option(metavar="DIR", help="Its run folder. Default: BUNDLE/run.")
     ] = None,
 ) -> None:
-    """Back up a stopped party: its kit and its run folder, with journal and model. It contains
+    """Back up a stopped party: its bundle and its run folder, with journal and model. It contains
     private keys."""
-    has_run = find("mtcd.federation.backup").back_up(kit, file, run)
+    has_run = find("mtcd.federation.backup").back_up(bundle, file, run)
     typer.echo(
-        f"{file} contains {kit} {'and its run folder' if has_run else '(there is no run folder)'}, "
-        f"but not its table. "
+        f"{file} contains {bundle} "
+        f"{'and its run folder' if has_run else '(there is no run folder)'}, but not its table. "
         "Keep it private: it contains the key. Once this party runs again, its journal is out of "
         "date."
     )
@@ -188,28 +188,33 @@ def backup(
 @federation.command(epilog=described("federation restore"))
 def restore(
     file: BackupFile,
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="A new or empty folder for the kit.")],
+    bundle: Annotated[
+        Path, typer.Argument(metavar="BUNDLE", help="A new or empty folder for the bundle.")
+    ],
 ) -> None:
-    """Restore a party from its backup: the kit, and its run folder as KIT/run."""
-    has_run = find("mtcd.federation.backup").restore(file, kit)
+    """Restore a party from its backup: the bundle, and its run folder as BUNDLE/run."""
+    has_run = find("mtcd.federation.backup").restore(file, bundle)
     note = (
         " If the party has run since the backup was made, the others refuse it with this folder."
         if has_run
         else ""
     )
-    typer.echo(f"{kit} is restored{', with its run folder' if has_run else ''}.{note}")
+    typer.echo(f"{bundle} is restored{', with its run folder' if has_run else ''}.{note}")
 
 
-OperatorKit = Annotated[
+OperatorBundle = Annotated[
     Path,
-    typer.Argument(metavar="KITS", help="The operator's kit, or the folder of kits that it is in."),
+    typer.Argument(
+        metavar="BUNDLES", help="The operator's bundle, or the folder of bundles that it is in."
+    ),
 ]
 Timeout = Annotated[
     float,
     typer.Option(
         metavar="SECONDS",
         min=0.1,
-        help="Wait so long for a connection to a party; one that is connected has at least 5 seconds to answer.",
+        help="Wait so long for a connection to a party; one that is connected has at least 5 "
+        "seconds to answer.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, one line each.")]
@@ -217,7 +222,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON, one line each.")]
 
 @federation.command(epilog=described("federation status"))
 def status(
-    kits: OperatorKit = Path("kits"),
+    bundles: OperatorBundle = Path("bundles"),
     as_json: Json = False,
     every: Annotated[
         float | None,
@@ -230,29 +235,31 @@ def status(
     """Show which parties are up, the locations of the tokens, hops, objective, gap and cost."""
     from mtcd.federation.commands.status import show_status
 
-    raise typer.Exit(show_status(kits, as_json, every, timeout))
+    raise typer.Exit(show_status(bundles, as_json, every, timeout))
 
 
 @federation.command(epilog=described("federation stop"))
-def stop(kits: OperatorKit = Path("kits"), timeout: Timeout = 5.0) -> None:
+def stop(bundles: OperatorBundle = Path("bundles"), timeout: Timeout = 5.0) -> None:
     """Ask all parties to stop; the run ends with the model that they hold. Says what each party
     does."""
     from mtcd.federation.commands.watch import stop_all
 
-    raise typer.Exit(stop_all(kits, timeout))
+    raise typer.Exit(stop_all(bundles, timeout))
 
 
 @federation.command(epilog=described("federation logs"))
-def logs(kits: OperatorKit = Path("kits"), as_json: Json = False, timeout: Timeout = 5.0) -> None:
+def logs(
+    bundles: OperatorBundle = Path("bundles"), as_json: Json = False, timeout: Timeout = 5.0
+) -> None:
     """Show the logs of all parties, merged by time."""
     from mtcd.federation.commands.watch import show_logs
 
-    raise typer.Exit(show_logs(kits, as_json, timeout))
+    raise typer.Exit(show_logs(bundles, as_json, timeout))
 
 
 @federation.command(epilog=described("federation dashboard"))
 def dashboard(
-    kits: OperatorKit = Path("kits"),
+    bundles: OperatorBundle = Path("bundles"),
     address: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where to serve the page. Port 0: a free one.")
     ] = "127.0.0.1:0",
@@ -268,13 +275,14 @@ def dashboard(
         raise MtcdError("This mtcd has no dashboard. To see the parties: mtcd federation status")
 
     show: Any = features.load(pages["dashboard"])
-    show(kits, address, open_, every, timeout)
+    show(bundles, address, open_, every, timeout)
 
 
 @federation.command(epilog=described("federation demo"))
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")
+        Path,
+        typer.Option(metavar="DIR", help="A new or empty folder for tables, bundles and runs."),
     ] = Path("runs/federation"),
     parties: Annotated[int, typer.Option(metavar="K", min=2, max=64, help="How many clinics.")] = 4,
     server: Annotated[

@@ -18,20 +18,19 @@ from mtcd.federation.processes import Processes
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
-    """Create tables and kits, start all processes, train, and compare with
-    the optimum."""
+    """Create tables and bundles, start all processes, train, and compare with the optimum."""
     find("mtcd.federation.node.link")  # raises with installation advice
     administrator = find("mtcd.federation.administrator")
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     example = write_example(out, parties, server, seed, iterations)
-    administrator.init_federation(example.file, out / "kits", 365)
+    administrator.init_federation(example.file, out / "bundles", 365)
     names = [*example.tables, *([SERVER] if server else [])]
     how = "tokens sync at a server" if server else "one token roams, without any server"
     typer.echo(
         f"{parties} clinics, each a process with its own table; {how}. All files are in {out}."
     )
-    processes = Processes(out / "kits", example.tables, typer.echo)
+    processes = Processes(out / "bundles", example.tables, typer.echo)
     began = time.monotonic()
     try:
         processes.start(*names)
@@ -41,25 +40,26 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     if failed:
         raise MtcdError(
             f"{', '.join(failed)} failed: see the output above, and log.jsonl in "
-            f"{out}/kits/NAME/run."
+            f"{out}/bundles/NAME/run."
         )
     seconds = time.monotonic() - began
-    gap = _gap(example, out / "kits")
+    gap = _gap(example, out / "bundles")
     screen.print(
         f"Trained in {seconds:.0f} s. Together, the blocks of the clinics are within {gap:.1e} of "
-        f"the optimum on the "
-        "pooled data, which no clinic has. Each clinic keeps its own block in "
-        "kits/NAME/run/block.csv.",
+        "the optimum on the pooled data, which no clinic has. Each clinic keeps its own block in "
+        "bundles/NAME/run/block.csv.",
         highlight=False,
         soft_wrap=True,
     )
 
 
-def _gap(example: Example, kits: Path) -> float:
+def _gap(example: Example, bundles: Path) -> float:
     """(f - f*)/f* of the model that the blocks form together; only the demo has access to all of
     them."""
-    read = find("mtcd.federation.credentials.bundle").read_kit
-    model = read(kits / next(iter(example.tables))).config.model
+    read = find("mtcd.federation.credentials.bundle").read_bundle
+    model = read(bundles / next(iter(example.tables))).config.model
     kind = party_kind(model)
-    blocks = {name: kind.block(read(kits / name), kits / name / "run") for name in example.tables}
+    blocks = {
+        name: kind.block(read(bundles / name), bundles / name / "run") for name in example.tables
+    }
     return kind.gap(model, example.data, blocks)

@@ -1,5 +1,4 @@
-"""mtcd party, mtcd server: run one party of a federation, or its server, with its kit (credentials
-bundle)."""
+"""mtcd party, mtcd server: run one party of a federation, or its server, with its credentials bundle."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ NOT_READY = "This party cannot take part: mend what failed."
 class PartyOptions:
     """The options of ``mtcd party`` and ``mtcd server``."""
 
-    kit: Path
+    bundle: Path
     data: Path | None = None
     id: str | None = None
     columns: str | None = None
@@ -44,23 +43,23 @@ class PartyOptions:
 def run_party(options: PartyOptions, server: bool = False) -> int:
     """Take part until the run has ended; returns the exit code."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.credentials.bundle").read_kit_without_code(options.kit)
-    _refuse_other_role(options.kit, kit.config, server)
-    out, show = options.out or own_run(options.kit), None if options.quiet else typer.echo
+    bundle = find("mtcd.federation.credentials.bundle").read_bundle_without_code(options.bundle)
+    _refuse_other_role(options.bundle, bundle.config, server)
+    out, show = options.out or own_run(options.bundle), None if options.quiet else typer.echo
     with ExitStack() as open_ones:
         try:
-            node = _make_node(kit, options, out, show, open_ones)
+            node = _make_node(bundle, options, out, show, open_ones)
         except Exception as error:
             # all are needed until training begins: nobody is to wait for this party
             with suppress(NotInstalledError):  # without Zenoh nobody can be told
-                find("mtcd.federation.node.refusing").refuse(kit, out, _reasons(error), show)
+                find("mtcd.federation.node.refusing").refuse(bundle, out, _reasons(error), show)
             raise
         status: str = node.run()
     return 1 if status == "diverged" else 0
 
 
 def _make_node(
-    kit: Any,
+    bundle: Any,
     options: PartyOptions,
     out: Path,
     show: Callable[[str], None] | None,
@@ -73,10 +72,10 @@ def _make_node(
         monitoring = find("mtcd.federation.node.monitoring").Monitoring(options.metrics)
         open_ones.enter_context(monitoring)
     given, more = _given(options), _more_packages(options)
-    examined = preflight.examine(kit, given, options.code, options.agreed, more)
+    examined = preflight.examine(bundle, given, options.code, options.agreed, more)
     if examined.failures:
         raise _UnfitError(examined.failures)
-    node = find("mtcd.federation.node.node").Node(examined.kit, out, examined.participant, show)
+    node = find("mtcd.federation.node.node").Node(examined.bundle, out, examined.participant, show)
     node.stay_seconds = options.stay
     if monitoring is not None:
         monitoring.watch(node)
@@ -109,13 +108,13 @@ def check_party(options: PartyOptions, server: bool = False) -> int:
     except MtcdError as error:  # a recipe that cannot be read
         unread.append(preflight.table_failure(error))
     found = preflight.preflight(
-        options.kit, given, options.code, options.agreed, _more_packages(options)
+        options.bundle, given, options.code, options.agreed, _more_packages(options)
     )
     found += [*unread, *_metrics_findings(options)]
     config = find("mtcd.federation.credentials.credentials").read_party_file(
-        options.kit, find("mtcd.federation.credentials.bundle_schema").KitConfig
+        options.bundle, find("mtcd.federation.credentials.bundle_schema").BundleConfig
     )
-    _refuse_other_role(options.kit, config, server)
+    _refuse_other_role(options.bundle, config, server)
     for one in found:
         typer.echo(f"{one.level:6}  {one.requirement:12}  {one.sentence}")
     failed = sum(one.level == preflight.FAILED for one in found)
@@ -124,7 +123,7 @@ def check_party(options: PartyOptions, server: bool = False) -> int:
 
 
 def _refuse_other_role(folder: Path, config: Any, server: bool) -> None:
-    """Refuse the kit of another command."""
+    """Refuse the bundle of another command."""
     if config.is_operator or config.is_server != server:
         command = (
             "mtcd federation status"
@@ -133,7 +132,7 @@ def _refuse_other_role(folder: Path, config: Any, server: bool) -> None:
             if config.is_server
             else "mtcd party"
         )
-        raise ConfigError(f"{folder} is the kit of {config.name}: use {command} with it.")
+        raise ConfigError(f"{folder} is the bundle of {config.name}: use {command} with it.")
 
 
 def _metrics_findings(options: PartyOptions) -> list[Any]:
@@ -162,19 +161,19 @@ def _is_missing(packages: list[str]) -> bool:
     return any(one.level == preflight.FAILED for one in preflight.package_findings(packages))
 
 
-def own_run(kit: Path) -> Path:
-    """The run folder in a kit. A symbolic link, which the kit may have come with, is refused."""
-    run = kit / "run"
+def own_run(bundle: Path) -> Path:
+    """The run folder in a bundle. A symbolic link, which the bundle may have come with, is refused."""
+    run = bundle / "run"
     if run.is_symlink():
         raise ConfigError(
             f"{run} is a symbolic link: name the folder that it points to yourself (--out, or "
-            f"--run)."
+            "--run)."
         )
     return run
 
 
 def _given(options: PartyOptions) -> dict[str, Any]:
-    """The options that override the ``data`` section of the kit."""
+    """The options that override the ``data`` section of the bundle."""
     columns = (
         None if options.columns is None else [name.strip() for name in options.columns.split(",")]
     )

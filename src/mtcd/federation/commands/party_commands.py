@@ -17,49 +17,52 @@ Stay = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of those who left.",
+        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of "
+        "those who left.",
     ),
 ]
 Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Only check what the run needs here: packages, certificate, table, columns, labels, addresses, clock.",
+        help="Only check what the run needs here: packages, certificate, table, columns, labels, "
+        "addresses, clock.",
     ),
 ]
 Metrics = Annotated[
     str | None,
     typer.Option(
         metavar="HOST:PORT",
-        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of 127.0.0.1.",
+        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of "
+        "127.0.0.1.",
     ),
 ]
 RunDir = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run."),
+    typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: BUNDLE/run."),
 ]
 
 
 @parties.command(
     help=(
-        "Take part in a federation with the kit of a party: wait for the "
-        "other parties, align "
+        "Take part in a federation with the bundle of a party: wait for the other parties, align "
         "samples, train, and save this party's block of the model.\n\n"
         "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the "
-        "run; the other parties "
-        "continue."
+        "run; the other parties continue."
     ),
     epilog=described("party"),
 )
 def party(
-    kit: Annotated[
+    bundle: Annotated[
         Path,
-        typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party."),
+        typer.Argument(
+            metavar="BUNDLE", help="The folder that the administrator gave to this party."
+        ),
     ],
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="TABLE", help="This party's own table, instead of the one the kit names."
+            metavar="TABLE", help="This party's own table, instead of the one the bundle names."
         ),
     ] = None,
     key: Annotated[
@@ -85,7 +88,8 @@ def party(
         str | None,
         typer.Option(
             metavar="auto|FILE",
-            help="Prepare texts, dates and missing values: automatically, or by the recipe in a YAML file.",
+            help="Prepare texts, dates and missing values: automatically, or by the recipe in a "
+            "YAML file.",
         ),
     ] = None,
     code: Code = None,
@@ -101,14 +105,14 @@ def party(
 
     codes = code or (), agree_code or ()
     options = PartyOptions(
-        kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay
+        bundle, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay
     )
     raise typer.Exit((check_party if check else run_party)(options))
 
 
 @parties.command(epilog=described("server"))
 def server(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder kits/server.")],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder bundles/server.")],
     code: Code = None,
     agree_code: AgreeCode = None,
     out: RunDir = None,
@@ -122,7 +126,7 @@ def server(
     from mtcd.federation.commands.party import PartyOptions, check_party, run_party
 
     options = PartyOptions(
-        kit,
+        bundle,
         out=out,
         quiet=quiet,
         code=code or (),

@@ -1,4 +1,4 @@
-"""mtcd predict: predict new samples in a federation; each party has its own columns and kit."""
+"""mtcd predict: predict new samples in a federation; each party has its own columns and bundle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtcd.federation.commands.party import interrupt, own_run
 class PredictOptions:
     """The options of ``mtcd predict``."""
 
-    kit: Path
+    bundle: Path
     data: Path | None
     id: str | None
     run: Path | None
@@ -29,7 +29,7 @@ class PredictOptions:
 
 
 def predict_with_others(
-    kit: Path,
+    bundle: Path,
     data: Path | None,
     key: str | None,
     run: Path | None,
@@ -38,22 +38,23 @@ def predict_with_others(
     code: Sequence[Path],
     agreed: Sequence[str],
 ) -> None:
-    """Take part with a kit, as ``mtcd predict KIT`` does: see :class:`PredictOptions`."""
-    predict(PredictOptions(kit, data, key, run, out, quiet, code, agreed))
+    """Take part with a bundle, as ``mtcd predict BUNDLE`` does: see :class:`PredictOptions`."""
+    predict(PredictOptions(bundle, data, key, run, out, quiet, code, agreed))
 
 
 def predict(options: PredictOptions) -> None:
     """Take part until the party that learns the predictions has them."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.credentials.bundle").read_kit(
-        options.kit, options.code, options.agreed
+    bundle = find("mtcd.federation.credentials.bundle").read_bundle(
+        options.bundle, options.code, options.agreed
     )
-    samples, config = find("mtcd.federation.node.new_samples"), kit.config
+    samples, config = find("mtcd.federation.node.new_samples"), bundle.config
     if config.is_operator:
         raise ConfigError(
-            f"{options.kit} is the operator's kit, which cannot predict: use the kit of a party."
+            f"{options.bundle} is the operator's bundle, which cannot predict: use the bundle of a "
+            "party."
         )
-    run = options.run or own_run(options.kit)
+    run = options.run or own_run(options.bundle)
     if config.seen_by == config.name:
         samples.check_out(options.out)
     new = decide = None
@@ -62,14 +63,20 @@ def predict(options: PredictOptions) -> None:
             raise ConfigError(
                 "Which new samples? Give this party's own columns of them, with --data new.csv."
             )
-        new = samples.new_samples(kit, run, options.data, options.id)
+        new = samples.new_samples(bundle, run, options.data, options.id)
     elif config.seen_by != config.name:
         raise samples.no_server(config)
     else:
-        decide = samples.server_decides(kit, run)
+        decide = samples.server_decides(bundle, run)
     number = samples.run_number(run)
     show = None if options.quiet else typer.echo
     predictor = find("mtcd.federation.node.predicting").Predictor
     predictor(
-        kit, new, samples.writer(config, options.out), decide, show, run / "predict.jsonl", number
+        bundle,
+        new,
+        samples.writer(config, options.out),
+        decide,
+        show,
+        run / "predict.jsonl",
+        number,
     ).run()

@@ -16,36 +16,37 @@ from mtcd.core.terminal.table import ScreenTable
 from mtcd.federation.commands.exit_codes import NONE, SOME, SUCCESS
 from mtcd.federation.commands.watch import NO_ANSWERS, known_statuses, reached_of
 
-FROM_KIT = (
+FROM_BUNDLE = (
     "No party answers. What is shown of parties that have left are their exit statuses, signed by "
-    "them, as this kit has "
-    "received them. A party that is not reached left none here: summary.json in its run folder "
-    "says how its run ended."
+    "them, as this bundle has received them. A party that is not reached left none here: "
+    "summary.json in its run folder says how its run ended."
 )
 
 
-def show_status(kits: Path, as_json: bool, every: float | None, timeout: float) -> int:
+def show_status(bundles: Path, as_json: bool, every: float | None, timeout: float) -> int:
     """Show the status once, or periodically until all have ended; returns the exit code."""
     asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
-    kit = asking.operator_kit(
-        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    bundle = asking.operator_bundle(
+        bundles, find("mtcd.federation.credentials.credentials").read_credentials
     )
     before: dict[str, Any] = {}
-    with asking.Operator(kit) as operator:
+    with asking.Operator(bundle) as operator:
         while True:
             answers = operator.ask("status", asking.timeouts_of(timeout))
-            summary = overview.summarise(kit.config, answers, before, known_statuses(kit, answers))
+            summary = overview.summarise(
+                bundle.config, answers, before, known_statuses(bundle, answers)
+            )
             before = summary["parties"]
             if as_json:
                 typer.echo(json.dumps(summary))
             else:
                 show_summary(summary)
                 say_reached(before, answers, timeout)
-                say_expired(kit.folder, before)
+                say_expired(bundle.folder, before)
                 if not answers:
                     left = any(one["phase"] in overview.LEFT for one in before.values())
                     screen.print(
-                        FROM_KIT if left else NO_ANSWERS,
+                        FROM_BUNDLE if left else NO_ANSWERS,
                         highlight=False,
                         markup=False,
                         soft_wrap=True,
@@ -64,22 +65,20 @@ def say_reached(parties: Mapping[str, Any], answers: Mapping[str, Any], timeout:
     if answers and missing:
         screen.print(
             f"{reached_of(answers, parties)} Not reached within {timeout:g} s: "
-            f"{', '.join(missing)}. They are down, or "
-            "cannot be reached from this host; 'unreachable' above is what the other parties see. "
-            "To wait longer: "
-            "--timeout.",
+            f"{', '.join(missing)}. They are down, or cannot be reached from this host; "
+            "'unreachable' above is what the other parties see. To wait longer: --timeout.",
             highlight=False,
             markup=False,
             soft_wrap=True,
         )
 
 
-def say_expired(kit: Path, parties: Mapping[str, Any]) -> None:
+def say_expired(bundle: Path, parties: Mapping[str, Any]) -> None:
     """Name the parties that are not reached and whose certificates have expired: they cannot say
     so."""
     overview = find("mtcd.federation.node.overview")
     missing = [name for name, one in parties.items() if one["phase"] == overview.NOT_REACHED]
-    if expired := find("mtcd.federation.credentials.expiry").expired_peers(kit, missing):
+    if expired := find("mtcd.federation.credentials.expiry").expired_peers(bundle, missing):
         screen.print(expired, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -16,40 +16,36 @@ from mtcd.federation.commands.exit_codes import by_reach
 
 NO_ANSWERS = (
     "No party answers. Parties answer only during a run: they exit when all parties have learned "
-    "of its end, and "
-    "summary.json in each run folder then says how it ended. During a run, check that this host "
-    "can reach the parties."
+    "of its end, and summary.json in each run folder then says how it ended. During a run, check "
+    "that this host can reach the parties."
 )
 ENDS = ("finished", "stopped", "diverged")
 STOPPING = (
     "Parties that are stopping keep the model of this moment, and exit when all have learned of "
-    "the end: check with "
-    "'mtcd federation status'."
+    "the end: check with 'mtcd federation status'."
 )
 NOT_STOPPED = (
     "A party that was not reached learns of the end from the others as soon as it is connected to "
-    "one of them, also "
-    "after a restart. If it trains on, check that this host can reach it, and run 'mtcd federation "
-    "stop' again, with a "
-    "longer --timeout if it is far away."
+    "one of them, also after a restart. If it trains on, check that this host can reach it, and "
+    "run 'mtcd federation stop' again, with a longer --timeout if it is far away."
 )
 
 
-def stop_all(kits: Path, timeout: float) -> int:
+def stop_all(bundles: Path, timeout: float) -> int:
     """Ask all parties to stop: the run ends with the model that they hold. Returns the exit
     code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(
-        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    bundle = operator.operator_bundle(
+        bundles, find("mtcd.federation.credentials.credentials").read_credentials
     )
-    with operator.Operator(kit) as asking:
+    with operator.Operator(bundle) as asking:
         timeouts = operator.timeouts_of(timeout)
         before = asking.ask("status", timeouts)
-        known = known_statuses(kit, before)
+        known = known_statuses(bundle, before)
         answers = asking.ask("stop", timeouts)
     outcomes = {
         name: _outcome(before.get(name), answers.get(name), known.get(name))
-        for name in kit.config.peers
+        for name in bundle.config.peers
     }
     for name, outcome in outcomes.items():
         _say(f"{name}: {outcome}")
@@ -78,13 +74,13 @@ def reached_of(reached: Collection[str], everybody: Collection[str]) -> str:
     return f"Reached {len(reached)} of {len(everybody)}: {', '.join(reached)}."
 
 
-def known_statuses(kit: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The exit statuses that the operator's kit holds, with those that came with the answers."""
+def known_statuses(bundle: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The exit statuses that the operator's bundle holds, with those that came with the answers."""
     exit_status = find("mtcd.federation.node.exit_status")
-    known = exit_status.ExitStatuses(kit, kit.folder / exit_status.FILE)
+    known = exit_status.ExitStatuses(bundle, bundle.folder / exit_status.FILE)
     overview = find("mtcd.federation.node.overview")
     overview.learn_statuses(known, answers)
-    overview.learn_statuses_beside(known, kit, answers)
+    overview.learn_statuses_beside(known, bundle, answers)
     found: dict[str, Any] = known.statuses
     return found
 
@@ -101,13 +97,13 @@ def _outcome(before: Any, answer: Any, status: Any) -> str:
     return "already finished" if status is not None and status.outcome in ENDS else "not reached"
 
 
-def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
+def show_logs(bundles: Path, as_json: bool, timeout: float) -> int:
     """Print the latest events of all parties, merged by time. Returns the exit code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(
-        kits, find("mtcd.federation.credentials.credentials").read_credentials
+    bundle = operator.operator_bundle(
+        bundles, find("mtcd.federation.credentials.credentials").read_credentials
     )
-    answers = operator.ask_everybody(kit, "logs", operator.timeouts_of(timeout))
+    answers = operator.ask_everybody(bundle, "logs", operator.timeouts_of(timeout))
     if not as_json:
         for line in log_lines(answers):
             typer.echo(line)
@@ -120,13 +116,13 @@ def show_logs(kits: Path, as_json: bool, timeout: float) -> int:
         typer.echo(
             f"{NO_ANSWERS} Each party keeps its own log, log.jsonl in its run folder.", err=True
         )
-    elif missing := [name for name in kit.config.peers if name not in answers]:
+    elif missing := [name for name in bundle.config.peers if name not in answers]:
         typer.echo(
-            f"{reached_of(answers, kit.config.peers)} Not reached within {timeout:g} s: "
+            f"{reached_of(answers, bundle.config.peers)} Not reached within {timeout:g} s: "
             f"{', '.join(missing)}.",
             err=True,
         )
-    return by_reach(answers, kit.config.peers)
+    return by_reach(answers, bundle.config.peers)
 
 
 def log_lines(answers: Mapping[str, Any]) -> list[str]:

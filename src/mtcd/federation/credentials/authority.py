@@ -63,9 +63,9 @@ class Authority:
         return cls(federation, make_authority(federation.name), secret, [])
 
     @classmethod
-    def load(cls, kits: Path) -> Authority:
-        """Read the authority of a folder of kits."""
-        folder = kits / AUTHORITY
+    def load(cls, bundles: Path) -> Authority:
+        """Read the authority of a folder of bundles."""
+        folder = bundles / AUTHORITY
         what = "the authority of a federation (mtcd federation init makes one)"
         key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))
         certificate = load_certificate(read_file(folder / "ca.pem", what), str(folder / "ca.pem"))
@@ -81,7 +81,7 @@ class Authority:
             federation, Issued(certificate, key), secret, _records(folder / "issued.json", what)
         )
 
-    def save(self, kits: Path, creation: bool = False) -> None:
+    def save(self, bundles: Path, creation: bool = False) -> None:
         """Write the records; at creation also the keys."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
@@ -89,7 +89,7 @@ class Authority:
         if creation:
             files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
             files["parties.key"] = self.secret
-        write_files(kits / AUTHORITY, files)
+        write_files(bundles / AUTHORITY, files)
 
     @property
     def revocations(self) -> bytes:

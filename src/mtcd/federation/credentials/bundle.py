@@ -1,4 +1,4 @@
-"""Reading of a kit, as a party or the server does when it starts."""
+"""Reading of a bundle, as a party or the server does when it starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from mtcd.core.errors import ConfigError
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.credentials.credentials import (
     WHAT,
     Credentials,
@@ -29,16 +29,16 @@ WARN_BEFORE_DAYS = 30  # the certificate expires
 
 
 @dataclass(frozen=True)
-class Kit(Credentials):
-    """A whole kit: credentials, the settings of the training, and code."""
+class Bundle(Credentials):
+    """A whole bundle: credentials, the settings of the training, and code."""
 
-    config: KitConfig
+    config: BundleConfig
     code: OwnCode = NO_CODE
     """The network code that this party may run."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user of the kit."""
+        """Notes for the user of the bundle."""
         left = (self.until - datetime.now(UTC)).days
         cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
         notes = [f"{name!r} was revoked: this party does not connect to it." for name in cut_off]
@@ -48,7 +48,7 @@ class Kit(Credentials):
         if left < WARN_BEFORE_DAYS:
             notes.append(
                 f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew "
-                f"it."
+                "it."
             )
         return tuple(notes)
 
@@ -65,41 +65,41 @@ class Kit(Credentials):
         except ValueError:
             shared = b""
         if len(shared) != SECRET_BYTES:
-            raise ConfigError(f"{path} is damaged: ask the administrator for this kit again.")
+            raise ConfigError(f"{path} is damaged: ask the administrator for this bundle again.")
         return HKDF(
             hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()
         ).derive(shared)
 
 
-def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
-    """Read the kit in a folder; refused if a file is missing, readable by others, expired, revoked
-    or of another party.
+def read_bundle(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Bundle:
+    """Read the bundle in a folder; refused if a file is missing, readable by others, expired,
+    revoked or of another party.
 
-    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the kit that may
-    run.
+    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the bundle that
+    may run.
     """
-    return with_code(read_kit_without_code(folder), code, agreed)
+    return with_code(read_bundle_without_code(folder), code, agreed)
 
 
-def read_kit_without_code(folder: Path) -> Kit:
-    """Read the kit in a folder, but for network code: enough to speak to the other members.
+def read_bundle_without_code(folder: Path) -> Bundle:
+    """Read the bundle in a folder, but for network code: enough to speak to the other members.
 
     Raises:
         ConfigError: A file is missing, readable by others, expired, revoked or of another party.
     """
     folder = folder.absolute()
-    config = read_party_file(folder, KitConfig)
+    config = read_party_file(folder, BundleConfig)
     refuse_strangers(config, {config.labels.held_by, config.seen_by}, folder / "party.yaml")
-    kit = Kit(folder, config, *check_files(folder, config))
+    bundle = Bundle(folder, config, *check_files(folder, config))
     if config.name in config.parties:
-        kit.secret("check")
-    return kit
+        bundle.secret("check")
+    return bundle
 
 
-def with_code(kit: Kit, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
-    """The same kit with the network code that its owner may run: see ``read_kit``.
+def with_code(bundle: Bundle, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Bundle:
+    """The same bundle with the network code that its owner may run: see ``read_bundle``.
 
     Raises:
         ConfigError: The code cannot be read, is not the agreed one, or is not needed.
     """
-    return replace(kit, code=read_code(kit.config, kit.folder, code, agreed))
+    return replace(bundle, code=read_code(bundle.config, bundle.folder, code, agreed))

@@ -1,4 +1,4 @@
-"""The schema of party.yaml, the settings in a kit."""
+"""The schema of party.yaml, the settings in a bundle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
 
 
-class KitConfig(Membership):
+class BundleConfig(Membership):
     """A whole party.yaml: the membership, the party's own data, and the training that all parties
     must agree on."""
 
@@ -39,11 +39,11 @@ class KitConfig(Membership):
     predictions: PredictionsSection
     alignment: Alignment
     standardise: bool
-    holdout: Fraction | None = None  # kits of before it have none
+    holdout: Fraction | None = None  # bundles of before it have none
     model: ModelSection
     method: AnyMethodSection
     stop: StopSection
-    privacy: PrivacySection | None = None  # kits of before it have none
+    privacy: PrivacySection | None = None  # bundles of before it have none
     compute: ComputeSection | None = None
     seed: Seed
 
@@ -58,9 +58,9 @@ class KitConfig(Membership):
         return self.predictions.seen_by or self.labels.held_by
 
 
-def kit_config(
+def bundle_config(
     federation: Federation, name: str, network: Network, certificates: dict[str, str | None]
-) -> KitConfig:
+) -> BundleConfig:
     """The settings of a party, of the server or of the operator, without those on the data of
     others."""
     place, names, party = (
@@ -76,7 +76,7 @@ def kit_config(
     holder = name == federation.labels.held_by
     settings = ("model", "method", "stop", "costs", "privacy", "compute", "limits", "seed")
     shared = ("alignment", "standardise", "holdout", *settings)
-    return KitConfig(
+    return BundleConfig(
         protocol=PROTOCOL,
         federation=federation.name,
         name=name,
@@ -103,7 +103,7 @@ def kit_config(
     )
 
 
-def settings_yaml(config: KitConfig) -> str:
+def settings_yaml(config: BundleConfig) -> str:
     """The settings of the training as YAML, without names and addresses: keys of a federation
     file."""
     content = yaml.safe_load(as_yaml(config))
@@ -111,7 +111,7 @@ def settings_yaml(config: KitConfig) -> str:
     return yaml.safe_dump({key: content[key] for key in keys if key in content}, sort_keys=False)
 
 
-def as_yaml(section: Federation | KitConfig) -> bytes:
+def as_yaml(section: Federation | BundleConfig) -> bytes:
     """Encode as YAML, with all defaults filled in."""
     content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
     content["method"] = section.method.model_dump(

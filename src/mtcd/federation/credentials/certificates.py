@@ -155,7 +155,7 @@ def load_key(content: bytes, where: str) -> Key:
         key = None
     if not isinstance(key, Key):
         raise ConfigError(
-            f"{where} is not a private key of a federation: ask the administrator for a new kit."
+            f"{where} is not a private key of a federation: ask the administrator for a new bundle."
         )
     return key
 
@@ -172,7 +172,7 @@ def revoked_serials(content: bytes, authority: x509.Certificate, where: str) -> 
     if not isinstance(key, ec.EllipticCurvePublicKey) or not revoked.is_signature_valid(key):
         raise ConfigError(
             f"{where} is not signed by this federation's authority: get it again from the "
-            f"administrator."
+            "administrator."
         )
     return frozenset(entry.serial_number for entry in revoked)
 
@@ -188,14 +188,13 @@ def check_certificate(
         )
     if common_name(certificate) != name:
         raise ConfigError(
-            f"{where} is for {common_name(certificate)!r}, but this kit is for {name!r}."
+            f"{where} is for {common_name(certificate)!r}, but this bundle is for {name!r}."
         )
     for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
         if problem := out_of_time(one):
             raise ConfigError(
                 f"{what} {problem}. Check the clock of this host; if it is right, ask the "
-                f"administrator for a new "
-                "certificate (mtcd federation renew)."
+                "administrator for a new certificate (mtcd federation renew)."
             )
 
 

@@ -1,5 +1,5 @@
-"""Reading of credentials: the files of a kit that say who its owner is and who
-the others are."""
+"""Reading of credentials: the files of a bundle that say who its owner is and who the others
+are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, zenoh_config
 
-WHAT = "a whole kit"
+WHAT = "a whole bundle"
 M = TypeVar("M", bound=Membership)
 
 
@@ -44,7 +44,7 @@ class Credentials:
 
 
 def read_credentials(folder: Path) -> Credentials:
-    """Read the credentials in the folder of a kit, without the settings of the training: see
+    """Read the credentials in the folder of a bundle, without the settings of the training: see
     check_files."""
     folder = folder.absolute()
     config = read_party_file(folder, Membership, partial=True)
@@ -65,12 +65,12 @@ def check_files(folder: Path, config: Membership) -> tuple[datetime, frozenset[i
     check_certificate(certificate, authority, config.certificate, where)
     if certificate.serial_number in revoked:
         raise ConfigError(
-            f"{where} was revoked: ask the administrator for a new kit (mtcd federation renew)."
+            f"{where} was revoked: ask the administrator for a new bundle (mtcd federation renew)."
         )
     if key.public_key() != certificate.public_key():
         raise ConfigError(
             f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the administrator for "
-            f"a new kit."
+            "a new bundle."
         )
     return certificate.not_valid_after_utc, revoked
 
@@ -79,7 +79,7 @@ def read_party_file(folder: Path, schema: type[M], partial: bool = False) -> M:
     """The settings in party.yaml; with ``partial``, only the keys of this schema."""
     if not folder.is_dir():
         raise ConfigError(
-            f"There is no folder {folder}: give the folder of a kit, such as kits/hospital_a."
+            f"There is no folder {folder}: give the folder of a bundle, such as bundles/hospital_a."
         )
     path = folder / "party.yaml"
     content = read_yaml(path, "party", "name, address, peers")
@@ -89,13 +89,12 @@ def read_party_file(folder: Path, schema: type[M], partial: bool = False) -> M:
         todo = (
             "upgrade mtcd here"
             if newer
-            else "ask the administrator, who has an older version, for a new kit"
+            else "ask the administrator, who has an older version, for a new bundle"
         )
         raise ConfigError(
             f"{path} is for protocol {protocol!r}, but this version of mtcd ({VERSION}) speaks "
-            f"{PROTOCOL}: {todo}, or "
-            "install the version that the administrator uses. A run ends with the protocol that it "
-            "began with."
+            f"{PROTOCOL}: {todo}, or install the version that the administrator uses. A run ends "
+            "with the protocol that it began with."
         )
     if partial:
         content = {key: value for key, value in content.items() if key in schema.model_fields}
@@ -118,5 +117,5 @@ def refuse_strangers(config: Membership, named: Iterable[str], path: Path) -> No
     if strangers := sorted({*named} - {*config.parties, SERVER, OPERATOR}):
         raise ConfigError(
             f"{path}: {strangers[0]!r} is not a party of the federation: ask the administrator for "
-            f"this file again."
+            "this file again."
         )

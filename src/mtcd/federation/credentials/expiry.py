@@ -1,7 +1,7 @@
-"""When the certificates of peers expire, as the administrator knew when a kit was written.
+"""When the certificates of peers expire, as the administrator knew when a bundle was written.
 
 A party whose own certificate has expired cannot open a link, and so cannot tell anybody why it does
-not come. Its peers can: they have the dates. A renewal changes nothing at the peers, whose kits
+not come. Its peers can: they have the dates. A renewal changes nothing at the peers, whose bundles
 keep the old date: therefore this is advice about peers that are missing, and nobody is refused by
 it. In a file of its own, which versions without it do not miss.
 """
@@ -22,13 +22,13 @@ def expiry_file(until: Mapping[str, datetime]) -> bytes:
     return json.dumps(dates, indent=1).encode()
 
 
-def expired_peers(kit: Path, among: Iterable[str]) -> str:
+def expired_peers(bundle: Path, among: Iterable[str]) -> str:
     """A sentence for each of these peers whose certificate has expired; "" if there is none.
 
     Parameters
     ----------
-    kit
-        The folder of the kit (credentials bundle). One without the file tells nothing.
+    bundle
+        The folder of the credentials bundle. One without the file tells nothing.
     among
         The peers without a connection.
 
@@ -38,7 +38,7 @@ def expired_peers(kit: Path, among: Iterable[str]) -> str:
         The sentences, separated by spaces.
     """
     try:
-        dates = json.loads((kit / EXPIRY_FILE).read_text())
+        dates = json.loads((bundle / EXPIRY_FILE).read_text())
         until = {name: datetime.fromisoformat(dates[name]) for name in among if name in dates}
     except (OSError, ValueError, TypeError, RecursionError):
         return ""
@@ -49,6 +49,6 @@ def expired_peers(kit: Path, among: Iterable[str]) -> str:
         if when.replace(tzinfo=when.tzinfo or UTC) < now:
             sentences.append(
                 f"The certificate of {name} expired on {when:%Y-%m-%d}, unless it has a newer one: "
-                f"the administrator renews it with 'mtcd federation renew KITS {name}'."
+                f"the administrator renews it with 'mtcd federation renew BUNDLES {name}'."
             )
     return " ".join(sentences)

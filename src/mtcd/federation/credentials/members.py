@@ -22,11 +22,11 @@ from mtcd.federation.transport import CA_FILE
 
 
 class Members:
-    """The certificates that a kit lets its owner check."""
+    """The certificates that a bundle lets its owner check."""
 
-    def __init__(self, kit: Credentials) -> None:
-        self.config, self.revoked = kit.config, kit.revoked
-        path = kit.folder / CA_FILE
+    def __init__(self, bundle: Credentials) -> None:
+        self.config, self.revoked = bundle.config, bundle.revoked
+        path = bundle.folder / CA_FILE
         self._authority = load_certificate(read_file(path, WHAT), str(path))
 
     def owner(

@@ -25,9 +25,8 @@ def _address(text: str) -> str:
     if isinstance(found.ip, IPv6Address):
         raise ValueError(
             f"{text!r}: parties cannot connect to an IPv6 number, but to a name that stands for "
-            f"one: give the name of "
-            f"the host, such as clinic.example.org:{found.port}. To listen at the number, add "
-            f"listen: '{found}'"
+            f"one: give the name of the host, such as clinic.example.org:{found.port}. To listen "
+            f"at the number, add listen: '{found}'"
         )
     return str(found)
 
@@ -90,12 +89,12 @@ class Membership(Section):
 
     @property
     def is_server(self) -> bool:
-        """Whether this is the server's kit."""
+        """Whether this is the server's bundle."""
         return self.name == SERVER
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is the operator's kit."""
+        """Whether this is the operator's bundle."""
         return self.name == OPERATOR
 
     @property

@@ -39,8 +39,7 @@ def _create(path: Path, content: bytes, private: bool) -> None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Read a file of a kit; a private one must be readable by its owner
-    only."""
+    """Read a file of a bundle; a private one must be readable by its owner only."""
     try:
         if (
             path.name in PRIVATE

@@ -41,7 +41,7 @@ class Journal(ABC):
     def last(self) -> Any:
         """The last value committed; None before the first."""
 
-    sync = False  # no mutants: it matters to files alone, which set it
+    sync = False  # it matters to files alone, which set it
     """Whether a commit waits for the disk."""
 
     @abstractmethod
@@ -195,17 +195,15 @@ class FileJournal(Journal):
             found = repr(magic.decode("ascii", "replace").removeprefix(KIND.decode()))
             raise JournalError(
                 f"{self.path} is of journal format {found}, and this version of mtcd reads "
-                f"'{JOURNAL_FORMAT}': end "
-                "the run with the version that wrote it, or start all parties with new folders "
-                "(--out)."
+                f"'{JOURNAL_FORMAT}': end the run with the version that wrote it, or start all "
+                "parties with new folders (--out)."
             )
         return Slot(number, digested, summed, total, digest, data)
 
     def _damaged(self) -> JournalError:
         return JournalError(
             f"{self.path} is damaged, so the messages that this party has sent are unknown. "
-            f"Restore a backup of the "
-            "same moment, or start all parties with new folders (--out)."
+            "Restore a backup of the same moment, or start all parties with new folders (--out)."
         )
 
 

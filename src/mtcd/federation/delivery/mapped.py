@@ -27,8 +27,7 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
         if size != 8 * int(np.prod(shape, dtype=np.int64)):
             raise MtcdError(
                 f"{path} is not of this training: put back the file that was there, or start the "
-                f"federation again "
-                "with new folders."
+                "federation again with new folders."
             )
         return np.memmap(path, np.dtype("<f8"), "r+", shape=shape)
     except OSError as error:

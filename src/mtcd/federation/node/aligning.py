@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.federation.alignment import announce, rows_of
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.rpc import IncomingRequest, Rpc
@@ -45,9 +45,9 @@ class Samples(Protocol):
         """The number of samples."""
 
 
-def agreement(config: KitConfig, purpose: str) -> str:
-    """A digest of all settings on which parties must agree: kits of different `federation init` do
-    not mix."""
+def agreement(config: BundleConfig, purpose: str) -> str:
+    """A digest of all settings on which parties must agree: bundles of different `federation init`
+    do not mix."""
     content = {
         **config.model_dump(mode="json", include=set(COMMON)),
         "held_by": config.labels.held_by,
@@ -69,12 +69,12 @@ class AlignmentFollower:
     """A follower of the alignment: checks that requests come from the leader, and answers them."""
 
     def __init__(
-        self, rpc: Rpc, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log
+        self, rpc: Rpc, bundle: Bundle, leader: str, purpose: str, part: Samples | None, log: Log
     ) -> None:
-        self.rpc, self.kit, self.leader, self.part, self.log = rpc, kit, leader, part, log
+        self.rpc, self.bundle, self.leader, self.part, self.log = rpc, bundle, leader, part, log
         self._answering = False
         self.progress = Progress()
-        self.agreement = agreement(kit.config, purpose)
+        self.agreement = agreement(bundle.config, purpose)
         if part is not None:
             rpc.on("align", self._align)
 
@@ -86,7 +86,10 @@ class AlignmentFollower:
             raise WireError("sender", "is not the leader")
         head, found = unwrap(request.body, ("agreement", *keys), parts, more)
         if head["agreement"] != self.agreement:
-            problem = "is another one: the kits come from different 'federation init', one party trains and the other"
+            problem = (
+                "is another one: the bundles come from different 'federation init', one party "
+                "trains and the other"
+            )
             raise WireError(
                 "agreement", f"{problem} predicts, or both predict with blocks of different runs"
             )
@@ -96,7 +99,7 @@ class AlignmentFollower:
         """The rows that the leader announces; with ``alignment: given order`` the announcement is
         empty."""
         assert self.part is not None
-        if (not announcement) != (self.kit.config.alignment == GIVEN_ORDER):
+        if (not announcement) != (self.bundle.config.alignment == GIVEN_ORDER):
             raise WireError(
                 "announcement",
                 "of the common samples does not fit the alignment of this federation",
@@ -105,7 +108,7 @@ class AlignmentFollower:
 
     def _align(self, request: IncomingRequest) -> None:
         _, (blinded,) = self.read(request, 1)
-        part, kind = self.part, self.kit.config.alignment
+        part, kind = self.part, self.bundle.config.alignment
         assert part is not None
         if kind == GIVEN_ORDER:
             request.answer(json.dumps(part.samples).encode())
@@ -114,7 +117,7 @@ class AlignmentFollower:
             request.drop()
             return
         self.log.say("align", f"Aligning samples with {request.sender} ({kind}).")
-        side = answerer_apart(kind, part.ids, _secret(self.kit), self.progress)
+        side = answerer_apart(kind, part.ids, _secret(self.bundle), self.progress)
         self._answering = True
 
         def answered(response: bytes) -> None:
@@ -132,11 +135,11 @@ class AlignmentLeader:
     """The leader of the alignment."""
 
     def __init__(
-        self, rpc_client: RpcClient, kit: Kit, purpose: str, part: Samples, log: Log
+        self, rpc_client: RpcClient, bundle: Bundle, purpose: str, part: Samples, log: Log
     ) -> None:
-        self.rpc_client, self.kit, self.part, self.log = rpc_client, kit, part, log
-        self.me, self.agreement = kit.config.name, agreement(kit.config, purpose)
-        self.others = [name for name in kit.config.parties if name != self.me]
+        self.rpc_client, self.bundle, self.part, self.log = rpc_client, bundle, part, log
+        self.me, self.agreement = bundle.config.name, agreement(bundle.config, purpose)
+        self.others = [name for name in bundle.config.parties if name != self.me]
         self.progress = Progress()
 
     def wrapped(self, *parts: bytes, **head: Any) -> bytes:
@@ -146,12 +149,12 @@ class AlignmentLeader:
     def align(self, then: Callable[[bytes], None]) -> None:
         """Find the common samples, and call ``then`` with their announcement (empty with ``given
         order``)."""
-        kind = self.kit.config.alignment
+        kind = self.bundle.config.alignment
         if kind == GIVEN_ORDER:
             same = dict.fromkeys(self.others, self.wrapped(b""))
             self.rpc_client.ask("align", same, lambda answers: self._same_number(answers, then))
             return
-        secret = _secret(self.kit)
+        secret = _secret(self.bundle)
         sides = {
             name: asker_apart(kind, self.part.ids, secret, self.progress) for name in self.others
         }
@@ -173,7 +176,7 @@ class AlignmentLeader:
 
         def announced(announcement: bytes) -> None:
             count = len(agreed_rows(announcement, self.part))
-            parties = len(self.kit.config.parties)
+            parties = len(self.bundle.config.parties)
             self.log.say(
                 "aligned", f"All {parties} parties have {count} samples in common.", samples=count
             )
@@ -187,8 +190,8 @@ class AlignmentLeader:
                 reported = tidy(answer[:20].decode(errors="replace"))
                 raise DataError(
                     f"{name} has {reported} samples, but {self.me} has {self.part.samples}: with "
-                    f"'alignment: given "
-                    "order' all tables need the same samples. Use alignment: psi or hashed."
+                    "'alignment: given order' all tables need the same samples. Use alignment: "
+                    "psi or hashed."
                 )
         then(b"")
 
@@ -200,5 +203,5 @@ def _shared(name: str, side: Any, answer: bytes) -> set[str]:
         raise DataError(f"{name}: {error}") from None
 
 
-def _secret(kit: Kit) -> bytes | None:
-    return kit.alignment_secret() if kit.config.alignment == "hashed" else None
+def _secret(bundle: Bundle) -> bytes | None:
+    return bundle.alignment_secret() if bundle.config.alignment == "hashed" else None

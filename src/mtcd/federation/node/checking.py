@@ -1,7 +1,7 @@
 """The check at the opening: what no party can check alone, because it takes two of them.
 
 The label holder asks every other member, the server too, before samples are aligned. Who has other
-settings (a kit of another ``federation init``), or speaks another protocol, refuses. The answers
+settings (a bundle of another ``federation init``), or speaks another protocol, refuses. The answers
 show how far clocks are apart, and which versions of packages all have. A party of an older version
 of mtcd does not know the request, and counts as checked.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from mtcd.core.errors import DataError
 from mtcd.core.version import VERSION
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
@@ -35,7 +35,7 @@ LONGEST_BYTES = 10_000
 MOST_PACKAGES = 50
 
 
-def facts_of(config: KitConfig) -> bytes:
+def facts_of(config: BundleConfig) -> bytes:
     """What a member says of itself: its clock and its versions."""
     packages = {name: package_version(name) for name in needed_packages(config)}
     return json.dumps({"time": time(), "mtcd": VERSION, "packages": packages}).encode()
@@ -44,7 +44,7 @@ def facts_of(config: KitConfig) -> bytes:
 class OpeningCheck:
     """The check of all other members by the label holder."""
 
-    def __init__(self, rpc_client: RpcClient, config: KitConfig, log: Log) -> None:
+    def __init__(self, rpc_client: RpcClient, config: BundleConfig, log: Log) -> None:
         self.rpc_client, self.config, self.log = rpc_client, config, log
         self._arrived: dict[str, float] = {}
 
@@ -74,10 +74,8 @@ class OpeningCheck:
             raise UnableError(
                 name,
                 f"Its clock is {_duration(abs(apart))} {'ahead of' if apart > 0 else 'behind'} "
-                f"that of "
-                f"{self.config.name}, and {_duration(MOST_SECONDS_APART)} are allowed: set the "
-                f"clocks of both hosts, "
-                "for example with NTP.",
+                f"that of {self.config.name}, and {_duration(MOST_SECONDS_APART)} are allowed: set "
+                "the clocks of both hosts, for example with NTP.",
             )
         if abs(apart) > NOTED_SECONDS_APART:
             self.log.say(
@@ -101,7 +99,7 @@ class OpeningCheck:
             self.log.say(
                 "note",
                 f"{name} has other versions: {', '.join(other)}. Results may differ in the last "
-                f"digits.",
+                "digits.",
             )
 
 
@@ -136,7 +134,7 @@ def _read(name: str, answer: bytes) -> dict[str, Any] | None:
 def _not_readable(name: str) -> DataError:
     return DataError(
         f"{name} did not answer the check of the opening as a party does: is it of the same "
-        f"version of mtcd?"
+        "version of mtcd?"
     )
 
 

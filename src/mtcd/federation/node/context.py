@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtcd.core.errors import MtcdError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.expiry import expired_peers
 from mtcd.federation.node.handshake import Handshake
 from mtcd.federation.node.link import Connect, Link
@@ -20,25 +20,25 @@ class NodeContext:
 
     def __init__(
         self,
-        kit: Kit,
+        bundle: Bundle,
         log: Log,
         changed: Callable[[str, bool], None] | None = None,
         loop: Loop | None = None,
         connect: Connect = Link,
     ) -> None:
-        self.kit, self.log, self.loop = kit, log, loop or Loop()
+        self.bundle, self.log, self.loop = bundle, log, loop or Loop()
         self._changed = changed
         self.failed: Callable[[BaseException], None] = lambda error: None
         """Called with the error that ends this process, while the links are open."""
-        self.rpc = Rpc(kit, self.loop, log, self._on_change, connect)
+        self.rpc = Rpc(bundle, self.loop, log, self._on_change, connect)
         self.rpc_client = RpcClient(self.rpc, self.loop, log)
         self._handshake = Handshake(self.rpc, log)
 
     def run(self, begin: Callable[[], None]) -> None:
         """Call ``begin``, and run until the loop is stopped."""
-        for note in self.kit.notes:
+        for note in self.bundle.notes:
             self.log.say("note", note)
-        where = self.kit.config.listen or self.kit.config.address
+        where = self.bundle.config.listen or self.bundle.config.address
         self.log.say(
             "up",
             "Connecting to peers, accepting no connections."
@@ -72,7 +72,7 @@ class NodeContext:
         """The peers without a connection."""
         link = self.rpc.link
         return [
-            name for name in self.kit.config.peers if name in link.peers and name not in link.up
+            name for name in self.bundle.config.peers if name in link.peers and name not in link.up
         ]
 
     def say_waiting(self, waits: list[str]) -> None:
@@ -80,7 +80,7 @@ class NodeContext:
         sentence = f"Waiting for {', '.join(waits)}."
         if missing := self.missing():
             sentence += f" No connection yet to {', '.join(missing)}."
-            if expired := expired_peers(self.kit.folder, missing):
+            if expired := expired_peers(self.bundle.folder, missing):
                 sentence += f" {expired}"
         sentence += "".join(
             f" {self.rpc.incompatible[name]}" for name in waits if name in self.rpc.incompatible

@@ -36,7 +36,7 @@ def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Incomi
 
 def _status(node: Node) -> dict[str, Any]:
     node.watched.asked()
-    trainer, config = node.trainer, node.kit.config
+    trainer, config = node.trainer, node.bundle.config
     status: dict[str, Any] = {
         "name": config.name,
         "phase": node.phase,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.exit_status import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
@@ -34,8 +34,8 @@ from mtcd.training.divergence import DIVERGED
 FINAL_MODULE = "words"
 NOT_TESTED = (
     "There are no metrics on the held-out samples, as the outputs for some of them are too large "
-    "to be added up: check "
-    "that their columns have the same units and scales as those of the training samples."
+    "to be added up: check that their columns have the same units and scales as those of the "
+    "training samples."
 )
 
 
@@ -51,9 +51,14 @@ class Ending:
     """The status of the end."""
 
     def __init__(
-        self, kit: Kit, participant: Participant, folder: RunFolder, context: NodeContext
+        self, bundle: Bundle, participant: Participant, folder: RunFolder, context: NodeContext
     ) -> None:
-        self.kit, self.participant, self.folder, self.context = kit, participant, folder, context
+        self.bundle, self.participant, self.folder, self.context = (
+            bundle,
+            participant,
+            folder,
+            context,
+        )
         context.failed = self._failed
         self.refusal = Refusal(context, self._has_begun)
         self.log, self.loop, self.rpc, self.rpc_client = (
@@ -102,7 +107,7 @@ class Ending:
         if not diverged:
             tested = self.participant.held_out_metrics(total)
             self._measure(self.participant.aggregate(total), tested)
-            if self.kit.config.holdout is not None and not tested:
+            if self.bundle.config.holdout is not None and not tested:
                 self.log.say("note", NOT_TESTED)
         return diverged
 
@@ -120,8 +125,8 @@ class Ending:
             self.log.say("metrics", sentence, **known)
 
     def _awaits_reports(self) -> bool:
-        """Whether the final fusion module or the final check is pending; not after divergence, which
-        leaves no model."""
+        """Whether the final fusion module or the final check is pending; not after divergence,
+        which leaves no model."""
         assert self.trainer is not None
         end = self.trainer.reliable.ended
         if end is not None and end.status == DIVERGED:
@@ -138,7 +143,9 @@ class Ending:
         self.participant.restore(self.folder.path)
         module = self.participant.final_module() if reliable.ended_here and not diverged else None
         if module is not None:
-            others = [name for name in self.kit.config.parties if name != self.kit.config.name]
+            others = [
+                name for name in self.bundle.config.parties if name != self.bundle.config.name
+            ]
             self.loop.call(
                 partial(self.rpc_client.ask, FINAL_MODULE, dict.fromkeys(others, module))
             )
@@ -219,7 +226,7 @@ class Ending:
 
     def _receive_final_module(self, request: IncomingRequest) -> None:
         """Handle the final fusion module from the party that ended the training."""
-        if SERVER in self.kit.config.peers and request.sender != SERVER:
+        if SERVER in self.bundle.config.peers and request.sender != SERVER:
             raise WireError("sender", "is not the party that ended the training")
         if self.trainer is None or self.trainer.reliable.ended is None:
             request.drop()  # the end message is in flight: the sender retries

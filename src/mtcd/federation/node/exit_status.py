@@ -73,9 +73,9 @@ class ExitStatus(BaseModel):
 class Signer:
     """Signs the statuses of one party, with the key in its credentials."""
 
-    def __init__(self, kit: Credentials) -> None:
-        self._federation = kit.config.federation
-        key, certificate = kit.folder / KEY_FILE, kit.folder / CERTIFICATE_FILE
+    def __init__(self, bundle: Credentials) -> None:
+        self._federation = bundle.config.federation
+        key, certificate = bundle.folder / KEY_FILE, bundle.folder / CERTIFICATE_FILE
         self._key = load_key(read_file(key, WHAT), str(key))
         self._certificate = load_certificate(
             read_file(certificate, WHAT), str(certificate)
@@ -96,8 +96,8 @@ class ExitStatuses:
     """The latest status of each party, checked, and kept in a file. A damaged file counts as
     empty."""
 
-    def __init__(self, kit: Credentials, path: Path) -> None:
-        self.path, self._members, self._config = path, Members(kit), kit.config
+    def __init__(self, bundle: Credentials, path: Path) -> None:
+        self.path, self._members, self._config = path, Members(bundle), bundle.config
         self._kept: dict[str, tuple[ExitStatus, Signed]] = {}
         with suppress(OSError, ValueError, RecursionError):
             for signed in json.loads(path.read_text()):

@@ -1,8 +1,8 @@
 """Gossip of exit statuses: a party sends its own to all peers, and keeps theirs for the operator.
 
 The server is not told the objective, which it may not know. Without a server, parties forward a
-status to neighbours that are not directly connected to its origin. So the last party to leave
-knows how all the others ended.
+status to neighbours that are not directly connected to its origin. So the last party to leave knows
+how all the others ended.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class ExitStatusGossip:
     """The exit statuses that one party knows. ``run`` is empty before a run is agreed."""
 
     def __init__(self, context: NodeContext, folder: RunFolder) -> None:
-        self.kit, self.rpc, self.loop, self.log = (
-            context.kit,
+        self.bundle, self.rpc, self.loop, self.log = (
+            context.bundle,
             context.rpc,
             context.loop,
             context.log,
         )
-        self.me, self.run = context.kit.config.name, ""
-        self.known = ExitStatuses(context.kit, folder.path / FILE)
-        self._signer = Signer(context.kit)
+        self.me, self.run = context.bundle.config.name, ""
+        self.known = ExitStatuses(context.bundle, folder.path / FILE)
+        self._signer = Signer(context.bundle)
         self._for_server: Signed | None = None
         self._told: dict[str, set[tuple[str, int]]] = {}
         """By peer: the statuses that it has, or that are being sent to it."""
         self._pending = 0
-        config = context.kit.config
+        config = context.bundle.config
         self._near = {frozenset(link) for link in config.links}
         self._forwards = SERVER not in config.peers and not config.is_server
         self.rpc.on(EXIT_STATUS, self._receive)
@@ -114,7 +114,7 @@ class ExitStatusGossip:
             brought = json.loads(request.body)
         except (ValueError, RecursionError):
             brought = None
-        members = len(self.kit.config.parties) + 1
+        members = len(self.bundle.config.parties) + 1
         if not isinstance(brought, list) or not 1 <= len(brought) <= members or not request.direct:
             raise WireError("exit statuses", "are not readable")
         statuses = [self.known.read(signed) for signed in brought]

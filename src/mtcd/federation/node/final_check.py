@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import WireError
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
@@ -55,15 +55,13 @@ class Outcome:
         if judged:
             return (
                 f"The held-out samples are not evaluated: {', '.join(self.away)} took no part "
-                f"after the end. Start all "
-                "parties again at the same time, with the same folders, to evaluate them."
+                "after the end. Start all parties again at the same time, with the same folders, "
+                "to evaluate them."
             )
         return (
             f"Whether the training has diverged is not known: {', '.join(self.away)} took no part "
-            f"when the objective "
-            "was evaluated at the end. Start all parties again at the same time, with the same "
-            "folders, to evaluate "
-            "it. Do not rely on the model before."
+            "when the objective was evaluated at the end. Start all parties again at the same "
+            "time, with the same folders, to evaluate it. Do not rely on the model before."
         )
 
     def __str__(self) -> str:
@@ -111,13 +109,13 @@ class Evidence(Protocol):
 
 
 class FinalCheck:
-    """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the
-    result comes late."""
+    """The evaluation at one party, or at the server. ``then`` gets the outcome; again if the result
+    comes late."""
 
     def __init__(
         self,
         context: NodeContext,
-        config: KitConfig,
+        config: BundleConfig,
         run: str,
         own: Evidence,
         store: FinalCheckStore,
@@ -314,7 +312,7 @@ class FinalCheck:
         return self.rpc.seal.certificate
 
 
-def farthest_first(config: KitConfig) -> list[list[str]]:
+def farthest_first(config: BundleConfig) -> list[list[str]]:
     """All other parties, grouped by distance, the farthest first and the server last.
 
     A party may exit once it knows the result, and nearer parties relay it to farther ones.

@@ -40,7 +40,7 @@ class RunFolder:
         except BlockingIOError:
             raise FolderInUseError(
                 f"{path} is in use: this party is already running. Stop that process, or give "
-                f"another folder (--out)."
+                "another folder (--out)."
             ) from None
         except OSError as error:
             raise ConfigError(
@@ -97,11 +97,9 @@ class RunFolder:
         if any(written[key] != VERSIONS[key] for key in ("protocol", "journal")):
             raise ConfigError(
                 f"{self.path} is the folder of a run of mtcd {_versions(written)}, and this is "
-                f"mtcd "
-                f"{_versions(VERSIONS)}. A run ends with the protocol that it began with: end it "
-                f"with mtcd "
-                f"{written['mtcd']}, or start all parties with the new version, new kits and new "
-                f"folders (--out)."
+                f"mtcd {_versions(VERSIONS)}. A run ends with the protocol that it began with: end "
+                f"it with mtcd {written['mtcd']}, or start all parties with the new version, new "
+                "bundles and new folders (--out)."
             )
         if written != VERSIONS:
             write_files(self.path, {WRITTEN_BY: json.dumps(VERSIONS).encode()}, private=True)
@@ -115,7 +113,7 @@ class RunFolder:
         except (OSError, ValueError, TypeError):
             raise ConfigError(
                 f"{self.path / CONFIRMED} cannot be read: start all parties with new folders "
-                f"(--out)."
+                "(--out)."
             ) from None
 
     def confirm(self, confirmed: set[str]) -> None:
@@ -134,7 +132,7 @@ class RunFolder:
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(
                 f"{path} cannot be read: remove it and restart all parties, which then evaluate "
-                f"the objective again."
+                "the objective again."
             ) from None
 
     def keep_final_check(self, diverged: bool, confirmed: set[str]) -> None:
@@ -152,11 +150,11 @@ def _versions(one: Mapping[str, Any]) -> str:
 
 
 def _refuse_links(path: Path) -> None:
-    """Refuse symbolic links: a run folder may have come with a kit, and a link would redirect log
-    or journal."""
+    """Refuse symbolic links: a run folder may have come with a bundle, and a link would redirect
+    log or journal."""
     for one in path.iterdir() if path.is_dir() else ():
         if one.is_symlink():
             raise ConfigError(
                 f"{one} is a symbolic link, which no run folder contains: give another folder "
-                f"(--out)."
+                "(--out)."
             )

@@ -58,8 +58,7 @@ class Handshake:
         older = name if protocol < PROTOCOL else me
         sentence = (
             f"{name} speaks protocol {protocol} (mtcd {version}), {me} speaks protocol {PROTOCOL} "
-            f"(mtcd {VERSION}): "
-            f"upgrade mtcd at {older}, or use the same version at all parties."
+            f"(mtcd {VERSION}): upgrade mtcd at {older}, or use the same version at all parties."
         )
         if self.rpc.incompatible.get(name) != sentence:
             self.rpc.incompatible[name] = sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.relay_encryption import Seal
 from mtcd.protocol.party import SERVER, Parties
 
@@ -17,7 +17,7 @@ class CertifiedIdentity:
     """A party by its certificate. Signatures are for one run: a key of another is refused."""
 
     seal: Seal
-    config: KitConfig
+    config: BundleConfig
     run: str
 
     def sign(self, content: bytes) -> bytes:
@@ -32,7 +32,9 @@ class CertifiedIdentity:
         return self.run.encode() + b"\n" + content
 
 
-def certify(parties: Parties, number: int, seal: Seal | None, config: KitConfig, run: str) -> None:
+def certify(
+    parties: Parties, number: int, seal: Seal | None, config: BundleConfig, run: str
+) -> None:
     """Let a client sign what others must know to be its own, and check what they sign."""
     if number == SERVER:
         return

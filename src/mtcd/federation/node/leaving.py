@@ -64,7 +64,10 @@ class Leaving:
     def _leave(self, unnotified: set[str]) -> None:
         if unnotified:
             names = ", ".join(sorted(unnotified))
-            left = f"Unreachable at the end of the run: {names}. When restarted, this party notifies them."
+            left = (
+                f"Unreachable at the end of the run: {names}. When restarted, this party notifies "
+                "them."
+            )
             self.trainer.log.say("left", left)
         self._commit()
         self.leave()

@@ -57,7 +57,7 @@ class Request:
 
 
 class Link:
-    """The Zenoh session of one party, with its kit.
+    """The Zenoh session of one party, with its bundle.
 
     ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the
     loop. ``counters`` has the bytes to and from each peer.
@@ -65,26 +65,26 @@ class Link:
 
     def __init__(
         self,
-        kit: Credentials,
+        bundle: Credentials,
         loop: Loop,
         on_request: Callable[[Request], None],
         on_change: Callable[[str, bool], None],
         counters: Counters,
     ) -> None:
         self.loop, self._on_request, self._on_change = loop, on_request, on_change
-        self.federation, self.me = kit.config.federation, kit.config.name
+        self.federation, self.me = bundle.config.federation, bundle.config.name
         self.peers = frozenset(
-            name for name, peer in kit.config.peers.items() if peer.certificate is not None
+            name for name, peer in bundle.config.peers.items() if peer.certificate is not None
         )
         self.up: set[str] = set()
         self._counters = counters
         self._numbers = itertools.count()
         self._open: dict[str, dict[int, Done]] = {peer: {} for peer in self.peers}
         self._publishers: dict[tuple[str, str], Any] = {}
-        self._session = _open_session(kit)
+        self._session = _open_session(bundle)
         self._declared: list[Any] = []
-        if not kit.config.is_operator:
-            self._declare(kit.config.operator is not None)
+        if not bundle.config.is_operator:
+            self._declare(bundle.config.operator is not None)
 
     def _declare(self, operated: bool) -> None:
         """Subscribe to the requests and the liveliness of peers, and declare this party's own
@@ -219,13 +219,13 @@ class Link:
             self._session.close()  # type: ignore[no-untyped-call]
 
 
-def _open_session(kit: Credentials) -> zenoh.Session:
+def _open_session(bundle: Credentials) -> zenoh.Session:
     """Open the session; wait for a port that is in use, but not for long.
 
     A party that has just ended may still hold it: closing a session has a time limit, after which
     Zenoh goes on to close it in the background.
     """
-    config = json.dumps(kit.zenoh())
+    config = json.dumps(bundle.zenoh())
     give_up = monotonic() + PORT_TIMEOUT_SECONDS
 
     while True:
@@ -234,19 +234,19 @@ def _open_session(kit: Credentials) -> zenoh.Session:
         except zenoh.ZError as error:
             in_use = IN_USE in str(error)
             if not in_use or monotonic() > give_up:
-                raise _cannot_open(kit, error) from None
+                raise _cannot_open(bundle, error) from None
 
         sleep(PORT_RETRY_SECONDS)
 
 
-def _cannot_open(kit: Credentials, error: Exception) -> MtcdError:
-    where = kit.config.listen or kit.config.address
+def _cannot_open(bundle: Credentials, error: Exception) -> MtcdError:
+    where = bundle.config.listen or bundle.config.address
     what = "cannot open its connections" if where is None else f"cannot listen on {where}"
     advice = ""
     if IN_USE in str(error):
         advice = " Stop this party if it is running already, or another program that uses the port."
 
-    return MtcdError(f"{kit.config.name} {what}: {_why(error)}.{advice}")
+    return MtcdError(f"{bundle.config.name} {what}: {_why(error)}.{advice}")
 
 
 def _reply_to(query: Any, body: bytes) -> None:

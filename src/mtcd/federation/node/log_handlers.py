@@ -78,7 +78,7 @@ class LogFile(RotatingFileHandler):
         except OSError as error:
             raise ConfigError(
                 f"The log {path} cannot be written ({error.strerror}): make it writable, or give "
-                f"another folder."
+                "another folder."
             ) from None
         self.setFormatter(JsonLines())
 
@@ -94,7 +94,7 @@ class LogFile(RotatingFileHandler):
         if self._tell is not None and not self._failed:
             self._tell(
                 f"The log {self.baseFilename} cannot be written ({error.strerror}): make room on "
-                f"its disk."
+                "its disk."
             )
         self._failed = True
 

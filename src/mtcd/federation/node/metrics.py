@@ -58,7 +58,7 @@ def _by_label(values: dict[str, int]) -> Samples:
 
 
 def _party(node: Node) -> Samples:
-    config = node.kit.config
+    config = node.bundle.config
     return [((config.federation, config.name, "server" if config.is_server else "party"), 1)]
 
 
@@ -164,7 +164,7 @@ METRICS = (
     Measured(
         "mtcd_certificate_expiry_timestamp_seconds",
         "When the certificate of this party expires, in seconds since 1970",
-        lambda node: _one(node.kit.until.timestamp()),
+        lambda node: _one(node.bundle.until.timestamp()),
     ),
     Measured(
         "mtcd_loop_age_seconds",
@@ -173,7 +173,10 @@ METRICS = (
     ),
 )
 COMMITS = "mtcd_journal_commit_seconds"
-COMMITS_TEXT = "Time that a commit to the journal takes; its count is that of commits since the start of the process"
+COMMITS_TEXT = (
+    "Time that a commit to the journal takes; its count is that of commits since the start of the "
+    "process"
+)
 
 
 class PartyCollector(Collector):

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 LIVE_SECONDS = 60.0
 """A loop that has not turned for so long hangs. It turns every second if idle; a visit may take
 several."""
-STARTING = "The kit or the table is being read."
+STARTING = "The bundle or the table is being read."
 SEEN_BY_OTHERS = (
     "Everyone who can reach this address sees the progress, the objective and the names of the "
-    "members: see the threat "
-    "model, and restrict access by a firewall."
+    "members: see the threat model, and restrict access by a firewall."
 )
 
 
@@ -69,14 +68,17 @@ class Monitoring(Closing):
         age = node.loop.now() - node.loop.turned
         link = node.rpc.link
         facts |= {
-            "party": node.kit.config.name,
+            "party": node.bundle.config.name,
             "phase": node.phase,
             "missing_peers": [peer for peer in sorted(link.peers) if peer not in link.up],
             "loop_age_seconds": round(age, 3),
         }
         if age < LIVE_SECONDS:
             return HTTPStatus.OK, {"status": "ok", **facts}
-        reason = f"The loop has not turned for {age:.0f} s: see the log, and restart this party if it stays so."
+        reason = (
+            f"The loop has not turned for {age:.0f} s: see the log, and restart this party if it "
+            "stays so."
+        )
         return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "hangs", "reason": reason, **facts}
 
     def close(self) -> None:

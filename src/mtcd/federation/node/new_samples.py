@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import DataError, MtcdError
 from mtcd.data.prepare.recipe import AUTO
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.node.folder import AGREED
 from mtcd.federation.node.opening import Agreed
@@ -69,20 +69,19 @@ class New:
         return self.table.take(rows)
 
 
-def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
+def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> NewSamples:
     """A party's new samples, in the columns of the block that is in the run folder."""
-    config = kit.config
-    block = party_kind(config.model).block(kit, run)
+    config = bundle.config
+    block = party_kind(config.model).block(bundle, run)
     if block.party != config.name:
         raise MtcdError(
-            f"{run} is a run of {block.party}, but the kit is that of {config.name}: give a run "
-            f"folder of "
-            f"{config.name} (--run)."
+            f"{run} is a run of {block.party}, but the bundle is that of {config.name}: give a run "
+            f"folder of {config.name} (--run)."
         )
     return New(_new_table(config, data, key, block), block)
 
 
-def _new_table(config: KitConfig, data: Path, key: str | None, block: Block) -> PartyTable:
+def _new_table(config: BundleConfig, data: Path, key: str | None, block: Block) -> PartyTable:
     """The columns of a block in a table of new samples, as they are before preparation."""
     prepare = None if block.preparation is None else AUTO  # the columns are prepared by the block
     return read_party_table(
@@ -100,12 +99,12 @@ def run_number(run: Path) -> str:
         ) from None
 
 
-def server_decides(kit: Kit, run: Path) -> Decide:
+def server_decides(bundle: Bundle, run: Path) -> Decide:
     """The decision function of a server that learns the predictions."""
-    return party_kind(kit.config.model).server_decides(kit, run)
+    return party_kind(bundle.config.model).server_decides(bundle, run)
 
 
-def writer(config: KitConfig, out: Path) -> Written:
+def writer(config: BundleConfig, out: Path) -> Written:
     """A function that writes ids (or row numbers) and predictions, with the probabilities of
     classes or scores, to a file that only its owner can read.
     """
@@ -127,9 +126,9 @@ def check_out(out: Path) -> None:
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
 
 
-def no_server(config: KitConfig) -> MtcdError:
+def no_server(config: BundleConfig) -> MtcdError:
     """The error for a server that is not needed."""
     return MtcdError(
         f"Predictions go to {config.seen_by} (predictions.seen_by), so the server takes no part: "
-        f"do not start it."
+        "do not start it."
     )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.errors import MtcdError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.control import answer_operator
@@ -45,13 +45,13 @@ ADVICE_SECONDS = 30.0
 PHASES = OPENING, TRAINING, ENDED = "opening", "training", "ended"
 OTHER_RUN = (
     "The other parties are in a run that is not in this folder. If this party took part in it, "
-    "start it with the "
-    "folder of that run (--out); otherwise stop all parties, and start them with new folders."
+    "start it with the folder of that run (--out); otherwise stop all parties, and start them with "
+    "new folders."
 )
 
 
 class Node(Ending):
-    """One party, or the server, with its kit.
+    """One party, or the server, with its bundle.
 
     ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated
     federation injects ``loop``, which has the clock, and ``connect``, which makes the links.
@@ -59,24 +59,24 @@ class Node(Ending):
 
     def __init__(
         self,
-        kit: Kit,
+        bundle: Bundle,
         out: Path,
         participant: Participant,
         show: Callable[[str], None] | None,
         loop: Loop | None = None,
         connect: Connect = Link,
     ) -> None:
-        config, folder = kit.config, RunFolder(out)
+        config, folder = bundle.config, RunFolder(out)
         participant.folder = folder.path
         log = Log(config.name, folder.log, show)
         try:
-            context = NodeContext(kit, log, self._changed, loop, connect)
+            context = NodeContext(bundle, log, self._changed, loop, connect)
         except BaseException:
             # its address may be in use: whoever starts it again must find the folder unlocked
             log.close()
             folder.close()
             raise
-        super().__init__(kit, participant, folder, context)
+        super().__init__(bundle, participant, folder, context)
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.agreed: Agreed | None = None
         self.leading: OpeningLeader | None = None
@@ -116,13 +116,13 @@ class Node(Ending):
     # Before training
 
     def _begin(self) -> None:
-        config = self.kit.config
+        config = self.bundle.config
         leads = config.name == config.labels.held_by
         if leads:
             confirmed = _Confirmed(self.folder)
             self.leading = OpeningLeader(
                 self.rpc_client,
-                self.kit,
+                self.bundle,
                 self.participant,
                 self.log,
                 self._agree,
@@ -131,7 +131,7 @@ class Node(Ending):
             )
         else:
             part = None if config.is_server else self.participant
-            self.following = OpeningFollower(self.rpc, self.kit, part, self.log, self._agree)
+            self.following = OpeningFollower(self.rpc, self.bundle, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
             self.log.say("resumed", "Resuming the run of this folder.")
@@ -164,9 +164,9 @@ class Node(Ending):
         role.watch.report = self.report
         self.role = role
         journal = CountedJournal(
-            self.folder.journal, self.kit.config.limits.sync, self.rpc.counters.commits
+            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits
         )
-        network = self.kit.config.network
+        network = self.bundle.config.network
 
         def make() -> ReliableParty:
             parties = (
@@ -174,7 +174,7 @@ class Node(Ending):
                 if self.trainer is not None
                 else role.parties
             )
-            certify(parties, self.number, self.rpc.seal, self.kit.config, agreed.run)
+            certify(parties, self.number, self.rpc.seal, self.bundle.config, agreed.run)
             reliable = make_reliable_party(self.number, parties, journal, network)
             reliable.limit, reliable.judge = (
                 partial(role.watch.limit, keeper=reliable),
@@ -190,7 +190,7 @@ class Node(Ending):
         self.final_check = None
         if role.evaluated_at_end:
             self.final_check = FinalCheck(
-                self.context, self.kit.config, agreed.run, self, self.folder
+                self.context, self.bundle.config, agreed.run, self, self.folder
             )
         self.trainer.awaits_reports = self._awaits_reports
         for note in role.notes:
@@ -225,7 +225,7 @@ class Node(Ending):
         if self.trainer is None or (self.leading is not None and self.rpc_client.waits_for):
             if waits := self.waits_for():
                 self.context.say_waiting(waits)
-            reached = self.kit.config.labels.held_by not in self.context.missing()
+            reached = self.bundle.config.labels.held_by not in self.context.missing()
             early = self._early is not None and self.loop.now() - self._early > WAITING_NOTE_SECONDS
             if self.trainer is None and early and reached:
                 self.log.throttled(("early",), OTHER_RUN)
@@ -239,10 +239,8 @@ class Node(Ending):
         if missing := self.context.missing():
             sentence = (
                 f"Still no connection to {', '.join(missing)}: not started, or cannot be reached. "
-                f"On its host, 'mtcd "
-                "party KIT --check' (or 'mtcd server') finds what is wrong there, such as its "
-                "certificate, its clock "
-                "or its address."
+                "On its host, 'mtcd party BUNDLE --check' (or 'mtcd server') finds what is wrong "
+                "there, such as its certificate, its clock or its address."
             )
             self.log.throttled(("unreached", *missing), sentence, often=1, missing=missing)
 
@@ -268,7 +266,7 @@ class Node(Ending):
         return (
             sorted(self.rpc_client.waits_for)
             if self.leading is not None
-            else [self.kit.config.labels.held_by]
+            else [self.bundle.config.labels.held_by]
         )
 
     @property

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Samples, agreed_rows
 from mtcd.federation.node.checking import CHECK, OpeningCheck, facts_of
@@ -91,13 +91,15 @@ class OpeningFollower:
     agreement."""
 
     def __init__(
-        self, rpc: Rpc, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]
+        self, rpc: Rpc, bundle: Bundle, part: Part | None, log: Log, start: Callable[[Agreed], Any]
     ) -> None:
-        self.rpc, self.kit, self.part, self.start = rpc, kit, part, start
+        self.rpc, self.bundle, self.part, self.start = rpc, bundle, part, start
         self.agreed: Agreed | None = None
         self._confirmed: str | None = None
         """The run that the leader has confirmed."""
-        self.alignment = AlignmentFollower(rpc, kit, kit.config.labels.held_by, PURPOSE, part, log)
+        self.alignment = AlignmentFollower(
+            rpc, bundle, bundle.config.labels.held_by, PURPOSE, part, log
+        )
         rpc.on(CHECK, self._answer_check)
         rpc.on("start", self._start)
         if part is not None:
@@ -105,7 +107,7 @@ class OpeningFollower:
 
     def _answer_check(self, request: IncomingRequest) -> None:
         self.alignment.read(request, 0)
-        request.answer(facts_of(self.kit.config))
+        request.answer(facts_of(self.bundle.config))
 
     def _prepare(self, request: IncomingRequest) -> None:
         _, (announcement, *labels) = self.alignment.read(request, 1, more=1)
@@ -123,9 +125,8 @@ class OpeningFollower:
         agreed = Agreed.unpacked(packed)
         if self.agreed is not None and self.agreed.run != agreed.run:
             raise ConfigError(
-                f"{self.kit.config.name} is in another run: to take part in a new run, start it "
-                f"with a new folder "
-                "(--out)."
+                f"{self.bundle.config.name} is in another run: to take part in a new run, start it "
+                "with a new folder (--out)."
             )
         if not request.direct and agreed.run not in (
             self._confirmed,
@@ -163,7 +164,7 @@ class OpeningFollower:
     def _check(self, agreed: Agreed) -> None:
         """Check that parties get samples and labels; the server gets no samples, and labels only if
         it may."""
-        config = self.kit.config
+        config = self.bundle.config
         may_know = party_privacy(config.privacy).shares_labels and (
             self.part is not None or SERVER in config.labels.shared_with
         )
@@ -186,16 +187,22 @@ class OpeningLeader:
     def __init__(
         self,
         rpc_client: RpcClient,
-        kit: Kit,
+        bundle: Bundle,
         part: Part,
         log: Log,
         start: Callable[[Agreed], str | None],
         go: Callable[[], None],
         confirmed: set[str],
     ) -> None:
-        self.rpc_client, self.kit, self.part, self.start, self.go = rpc_client, kit, part, start, go
-        self.leader = AlignmentLeader(rpc_client, kit, PURPOSE, part, log)
-        self.check = OpeningCheck(rpc_client, kit.config, log)
+        self.rpc_client, self.bundle, self.part, self.start, self.go = (
+            rpc_client,
+            bundle,
+            part,
+            start,
+            go,
+        )
+        self.leader = AlignmentLeader(rpc_client, bundle, PURPOSE, part, log)
+        self.check = OpeningCheck(rpc_client, bundle.config, log)
         self.confirmed = confirmed
         """The parties that have confirmed the start: one that lost its folder since then must not
         start again."""
@@ -211,7 +218,7 @@ class OpeningLeader:
         def ready(answers: Answers) -> None:
             self.go()
             if opener == SERVER:
-                labels = agreed.labels if SERVER in self.kit.config.labels.shared_with else b""
+                labels = agreed.labels if SERVER in self.bundle.config.labels.shared_with else b""
                 self._request_start([SERVER], Agreed(agreed.run, agreed.settings, labels, b""))
             elif opener in self.leader.others:
                 self._request_start([opener], agreed)
@@ -232,7 +239,7 @@ class OpeningLeader:
         rows = agreed_rows(announcement, self.part)
         early = self.part.labels_for_facts(rows)
         # first: its errors end the opening with their reason
-        own = {self.kit.config.name: self.part.facts(rows, early)}
+        own = {self.bundle.config.name: self.part.facts(rows, early)}
 
         def answered(answers: Answers) -> None:
             settings, labels = self.part.resolve(rows, {**own, **answers})

@@ -47,29 +47,29 @@ def timeouts_of(seconds: float) -> Timeouts:
     return Timeouts(seconds, max(seconds, ANSWER_SECONDS))
 
 
-def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:
-    """The operator's kit, in this folder or in its subfolder.
+def operator_bundle(folder: Path, read: Callable[[Path], C]) -> C:
+    """The operator's bundle, in this folder or in its subfolder.
 
-    ``read``: read_credentials, which is quicker, or read_kit where the settings of the training are
-    needed.
+    ``read``: read_credentials, which is quicker, or read_bundle where the settings of the training
+    are needed.
     """
     inside = folder / OPERATOR
-    kit = read(inside if (inside / "party.yaml").exists() else folder)
-    if not kit.config.is_operator:
+    bundle = read(inside if (inside / "party.yaml").exists() else folder)
+    if not bundle.config.is_operator:
         raise ConfigError(
-            f"{folder} is the kit of {kit.config.name}: give the operator's kit, such as "
-            f"kits/operator."
+            f"{folder} is the bundle of {bundle.config.name}: give the operator's bundle, such as "
+            "bundles/operator."
         )
-    return kit
+    return bundle
 
 
 class Operator:
     """The operator's session with all parties, which stays open between requests."""
 
-    def __init__(self, kit: Credentials) -> None:
-        self.kit, self.loop = kit, Loop()
+    def __init__(self, bundle: Credentials) -> None:
+        self.bundle, self.loop = bundle, Loop()
         self.link = Link(
-            kit, self.loop, Request.drop, lambda name, here: None, Counters(kit.config.peers)
+            bundle, self.loop, Request.drop, lambda name, here: None, Counters(bundle.config.peers)
         )
         Thread(target=self.loop.run, daemon=True).start()
 
@@ -92,14 +92,14 @@ class Operator:
         asking.complete.wait()
         return {
             name: asking.answers[name]
-            for name in self.kit.config.peers
+            for name in self.bundle.config.peers
             if asking.answers.get(name) is not None
         }
 
 
-def ask_everybody(kit: Credentials, kind: str, timeouts: Timeouts = THOROUGH) -> dict[str, Any]:
+def ask_everybody(bundle: Credentials, kind: str, timeouts: Timeouts = THOROUGH) -> dict[str, Any]:
     """The answers to one request, in a session of its own."""
-    with Operator(kit) as operator:
+    with Operator(bundle) as operator:
         return operator.ask(kind, timeouts)
 
 
@@ -107,7 +107,7 @@ class _Asking:
     """One request to all parties. Everything but ``complete`` is for the loop alone."""
 
     def __init__(self, operator: Operator, kind: str, timeouts: Timeouts) -> None:
-        self.link, self.loop, self.kit = operator.link, operator.loop, operator.kit
+        self.link, self.loop, self.bundle = operator.link, operator.loop, operator.bundle
         self.kind, self.timeouts = f"{CONTROL}/{kind}", timeouts
         self.answers: dict[str, Any] = {}
         self.complete = Event()
@@ -120,7 +120,7 @@ class _Asking:
             self.complete.set()
         for name in self.until:
             self._ask(name)
-            address = self.kit.config.peers[name].address
+            address = self.bundle.config.peers[name].address
             if address is None:  # it dials out only
                 self._found(name, began, False)
             else:

@@ -53,7 +53,10 @@ def in_words(one: Mapping[str, Any]) -> str:
     if one.get("ended"):
         return f"ended ({one['ended']})"
     if aligning := one.get("aligning"):
-        return f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, {aligning['seconds']:.0f} s"
+        return (
+            f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, "
+            f"{aligning['seconds']:.0f} s"
+        )
     return str(one["phase"])
 
 
@@ -79,8 +82,8 @@ def _clock(when: datetime) -> str:
 
 
 def learn_statuses(known: ExitStatuses, answers: Mapping[str, Any]) -> None:
-    """Take over the exit statuses that came with the answers, each if it is of the run that its bearer
-    is in.
+    """Take over the exit statuses that came with the answers, each if it is of the run that its
+    bearer is in.
 
     Words of runs in which nobody is any more are dropped, unless nobody answers.
     """
@@ -96,17 +99,17 @@ def learn_statuses(known: ExitStatuses, answers: Mapping[str, Any]) -> None:
 
 
 def learn_statuses_beside(
-    known: ExitStatuses, kit: Credentials, answers: Mapping[str, Any]
+    known: ExitStatuses, bundle: Credentials, answers: Mapping[str, Any]
 ) -> None:
-    """Take over the exit statuses of parties that do not answer, from their run folders, where their
-    kits are beside.
+    """Take over the exit statuses of parties that do not answer, from their run folders, where
+    their bundles are beside.
 
     So it is on the administrator's machine, or if a whole federation runs on one. Words are signed,
     wherever they lie.
     """
     runs = {read_statuses(answer)[0] for answer in answers.values()}
-    for name in kit.config.peers:
-        path = kit.folder.parent / name / "run" / FILE
+    for name in bundle.config.peers:
+        path = bundle.folder.parent / name / "run" / FILE
         if name in answers or not path.is_file():
             continue
         with suppress(OSError, ValueError, RecursionError):
@@ -126,10 +129,10 @@ def summarise(
     """Merge the answers of all parties: which are up, the locations of the tokens, progress and
     cost.
 
-    Parties exit after the end. How a party has ended is known from its exit status; that it has, also
-    from the other parties, and from the parties ``before``: those of the last overview. Since when
-    a party is not reached is known from the others, which have lost their connections to it, and
-    from its last answer.
+    Parties exit after the end. How a party has ended is known from its exit status; that it has,
+    also from the other parties, and from the parties ``before``: those of the last overview. Since
+    when a party is not reached is known from the others, which have lost their connections to it,
+    and from its last answer.
     """
     now = datetime.now(UTC)
     checked = {name: read_status(answer) for name, answer in answers.items()}

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, WireError
 from mtcd.core.fixed_point import WIDE
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.rpc import IncomingRequest, Rpc
@@ -40,8 +40,7 @@ def to_sums(values: NDArray[Any]) -> Sums:
     if not WIDE.fits(numbers, 1):
         raise DataError(
             "The model's outputs for the new samples are too large: check that their columns have "
-            "the same units and "
-            "scales as in training."
+            "the same units and scales as in training."
         )
     return WIDE.encode(numbers, 1).view(np.uint64)
 
@@ -57,7 +56,7 @@ def from_sums(sums: Sums) -> Array:
     return WIDE.decode(sums.view(np.int64))
 
 
-def order_of(config: KitConfig) -> list[str]:
+def order_of(config: BundleConfig) -> list[str]:
     """All parties but the receiver, in an order in which successors are neighbours as far as the
     network allows."""
     graph = nx.Graph(config.links)
@@ -71,7 +70,7 @@ class SumContributor:
     """A party in a pass: adds its own part, once per pass, and forwards the sum."""
 
     def __init__(
-        self, rpc: Rpc, rpc_client: RpcClient, config: KitConfig, own: Callable[[], Sums]
+        self, rpc: Rpc, rpc_client: RpcClient, config: BundleConfig, own: Callable[[], Sums]
     ) -> None:
         assert rpc.seal is not None  # parties have one
         self.rpc_client, self.config, self.own, self.seal = rpc_client, config, own, rpc.seal
@@ -123,7 +122,7 @@ def certificate_of(certificates: Any, name: str) -> bytes:
 class SumReceiver:
     """The receiver of a pass: starts it, and learns the sum."""
 
-    def __init__(self, rpc: Rpc, rpc_client: RpcClient, config: KitConfig) -> None:
+    def __init__(self, rpc: Rpc, rpc_client: RpcClient, config: BundleConfig) -> None:
         self.rpc_client, self.config, self.seal = rpc_client, config, rpc.seal
         self.order = order_of(config)
         self._number = ""
@@ -167,7 +166,7 @@ def read_sums(content: bytes, shape: Sequence[int]) -> Sums:
     return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(tuple(shape))
 
 
-def _read(body: bytes, order: list[str], config: KitConfig) -> tuple[dict[str, Any], bytes]:
+def _read(body: bytes, order: list[str], config: BundleConfig) -> tuple[dict[str, Any], bytes]:
     """Decode the head and the sums of a pass. The head is forwarded, so all of it is checked."""
     head, (content,) = unwrap(body, PASS_KEYS, 1)
     number, certificates = head["pass"], head["certificates"]
@@ -186,11 +185,11 @@ def _read(body: bytes, order: list[str], config: KitConfig) -> tuple[dict[str, A
     return head, content
 
 
-def learns_predictions(config: KitConfig) -> bool:
+def learns_predictions(config: BundleConfig) -> bool:
     """Whether this party, or the server, learns the predictions."""
     return config.name == config.seen_by
 
 
-def server_takes_part(config: KitConfig) -> bool:
+def server_takes_part(config: BundleConfig) -> bool:
     """Whether the server takes part in a pass."""
     return config.seen_by == SERVER

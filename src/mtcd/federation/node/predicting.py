@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import DataError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
 from mtcd.federation.node.context import NodeContext
@@ -86,7 +86,7 @@ class Predictor:
 
     def __init__(
         self,
-        kit: Kit,
+        bundle: Bundle,
         new: NewSamples | None,
         write: Written,
         decide: Callable[[NDArray[np.float64], Any], Columns] | None,
@@ -94,14 +94,14 @@ class Predictor:
         log: Path | None = None,
         run: str = "",
     ) -> None:
-        self.kit, self.config, self.new, self.write, self.decide = (
-            kit,
-            kit.config,
+        self.bundle, self.config, self.new, self.write, self.decide = (
+            bundle,
+            bundle.config,
             new,
             write,
             decide,
         )
-        self.context = NodeContext(kit, Log(kit.config.name, log, show))
+        self.context = NodeContext(bundle, Log(bundle.config.name, log, show))
         rpc, rpc_client = self.context.rpc, self.context.rpc_client
         self.leader = (
             self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
@@ -116,10 +116,10 @@ class Predictor:
             SumContributor(rpc, rpc_client, self.config, self._own_part)
         if self.leads:
             assert new is not None
-            self.leading = AlignmentLeader(rpc_client, kit, PURPOSE + run, new, self.context.log)
+            self.leading = AlignmentLeader(rpc_client, bundle, PURPOSE + run, new, self.context.log)
         else:
             self.alignment = AlignmentFollower(
-                rpc, kit, self.leader, PURPOSE + run, new, self.context.log
+                rpc, bundle, self.leader, PURPOSE + run, new, self.context.log
             )
             rpc.on("done", self._done)
             rpc.on(

@@ -28,7 +28,7 @@ class Presence(ABC):
 
     def __init__(self, rpc: Rpc, loop: Loop, log: Log, run: str) -> None:
         self.rpc, self.loop, self.log, self.run = rpc, loop, log, run
-        self.names = {SERVER: SERVER_NAME, **dict(enumerate(rpc.kit.config.parties))}
+        self.names = {SERVER: SERVER_NAME, **dict(enumerate(rpc.bundle.config.parties))}
         self.numbers = {name: number for number, name in self.names.items()}
         self.under_way: dict[tuple[int, int], float] = {}
         """Envelopes that were sent and not acknowledged, or that wait for their next retry; with
@@ -41,7 +41,7 @@ class Presence(ABC):
         """Whether reports are pending after the end (final fusion module, final check): others must
         stay up meanwhile."""
         self._began = self.loop.now()
-        self._silence_seconds = SILENT_LEASES * rpc.kit.config.limits.lease_ms / 1000
+        self._silence_seconds = SILENT_LEASES * rpc.bundle.config.limits.lease_ms / 1000
         self._waiting: str | None = None
         rpc.on("ready", self._ready)
 

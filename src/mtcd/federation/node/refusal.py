@@ -39,8 +39,7 @@ class UnableError(MtcdError):
         said = "" if by in (None, party) else f", as {by} reports"
         super().__init__(
             f"Training has not begun, because {party} cannot take part{said}. When that is mended, "
-            f"start all parties "
-            f"again. The reason: {reason}"
+            f"start all parties again. The reason: {reason}"
         )
         self.party, self.reason = party, reason
         self.summary = f"Ending, because {party} cannot take part: {reason}"
@@ -78,7 +77,7 @@ class Refusal:
         self.rpc.on(UNABLE, self._receive)
 
     def _receive(self, request: IncomingRequest) -> None:
-        party, reason, aware = _read(request, [*self.context.kit.config.parties, SERVER])
+        party, reason, aware = _read(request, [*self.context.bundle.config.parties, SERVER])
         self._aware |= {request.sender, *aware}
         request.answer(json.dumps(sorted(self._aware)).encode())
         if self._content is not None or self._heard_from is not None or self._begun():
@@ -93,7 +92,7 @@ class Refusal:
         Called when the loop has ended by the error, while the links are open. Nothing else is done
         any more: requests are dropped, and no timer of before is due.
         """
-        me, heard = self.context.kit.config.name, self._heard_from is not None
+        me, heard = self.context.bundle.config.name, self._heard_from is not None
         party, reason = (
             (error.party, error.reason)
             if isinstance(error, UnableError)
@@ -160,7 +159,7 @@ class Refusal:
             # an older version refuses a request that it does not know
             if answer is not None or why:
                 self._told.add(peer)
-                self._aware |= {peer, *_names(answer, self.context.kit.config.parties)}
+                self._aware |= {peer, *_names(answer, self.context.bundle.config.parties)}
             then()
 
         self.rpc.ask(peer, UNABLE, body, answered, direct=True)

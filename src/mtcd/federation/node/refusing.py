@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mtcd.core.errors import MtcdError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.listening import runs_already
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.folder import FolderInUseError, RunFolder
@@ -17,9 +17,12 @@ from mtcd.federation.node.refusal import OWN_SECONDS, Refusal, UnableError
 
 
 def refuse(
-    kit: Kit, out: Path, reasons: Sequence[tuple[str, str]], show: Callable[[str], None] | None
+    bundle: Bundle,
+    out: Path,
+    reasons: Sequence[tuple[str, str]],
+    show: Callable[[str], None] | None,
 ) -> None:
-    """Tell all others that the owner of a kit cannot take part, from a process that could not
+    """Tell all others that the owner of a bundle cannot take part, from a process that could not
     begin.
 
     Nobody is told if the run folder has a run, which goes on without this party until it is
@@ -27,20 +30,20 @@ def refuse(
     program, this party calls all its peers.
 
     Args:
-        kit: The kit, with or without its network code.
+        bundle: The bundle, with or without its network code.
         out: The run folder.
         reasons: The failures, as a sentence for this party and one for all others each.
         show: Gets what is shown on the screen; None shows nothing.
     """
-    log = Log(kit.config.name, None, show)
+    log = Log(bundle.config.name, None, show)
     with ExitStack() as open_ones:
         if _is_busy(out, open_ones):
             return
-        context = _context(kit, log)
+        context = _context(bundle, log)
         if context is None:
             return
         open_ones.callback(context.close)
-        told = UnableError(kit.config.name, " ".join(shared for _, shared in reasons))
+        told = UnableError(bundle.config.name, " ".join(shared for _, shared in reasons))
         for own, _ in reasons:
             log.say("failed", f"Cannot take part: {own}")
         log.say(
@@ -65,16 +68,16 @@ def _is_busy(out: Path, open_ones: ExitStack) -> bool:
     return folder.has_run
 
 
-def _context(kit: Kit, log: Log) -> NodeContext | None:
+def _context(bundle: Bundle, log: Log) -> NodeContext | None:
     """The links of this party; None if another process of it has them, or they cannot be opened at
     all."""
     try:
-        return NodeContext(kit, log)
+        return NodeContext(bundle, log)
     except MtcdError:
-        if runs_already(kit):
+        if runs_already(bundle):
             return None
-    calling = kit.config.model_copy(update={"address": None, "listen": None})
+    calling = bundle.config.model_copy(update={"address": None, "listen": None})
     try:
-        return NodeContext(replace(kit, config=calling), log)
+        return NodeContext(replace(bundle, config=calling), log)
     except MtcdError:
         return None

@@ -30,10 +30,9 @@ CURRENT, OLDER = b"current", b"older"
 RETRY_SECONDS = 0.3
 WHAT_TO_DO = (
     "Its journal is from an earlier moment: an older backup was restored, or a loss of power lost "
-    "the last commits "
-    "(limits.sync prevents that). It cannot take part in this run again with this folder. If a "
-    "newer copy of it "
-    "exists, use that; otherwise stop the run, and start all parties with new folders (--out)."
+    "the last commits (limits.sync prevents that). It cannot take part in this run again with this "
+    "folder. If a newer copy of it exists, use that; otherwise stop the run, and start all parties "
+    "with new folders (--out)."
 )
 
 
@@ -99,7 +98,10 @@ class Rejoining:
             raise WireError("run", "is another one")
         lacks = lacking(self.trainer.reliable, self.trainer.numbers[request.sender], told)
         if lacks:
-            sentence = f"{request.sender} has come back without {lacks} of the messages to and from it. {WHAT_TO_DO}"
+            sentence = (
+                f"{request.sender} has come back without {lacks} of the messages to and from it. "
+                f"{WHAT_TO_DO}"
+            )
             self.trainer.log.throttled(("older", request.sender), sentence, often=1)
         request.answer(OLDER if lacks else CURRENT)
 

@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
 from mtcd.federation.node.link import NO, OK, Connect, Link, Request
@@ -71,26 +71,26 @@ class Rpc:
 
     def __init__(
         self,
-        kit: Kit,
+        bundle: Bundle,
         loop: Loop,
         log: Log,
         on_change: Callable[[str, bool], None],
         connect: Connect = Link,
     ) -> None:
-        self.kit, self.loop, self.log = kit, loop, log
-        config = kit.config
+        self.bundle, self.loop, self.log = bundle, loop, log
+        config = bundle.config
         self.me = config.name
         self.members = [*config.parties, SERVER]
         self._graph = nx.Graph(config.links)
         self._graph.add_nodes_from(config.parties)
-        self.seal = None if config.is_server else Seal(kit)
+        self.seal = None if config.is_server else Seal(bundle)
         self._handlers: dict[str, Handler] = {}
         self._ending = False
         self.incompatible: dict[str, str] = {}
         """By peer that speaks another protocol: a sentence that says so. All else that it sends is
         refused."""
         self.counters = Counters(config.peers)
-        self.link = connect(kit, loop, self._on_request, on_change, self.counters)
+        self.link = connect(bundle, loop, self._on_request, on_change, self.counters)
 
     def on(self, kind: str, handler: Handler) -> None:
         """Register the handler of a kind of requests."""

@@ -69,8 +69,8 @@ class PartyStatus(BaseModel):
 
 
 class Answered(BaseModel):
-    """What every answer to the operator may hold: the run, and the exit statuses that the party knows
-    of it."""
+    """What every answer to the operator may hold: the run, and the exit statuses that the party
+    knows of it."""
 
     run: Text = ""
     last_words: list[Any] = Field(default=[], max_length=MOST_STATUSES)

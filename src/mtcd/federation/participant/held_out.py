@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import DataError
 from mtcd.data.draws import drawn_holdout
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.passing import fits
 from mtcd.federation.transport import HEAD_BYTES, MEGABYTE
 
@@ -31,8 +31,8 @@ class Drawn:
     notes: tuple[str, ...] = ()
 
 
-def drawn(config: KitConfig, rows: Sequence[int]) -> Drawn:
-    """The agreed rows as one process draws them; all are for training if the kit holds out none."""
+def drawn(config: BundleConfig, rows: Sequence[int]) -> Drawn:
+    """The agreed rows as one process draws them; all are for training if the bundle holds out none."""
     if config.holdout is None:
         return Drawn(rows)
     with advised():
@@ -47,11 +47,11 @@ def advised() -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(
-            f"holdout: {error} Create kits with another holdout or seed in the federation file."
+            f"holdout: {error} Create bundles with another holdout or seed in the federation file."
         ) from None
 
 
-def check_fits(numbers: int, config: KitConfig) -> None:
+def check_fits(numbers: int, config: BundleConfig) -> None:
     """Refuse a hold-out that could not be evaluated at the end: the masked sum of all samples is
     one message."""
     limit = config.limits.message_mb
@@ -61,9 +61,8 @@ def check_fits(numbers: int, config: KitConfig) -> None:
     ):
         raise DataError(
             f"holdout: the outputs of all samples do not fit into a message of {limit} MB, in "
-            f"which they are added up "
-            "at the end. Set a larger limits.message_mb in the federation file, or leave holdout "
-            "out."
+            "which they are added up at the end. Set a larger limits.message_mb in the federation "
+            "file, or leave holdout out."
         )
 
 

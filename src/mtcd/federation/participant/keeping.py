@@ -66,8 +66,8 @@ class Summary:
         if self.status == DIVERGED:
             return (
                 f"Diverged {after}: the stepsize of {self.stepsize:.4g} is too large. No block is "
-                f"kept. "
-                "Train again with a smaller method.stepsize in the federation file, or with auto."
+                "kept. Train again with a smaller method.stepsize in the federation file, or with "
+                "auto."
             )
         if self.status == STOPPED:
             return f"Stopped by the operator {after}; the block is that of this moment."

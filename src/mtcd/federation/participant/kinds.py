@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # these import this module
     from mtcd.config.schema import ModelSection, PrivacySection, StopSection
     from mtcd.data.prepare import ColumnPreparation
     from mtcd.data.vertical import VerticalData
-    from mtcd.federation.credentials.bundle import Kit
-    from mtcd.federation.credentials.bundle_schema import KitConfig
+    from mtcd.federation.credentials.bundle import Bundle
+    from mtcd.federation.credentials.bundle_schema import BundleConfig
     from mtcd.federation.participant.participant import Participant
     from mtcd.federation.participant.table import PartyTable
     from mtcd.federation.schema import Federation
@@ -89,8 +89,8 @@ class PartyKind(ABC):
     """What takes the labels at a server, whatever the method; "" if nothing does."""
 
     @abstractmethod
-    def participant(self, kit: Kit, table: PartyTable | None) -> Participant:
-        """The participant of a kit with its table; the server has none."""
+    def participant(self, bundle: Bundle, table: PartyTable | None) -> Participant:
+        """The participant of a bundle with its table; the server has none."""
 
     @abstractmethod
     def rehearse(
@@ -112,23 +112,23 @@ class PartyKind(ABC):
         """
 
     @abstractmethod
-    def block(self, kit: Kit, run: Path) -> Block:
+    def block(self, bundle: Bundle, run: Path) -> Block:
         """The trained block in a run folder; an MtcdError is raised if it is of another party."""
 
     @abstractmethod
-    def server_decides(self, kit: Kit, run: Path) -> Decide:
+    def server_decides(self, bundle: Bundle, run: Path) -> Decide:
         """The decision function of a server that learns the predictions."""
 
-    def packages(self, config: KitConfig) -> tuple[str, ...]:
-        """The packages that a run needs at the owner of a kit, as they are imported."""
+    def packages(self, config: BundleConfig) -> tuple[str, ...]:
+        """The packages that a run needs at the owner of a bundle, as they are imported."""
         return ()
 
     def default_stop(self) -> StopSection | None:
         """The stop rule of a federation file that has none; None for that of all kinds."""
         return None
 
-    def recipe(self, config: KitConfig) -> Any:
-        """How a party prepares its columns, unless its kit says; None as they are."""
+    def recipe(self, config: BundleConfig) -> Any:
+        """How a party prepares its columns, unless its bundle says; None as they are."""
         return None
 
     def own_networks(self, model: Any) -> dict[str, str]:
@@ -158,9 +158,9 @@ class PartyPrivacy:
     shares_labels = True
     """Whether parties get the labels, which computing the loss takes."""
 
-    def participant(self, kind: PartyKind, kit: Kit, table: PartyTable | None) -> Participant:
-        """The participant of a kit, for this kind of model."""
-        return kind.participant(kit, table)
+    def participant(self, kind: PartyKind, bundle: Bundle, table: PartyTable | None) -> Participant:
+        """The participant of a bundle, for this kind of model."""
+        return kind.participant(bundle, table)
 
     def packages(self) -> tuple[str, ...]:
         """The packages that a run needs at all members."""
@@ -214,17 +214,17 @@ def party_privacy(privacy: PrivacySection | None) -> PartyPrivacy:
     return found  # type: ignore[no-any-return]
 
 
-def participant_of(kit: Kit, table: PartyTable | None) -> Participant:
-    """The participant of a kit (credentials bundle) with its table, which was read; the server has
+def participant_of(bundle: Bundle, table: PartyTable | None) -> Participant:
+    """The participant of a credentials bundle with its table, which was read; the server has
     none."""
-    config = kit.config
-    return party_privacy(config.privacy).participant(party_kind(config.model), kit, table)
+    config = bundle.config
+    return party_privacy(config.privacy).participant(party_kind(config.model), bundle, table)
 
 
-def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
-    """The participant of a kit; ``given`` overrides the ``data`` section of the kit."""
+def make_participant(bundle: Bundle, given: dict[str, Any]) -> Participant:
+    """The participant of a bundle; ``given`` overrides the ``data`` section of the bundle."""
     from mtcd.federation.participant.table import own_table
 
-    config = kit.config
-    table = None if config.is_server else own_table(config, kit.folder, **given)
-    return participant_of(kit, table)
+    config = bundle.config
+    table = None if config.is_server else own_table(config, bundle.folder, **given)
+    return participant_of(bundle, table)

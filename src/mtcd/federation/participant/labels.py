@@ -36,7 +36,7 @@ def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
         if not _are_texts(head["texts"]):
             raise DataError(
                 f"A label is empty, or longer than {LONGEST_CHARACTERS} letters: shorten it, or "
-                f"code the classes."
+                "code the classes."
             )
     weighed = b""
     if weights is not None:

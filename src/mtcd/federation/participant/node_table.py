@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mtcd.config.schema import Config, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.core.errors import DataError, WireError
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.aligning import agreed_rows
 from mtcd.federation.node.log import tidy
@@ -32,7 +32,7 @@ from mtcd.training.divergence import DIVERGED
 from mtcd.training.stop import Stop
 
 
-def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
+def settings_of(config: BundleConfig) -> tuple[Method, Stop, Costs]:
     """The method, stop rules and costs, which are the same at all parties."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     # the data are with the parties
@@ -50,9 +50,9 @@ class ParticipantTable:
     folder: Path | None = None
     """The run folder, for secrets that only this party may keep."""
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        self.kit, self.config, self.table = kit, kit.config, table
-        self.method, self.stop, self.costs = settings_of(kit.config)
+    def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
+        self.bundle, self.config, self.table = bundle, bundle.config, table
+        self.method, self.stop, self.costs = settings_of(bundle.config)
 
     @property
     def own(self) -> PartyTable:
@@ -83,7 +83,7 @@ class ParticipantTable:
         except DataError as error:
             raise DataError(
                 f"{self.own.path} is not the table that was aligned: {error} Give the same table "
-                f"as before (--data)."
+                "as before (--data)."
             ) from None
         return drawn(self.config, rows)
 
@@ -136,7 +136,7 @@ class ParticipantTable:
 
 def summary_of(
     folder: Path,
-    config: KitConfig,
+    config: BundleConfig,
     method: Method,
     costs: Costs,
     reliable: ReliableParty,

@@ -24,7 +24,7 @@ from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.tables import listed_columns
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.kinds import party_kind
 
 Labels = NDArray[np.generic]
@@ -72,7 +72,7 @@ class PartyTable:
 
 
 def own_table(
-    config: KitConfig,
+    config: BundleConfig,
     folder: Path,
     data: Path | None = None,
     key: str | None = None,
@@ -81,8 +81,7 @@ def own_table(
     prepare: Any = None,
     weights: str | None = None,
 ) -> PartyTable:
-    """The table of the party whose kit is in ``folder``; arguments override
-    the kit.
+    """The table of the party whose bundle is in ``folder``; arguments override the bundle.
 
     ``key`` is the id column. Without ``columns``, all columns but those of ids, labels and weights
     are used.
@@ -90,7 +89,7 @@ def own_table(
     path = data if data is not None else _beside(folder, config.data.table)
     if path is None:
         raise DataError(
-            f"The kit of {config.name!r} names no table: give one with --data table.csv."
+            f"The bundle of {config.name!r} names no table: give one with --data table.csv."
         )
     return read_party_table(
         path,
@@ -104,8 +103,8 @@ def own_table(
     )
 
 
-def _recipe(config: KitConfig) -> Any:
-    """How the party prepares its columns: as its kit says, or as its kind of model takes
+def _recipe(config: BundleConfig) -> Any:
+    """How the party prepares its columns: as its bundle says, or as its kind of model takes
     them."""
     if config.data.prepare is not None:
         return config.data.prepare
@@ -132,7 +131,7 @@ def read_party_table(
         if weight in (label, key) and weight is not None:
             raise DataError(
                 f"Column {weight!r} cannot be the weight and the label or the id: name another "
-                f"(--weights)."
+                "(--weights)."
             )
         for role, name, option in (("label", label, "--label"), ("weight", weight, "--weights")):
             if name is not None and name not in table.columns:
@@ -200,12 +199,12 @@ def _used_columns(
     if not used:
         raise DataError(
             f"No column of {table.path} is left to train on: {party!r} needs one besides id and "
-            f"label."
+            "label."
         )
     return used
 
 
-def id_column(config: KitConfig, key: str | None) -> str | None:
+def id_column(config: BundleConfig, key: str | None) -> str | None:
     """The id column; None with ``alignment: given order``, which ignores ids."""
     if config.alignment == GIVEN_ORDER:
         if key is not None:
@@ -216,14 +215,13 @@ def id_column(config: KitConfig, key: str | None) -> str | None:
     found = config.data.id if key is None else key
     if found is None:
         raise ColumnsError(
-            f"The kit of {config.name!r} does not name the column with the ids, on which samples "
-            f"are aligned: "
-            "name it, for example with --id patient."
+            f"The bundle of {config.name!r} does not name the column with the ids, on which "
+            "samples are aligned: name it, for example with --id patient."
         )
     return found
 
 
-def _label_column(config: KitConfig, label: str | None) -> str | None:
+def _label_column(config: BundleConfig, label: str | None) -> str | None:
     """The label column; None if another party holds the labels."""
     if config.name != config.labels.held_by:
         if label is not None:
@@ -234,20 +232,18 @@ def _label_column(config: KitConfig, label: str | None) -> str | None:
     found = config.labels.column if label is None else label
     if found is None:
         raise LabelsError(
-            f"{config.name!r} holds the labels, but the kit does not name their column: name it, "
-            f"for example with "
-            "--label outcome."
+            f"{config.name!r} holds the labels, but the bundle does not name their column: name "
+            "it, for example with --label outcome."
         )
     return found
 
 
-def _weight_column(config: KitConfig, weights: str | None) -> str | None:
+def _weight_column(config: BundleConfig, weights: str | None) -> str | None:
     """The column of weights; None if there is none, or another party holds the labels."""
     if config.name != config.labels.held_by and weights is not None:
         raise LabelsError(
             f"--weights {weights}: weights come with the labels, which {config.labels.held_by!r} "
-            f"holds. Leave "
-            "--weights out."
+            "holds. Leave --weights out."
         )
     found = config.labels.weights if weights is None else weights
     if found is not None and (why := party_kind(config.model).no_weights):
@@ -256,7 +252,7 @@ def _weight_column(config: KitConfig, weights: str | None) -> str | None:
 
 
 def _beside(folder: Path, table: Path | None) -> Path | None:
-    """Resolve the table of a kit: relative to the kit's folder first, then to the current
+    """Resolve the table of a bundle: relative to the bundle's folder first, then to the current
     folder."""
     if table is None:
         return None

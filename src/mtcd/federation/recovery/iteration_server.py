@@ -24,8 +24,8 @@ from mtcd.protocol.token import Token
 
 
 class IterationServer(RecoveryPolicy):
-    """The policy of the server of MTCD. With mini-batches it also keeps uploads; ``uploads``
-    makes what keeps them, where this is not recovery's own."""
+    """The policy of the server of MTCD. With mini-batches it also keeps uploads; ``uploads`` makes
+    what keeps them, where this is not recovery's own."""
 
     state_fields = ("tokens_out", "uploaders")
 

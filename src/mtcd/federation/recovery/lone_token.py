@@ -298,7 +298,7 @@ class LoneToken(RecoveryPolicy):
         delivery.cancel_stale()
         self._stop_search()
         history.last_sent = None
-        delivery.enqueue(self.route(again), 0)  # no mutants: one term for all iterations
+        delivery.enqueue(self.route(again), 0)  # one term for all iterations
 
     def _tell_all(self, payload: Prepare | Release) -> None:
         for k in range(self.network.size):
@@ -323,8 +323,7 @@ class LoneToken(RecoveryPolicy):
             if self.promises.is_bound_to(k):
                 return (
                     f"{names[k]} went down while it was searching for the token, and the others "
-                    f"wait for the result. "
-                    f"Start {names[k]} again."
+                    f"wait for the result. Start {names[k]} again."
                 )
         if self.search is not None:
             to, missing = names[self.search.to], self.search.missing(self.network.neighbours)
@@ -332,13 +331,15 @@ class LoneToken(RecoveryPolicy):
             if not missing:
                 return reason + "The other clients are being asked where it is."
             groups = ", ".join(" or ".join(names[k] for k in sorted(group)) for group in missing)
-            return f"{reason}It is regenerated when these confirm that they lack it: {groups}. Or start {to} again."
+            return (
+                f"{reason}It is regenerated when these confirm that they lack it: {groups}. Or "
+                f"start {to} again."
+            )
         up = self.near - down
         if arrival is not None and self.history.last_sent is None and up and up <= arrival[1]:
             avoided = ", ".join(names[k] for k in sorted(up))
             return (
                 f"The token stays here until {names[arrival[0]]} is back, as that party required "
-                f"it to avoid "
-                f"{avoided}. Start {names[arrival[0]]} again."
+                f"it to avoid {avoided}. Start {names[arrival[0]]} again."
             )
         return None

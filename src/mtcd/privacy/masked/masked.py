@@ -94,8 +94,7 @@ class MaskedSum(ServerSum):
         if self.double and method.batch is None:
             raise ConfigError(
                 "privacy.aggregation: double-masked is for uploads of representations: use svfl, "
-                "or mtcd with batch. "
-                "Where tokens return to the server, use masked."
+                "or mtcd with batch. Where tokens return to the server, use masked."
             )
 
         rule = RULES[method.combine_rule]
@@ -103,8 +102,7 @@ class MaskedSum(ServerSum):
         if method.acceleration is not None or (method.batch is None and not equal_weights):
             raise ConfigError(
                 "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
-                "only: use batch, or "
-                "combine: average or cluster, without acceleration."
+                "only: use batch, or combine: average or cluster, without acceleration."
             )
 
     def check_network(self, method: Method, network: Network) -> None:
@@ -118,18 +116,16 @@ class MaskedSum(ServerSum):
         if not least <= network.size <= MOST_PLACES:
             without = "also without one client, " if self.double else ""
             raise ConfigError(
-                f"privacy.aggregation: {self.name} needs at least {least} clients and at "
-                f"most {MOST_PLACES}, "
-                f"but there are {network.size}: {without}in a sum of two, each client would find "
-                f"the other's part."
+                f"privacy.aggregation: {self.name} needs at least {least} clients and at most "
+                f"{MOST_PLACES}, but there are {network.size}: {without}in a sum of two, each "
+                "client would find the other's part."
             )
 
     def check_split(self) -> None:
         if self.double:
             raise ConfigError(
                 "privacy.aggregation: double-masked is for linear models: the parties of a split "
-                "network wait for one "
-                "that is down. Use masked."
+                "network wait for one that is down. Use masked."
             )
 
     def parties(self, parties: Parties) -> Parties:
@@ -160,9 +156,8 @@ class MaskedSum(ServerSum):
     def notes(self, network: Network) -> tuple[str, ...]:
         return (
             f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps "
-            f"of 2^-32 (split "
-            f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as "
-            f"divergence.",
+            f"of 2^-32 (split networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones "
+            "count as divergence.",
         )
 
     def opening_cost(self, network: Network, costs: Costs) -> float:
@@ -183,8 +178,7 @@ def _check_tokens(tokens: int) -> None:
     if tokens == 1:
         raise ConfigError(
             "privacy.aggregation: the server learns the sum of all tokens, and with one token that "
-            "is the token "
-            "itself: use two tokens or more, or batch."
+            "is the token itself: use two tokens or more, or batch."
         )
     if tokens > MOST_PLACES:
         raise ConfigError(

@@ -75,7 +75,10 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
         "all parties have columns together" if server else "the smallest other party has columns"
     )
     tours = "1 tour" if most == 1 else f"{most} tours"
-    said = f"Ended at the cap of {tours}, half as many as {cause}: after more, columns could be told from scores."
+    said = (
+        f"Ended at the cap of {tours}, half as many as {cause}: after more, columns could be told "
+        "from scores."
+    )
     if not objectives:
         where = "at the server" if server else "at the label holder"
         return f"{said} The summary {where}, which has the key, says the estimated gap."
@@ -89,6 +92,5 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
     before, now = objectives[-2][1], objectives[-1][1]
     return (
         f"{said} The estimated gap is of the order of {(before - now) / abs(now):.1e} (relative): "
-        f"f fell by that share "
-        "in the last tour, and the tours are too few to tell more."
+        "f fell by that share in the last tour, and the tours are too few to tell more."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.optional import find
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.participant.kinds import PartyKind, PartyPrivacy
 from mtcd.federation.participant.participant import Participant
 from mtcd.federation.participant.table import PartyTable
@@ -18,10 +18,10 @@ class SealedPrivacy(PartyPrivacy):
 
     shares_labels = False
 
-    def participant(self, kind: PartyKind, kit: Kit, table: PartyTable | None) -> Participant:
+    def participant(self, kind: PartyKind, bundle: Bundle, table: PartyTable | None) -> Participant:
         """Of a linear model: the section is checked against others."""
         module = find("mtcd.privacy.sealed.participant")
-        return module.SealedParticipant(kit, table)  # type: ignore[no-any-return]
+        return module.SealedParticipant(bundle, table)  # type: ignore[no-any-return]
 
     def packages(self) -> tuple[str, ...]:
         return ("tenseal", "zstandard")
@@ -31,7 +31,8 @@ class SealedPrivacy(PartyPrivacy):
         labels = federation.labels
         if labels.shared_with:
             raise ConfigError(
-                "labels.shared_with: in a sealed training labels stay with their holder: leave it out."
+                "labels.shared_with: in a sealed training labels stay with their holder: leave it "
+                "out."
             )
         if labels.weights is not None:
             raise ConfigError(
@@ -39,9 +40,9 @@ class SealedPrivacy(PartyPrivacy):
             )
         if federation.holdout is not None:
             raise ConfigError(
-                f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, "
-                f"which a sealed "
-                "training does not tell it. Leave holdout out, and predict new samples after training."
+                f"holdout: {labels.held_by!r} would learn the others' scores of the held-out "
+                "samples, which a sealed training does not tell it. Leave holdout out, and "
+                "predict new samples after training."
             )
         assert isinstance(method, SealedTours)  # the method with this mode
         # refuses what is for one process only

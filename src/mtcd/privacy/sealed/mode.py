@@ -23,11 +23,9 @@ class Sealed:
         if split:
             raise ConfigError(
                 f"{self.asked} is for ridge and logistic models, whose gradients are linear in the "
-                "token: a split network "
-                "cannot be trained under this encryption. Use model.kind: logistic, or leave "
-                "privacy out; with svfl, or "
-                "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload "
-                "from the server."
+                "token: a split network cannot be trained under this encryption. Use model.kind: "
+                "logistic, or leave privacy out; with svfl, or mtcd with method.batch, privacy: "
+                "{aggregation: masked} hides what parties upload from the server."
             )
 
         tours = self.tours(method, privacy)
@@ -68,8 +66,7 @@ def checked(method: Method) -> MTCD:
     if not isinstance(method, MTCD):
         raise ConfigError(
             f"privacy.mode: {method.kind} cannot train with sealed tokens. Use mtcd (the server "
-            f"keeps the key) or stcd "
-            "(the label holder does) with walk: tour."
+            "keeps the key) or stcd (the label holder does) with walk: tour."
         )
 
     refused = {
@@ -84,9 +81,8 @@ def checked(method: Method) -> MTCD:
     }
     if given := [name for name, set_ in refused.items() if set_]:
         raise ConfigError(
-            f"privacy.mode: sealed has one token on tours from the label holder, which are "
-            f"accelerated and have no "
-            f"step size: leave method.{given[0]} out."
+            "privacy.mode: sealed has one token on tours from the label holder, which are "
+            f"accelerated and have no step size: leave method.{given[0]} out."
         )
     if WALKS[method.walk] is WALKS["lazy"]:
         raise ConfigError(

@@ -15,8 +15,8 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
@@ -49,8 +49,8 @@ KEY_FILE = "sealed.key"
 class SealedParticipant(LinearParticipant):
     """A table and a linear model that is trained by sealed tours."""
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        super().__init__(kit, table)
+    def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
+        super().__init__(bundle, table)
         assert isinstance(self.method, SealedTours)
         self.account: PartyAccount | None = None
         self.tours: SealedTours = self.method.in_federation(
@@ -136,7 +136,7 @@ class SealedParticipant(LinearParticipant):
             return
         number = self.config.parties.index(self.config.name)
         self.account = PartyAccount(
-            self.tours, self.config.network, number, self.own.path, self.kit.folder
+            self.tours, self.config.network, number, self.own.path, self.bundle.folder
         )
         self.run = run
         self.account.begin(run, tours or self.tours.dp.tours, str(self.folder or ""))
@@ -160,7 +160,7 @@ class SealedParticipant(LinearParticipant):
         )
 
     def _part(
-        self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False
+        self, config: BundleConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False
     ) -> OwnPart:
         """This party's part, with its labels if it holds them, otherwise with stand-ins of the same
         classes."""

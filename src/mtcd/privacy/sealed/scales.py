@@ -147,12 +147,10 @@ class Scales:
             if levels < FEWEST_LEVELS and spread < longest:
                 raise DataError(
                     f"Column {j + 1} of {party} would be rounded too coarsely by a sealed "
-                    f"training: most of its "
-                    f"values differ by {levels:.1f} integers or less, fewer than {FEWEST_LEVELS}, "
-                    f"since the largest "
-                    f"({np.abs(X[:, j]).max():.3g}) takes the room. Cap its extreme values, or "
-                    f"take logarithms; if "
-                    "all of its values are large, subtract their mean (standardise: true)."
+                    f"training: most of its values differ by {levels:.1f} integers or less, fewer "
+                    f"than {FEWEST_LEVELS}, since the largest ({np.abs(X[:, j]).max():.3g}) takes "
+                    "the room. Cap its extreme values, or take logarithms; if all of its values "
+                    "are large, subtract their mean (standardise: true)."
                 )
 
     def vector(self, values: Array, token: float) -> Integers:

@@ -72,7 +72,10 @@ class SealedTours(Method):
     local_updates = 1
     batch = None
     gradient_steps = False
-    steps = "each update is the minimum of a bound of f over the block, each tour starts at the best mix of the last"
+    steps = (
+        "each update is the minimum of a bound of f over the block, each tour starts at the best "
+        "mix of the last"
+    )
     tells_label_sums = True
     """Whether a server is told sums over labels."""
 
@@ -90,7 +93,10 @@ class SealedTours(Method):
         return False
 
     def describe(self) -> str:
-        return f"Sealed tours, M={self.depth}, key at the {'server' if self.server else 'label holder'}"
+        return (
+            f"Sealed tours, M={self.depth}, key at the "
+            f"{'server' if self.server else 'label holder'}"
+        )
 
     def with_stepsize(self, stepsize: float) -> SealedTours:
         return self  # it has none
@@ -132,8 +138,7 @@ class SealedTours(Method):
         if not problem.loss.separable or problem.outputs != 1:
             raise ConfigError(
                 "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per "
-                "sample: ridge, linear "
-                "or logistic."
+                "sample: ridge, linear or logistic."
             )
         if problem.nonsmooth:
             raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
@@ -168,10 +173,9 @@ class SealedTours(Method):
         if alone and not self.server and not self.accept_revealed_columns:
             raise ConfigError(
                 f"privacy.mode: sealed: {alone[0]} has one column, and a single tour without a "
-                f"server reveals "
-                "it to the label holder, up to a factor. Use method.kind: mtcd, whose server keeps "
-                "the key; or, if "
-                "the label holder may know that column, set privacy.accept_revealed_columns: true."
+                "server reveals it to the label holder, up to a factor. Use method.kind: mtcd, "
+                "whose server keeps the key; or, if the label holder may know that column, set "
+                "privacy.accept_revealed_columns: true."
             )
 
     def check_width(self, columns: int, samples: int, party: str) -> None:
@@ -180,12 +184,10 @@ class SealedTours(Method):
             return
         raise ConfigError(
             f"privacy.mode: sealed: {party} has {columns} columns (with that of the intercept) for "
-            f"{samples} training "
-            "samples. With half as many columns as samples, or more, a party reads labels from its "
-            "own gradients (the "
-            "label holder: the others' scores), whatever the encryption. Use fewer columns or more "
-            "samples; or, if "
-            "that party may know them, set privacy.accept_revealed_labels: true."
+            f"{samples} training samples. With half as many columns as samples, or more, a party "
+            "reads labels from its own gradients (the label holder: the others' scores), whatever "
+            "the encryption. Use fewer columns or more samples; or, if that party may know them, "
+            "set privacy.accept_revealed_labels: true."
         )
 
     def notes(self, network: Network) -> tuple[str, ...]:
@@ -193,13 +195,11 @@ class SealedTours(Method):
         if self.server:
             return (
                 "Sealed: the server keeps the key; it learns the scores of samples that it cannot "
-                "name. "
-                f"{cap} all parties have columns together.",
+                f"name. {cap} all parties have columns together.",
             )
         return (
             "Sealed without a server: the label holder keeps the key and learns the others' "
-            "scores. "
-            f"{cap} the smallest other party has columns.",
+            f"scores. {cap} the smallest other party has columns.",
         )
 
     def end_notes(
@@ -222,8 +222,7 @@ class SealedTours(Method):
         if min(columns) == 0:
             raise ConfigError(
                 "privacy.mode: sealed needs the columns of all clients in this process, to choose "
-                "the scale of the "
-                "encryption: give data.read() instead of its sources."
+                "the scale of the encryption: give data.read() instead of its sources."
             )
         self.check_sizes(columns, problem.samples, [f"client {k}" for k in range(len(columns))])
         return self.most_tours(columns)
@@ -250,7 +249,7 @@ class SealedTours(Method):
         length, K = (
             self._roaming(network, 0)[1],
             network.size,
-        )  # no mutants: of the same length with any seed
+        )
         hops = length * costs.between_clients(sizes.hop)
         # requests and the token up; answers and the token, in half of the bytes, down
         if self.server:
@@ -268,9 +267,7 @@ class SealedTours(Method):
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
         client does."""
-        p = choose_parameters(
-            self.token_numbers(samples), (1,), 2 * (network.size + 2)
-        )  # no mutants: for the ring
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)
@@ -419,10 +416,8 @@ def check_columns(X: Any, party: str, free: int = 0) -> None:
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
                 f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "
-                f"a sealed training "
-                f"its gradient would tell the labels of these rows. Leave out columns with fewer "
-                f"than {FEWEST_ROWS} "
-                "such rows."
+                "a sealed training its gradient would tell the labels of these rows. Leave out "
+                f"columns with fewer than {FEWEST_ROWS} such rows."
             )
 
 

@@ -2,9 +2,9 @@
 
 Read it beside the paper. Tests compare the parties of ``methods/mtcd`` with it: the iterates must
 be the same. (The plain version of a feature is its ``reference.py``; f is in
-``models/glm/reference.py``.) Every token has its own full copy of theta
-here, Z is recomputed from all representations at every iteration, and Q local updates are Q
-gradient steps. Line numbers are those of the paper.
+``models/glm/reference.py``.) Every token has its own full copy of theta here, Z is recomputed from
+all representations at every iteration, and Q local updates are Q gradient steps. Line numbers are
+those of the paper.
 """
 
 from __future__ import annotations

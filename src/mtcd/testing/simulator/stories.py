@@ -44,7 +44,10 @@ class Story:
             0,
             make_with(make_reliable_party, network),
         )
-        setting = f"{self.method.describe()} on a {self.network} network of {self.clients} clients, one feature each."
+        setting = (
+            f"{self.method.describe()} on a {self.network} network of {self.clients} clients, one "
+            "feature each."
+        )
         transcript = Transcript(world, problem, self.title, setting)
         self.script(transcript)
         transcript.holds()

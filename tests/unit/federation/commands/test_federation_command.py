@@ -9,22 +9,22 @@ import pytest
 
 pytest.importorskip("cryptography")
 
+from bundles_on_disk import found
 from federation_commands import run
 from federations import written
-from kits_on_disk import found
 
 
 def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, kits = written(tmp_path), tmp_path / "kits"
-    code, out, _ = run(capsys, "init", path, "--out", kits, "--days", 40)
+    path, bundles = written(tmp_path), tmp_path / "bundles"
+    code, out, _ = run(capsys, "init", path, "--out", bundles, "--days", 40)
     assert code == 0
-    assert "5 kits" in out
+    assert "5 bundles" in out
     assert "PRIVATE" not in out
-    code, out, _ = run(capsys, "revoke", kits, "c")
+    code, out, _ = run(capsys, "revoke", bundles, "c")
     assert code == 0
     assert "c is revoked" in out
-    assert "was revoked before" in run(capsys, "revoke", kits, "c")[1]
-    states = {row["name"]: row for row in json.loads(run(capsys, "list", kits, "--json")[1])}
+    assert "was revoked before" in run(capsys, "revoke", bundles, "c")[1]
+    states = {row["name"]: row for row in json.loads(run(capsys, "list", bundles, "--json")[1])}
     assert [row["state"] for row in states.values()] == [
         "valid",
         "valid",
@@ -34,42 +34,42 @@ def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]
     assert states["c"]["address"] == "c.example.org:7001"
     assert states["operator"]["address"] is None
-    assert run(capsys, "renew", kits, "c", "--days", 10)[0] == 0
-    code, out, _ = run(capsys, "list", kits)
+    assert run(capsys, "renew", bundles, "c", "--days", 10)[0] == 0
+    code, out, _ = run(capsys, "list", bundles)
     assert "revoked" not in out
     for word in ("server", "127.0.0.1:7002", "39", "9"):
         assert word in out
-    code, out, _ = run(capsys, "move", kits, "a", "10.0.0.9:7001", "--listen", "0.0.0.0:7001")
+    code, out, _ = run(capsys, "move", bundles, "a", "10.0.0.9:7001", "--listen", "0.0.0.0:7001")
     assert code == 0
     assert "a is now at 10.0.0.9:7001 and listens at 0.0.0.0:7001" in out
     assert "new key and certificate" in out
-    assert "certificate stays" in run(capsys, "move", kits, "a", "10.0.0.9:7002")[1]
+    assert "certificate stays" in run(capsys, "move", bundles, "a", "10.0.0.9:7002")[1]
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["init", "FILE", "--out", "KITS"], "not an empty folder"),
-        (["init", "FILE", "--out", "KITS/new", "--days", "0"], "lasts 1 to"),
-        (["init", "KITS", "--out", "KITS/new"], "cannot be read"),
-        (["renew", "KITS", "d"], "No party is called 'd'"),
-        (["revoke", "KITS", "ü"], "No party is called"),
-        (["move", "KITS", "a", "nowhere"], "host:port"),
-        (["move", "KITS", "operator", "10.0.0.9:7001"], "has no address"),
-        (["list", "KITS/a"], "is not the authority"),
+        (["init", "FILE", "--out", "BUNDLES"], "not an empty folder"),
+        (["init", "FILE", "--out", "BUNDLES/new", "--days", "0"], "lasts 1 to"),
+        (["init", "BUNDLES", "--out", "BUNDLES/new"], "cannot be read"),
+        (["renew", "BUNDLES", "d"], "No party is called 'd'"),
+        (["revoke", "BUNDLES", "ü"], "No party is called"),
+        (["move", "BUNDLES", "a", "nowhere"], "host:port"),
+        (["move", "BUNDLES", "operator", "10.0.0.9:7001"], "has no address"),
+        (["list", "BUNDLES/a"], "is not the authority"),
     ],
 )
 def test_mistakes_are_told_without_a_traceback(
     words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, kits = written(tmp_path), tmp_path / "kits"
-    run(capsys, "init", path, "--out", kits)
-    before = sorted(kits.rglob("*"))
-    given = [word.replace("FILE", str(path)).replace("KITS", str(kits)) for word in words]
+    path, bundles = written(tmp_path), tmp_path / "bundles"
+    run(capsys, "init", path, "--out", bundles)
+    before = sorted(bundles.rglob("*"))
+    given = [word.replace("FILE", str(path)).replace("BUNDLES", str(bundles)) for word in words]
     code, _, err = run(capsys, *given)
     assert code == 2
     assert told in err
-    assert sorted(kits.rglob("*")) == before
+    assert sorted(bundles.rglob("*")) == before
 
 
 def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ pytest.importorskip("cryptography")
 
 from typer.main import get_command
 
+from bundles_on_disk import found
 from federation_commands import run
-from kits_on_disk import found
 from mtcd.cli.app import app
 from mtcd.core.errors import MtcdError
 from mtcd.federation.commands.exit_codes import EXIT_CODES
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import operator
-from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_kit
+from mtcd.federation.node.operator import Timeouts, ask_everybody, operator_bundle
 from project import ROOT
 from waiting import PATIENCE
 
@@ -27,7 +27,7 @@ ROW = re.compile(r"^\| ((?:`mtcd [a-z ]+`(?:, )?)+) \| (\d+) \| (.+) \|$", re.MU
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
+def bundles(tmp_path: Path) -> Path:
     return found(tmp_path / "f")
 
 
@@ -35,11 +35,13 @@ def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]) -> None:
     monkeypatch.setattr(operator.Operator, "ask", lambda self, kind, timeouts=None: answers)
 
 
-def test_dead_parties_are_given_up_without_waiting(kits: Path) -> None:
+def test_dead_parties_are_given_up_without_waiting(bundles: Path) -> None:
     """Their connections are refused: the test would not end in time if each waited for its
     answer."""
     assert (
-        ask_everybody(operator_kit(kits, read_credentials), "status", Timeouts(PATIENCE, PATIENCE))
+        ask_everybody(
+            operator_bundle(bundles, read_credentials), "status", Timeouts(PATIENCE, PATIENCE)
+        )
         == {}
     )
 
@@ -70,12 +72,12 @@ def test_stop_says_what_it_reached(
     answers: dict[str, Any],
     code: int,
     outcomes: list[str],
-    kits: Path,
+    bundles: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answering(monkeypatch, answers)
-    ended, out, _ = run(capsys, "stop", kits)
+    ended, out, _ = run(capsys, "stop", bundles)
     told = dict(line.split(": ", 1) for line in out.splitlines()[:4])
     assert list(told) == ["a", "b", "c", "server"]
     assert list(told.values()) == outcomes
@@ -88,13 +90,13 @@ def test_stop_says_what_it_reached(
 def test_logs_tell_who_is_missing(
     reached: list[str],
     code: int,
-    kits: Path,
+    bundles: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     event = {"time": "2026-01-01T10:00:00.000+00:00", "event": "up", "text": "Up."}
     answering(monkeypatch, {name: [{**event, "party": name}] for name in reached})
-    ended, out, err = run(capsys, "logs", kits)
+    ended, out, err = run(capsys, "logs", bundles)
     assert ended == code
     assert [line.split()[1] for line in out.splitlines()] == [f"{name}:" for name in reached]
     assert ("Reached 1 of 4: b. Not reached within 5 s: a, c, server." in err) == (code == 3)
@@ -108,12 +110,12 @@ OPENING = {"phase": "opening", "connected": [], "waiting_for": []}
 def test_status_tells_all_some_or_none(
     reached: list[str],
     code: int,
-    kits: Path,
+    bundles: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answering(monkeypatch, {name: {**OPENING, "name": name} for name in reached})
-    ended, out, _ = run(capsys, "status", kits)
+    ended, out, _ = run(capsys, "status", bundles)
     assert ended == code
     phases = dict(re.findall(r"(?m)^(a|b|c|server)\s+(opening|not reached)", out))
     assert phases == {
@@ -121,13 +123,13 @@ def test_status_tells_all_some_or_none(
     }
 
 
-def test_a_kit_that_is_not_the_operators_is_invalid_input(
-    kits: Path, capsys: pytest.CaptureFixture[str]
+def test_a_bundle_that_is_not_the_operators_is_invalid_input(
+    bundles: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in ("status", "stop", "logs"):
-        code, _, err = run(capsys, command, kits / "a")
+        code, _, err = run(capsys, command, bundles / "a")
         assert code == 2
-        assert "operator's kit" in err
+        assert "operator's bundle" in err
 
 
 def test_exit_codes_are_documented() -> None:

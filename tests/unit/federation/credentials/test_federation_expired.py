@@ -15,7 +15,7 @@ from mtcd.cli.app import main
 from mtcd.core.errors import ConfigError
 from mtcd.federation.administrator import renew
 from mtcd.federation.credentials import authority
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.expiry import EXPIRY_FILE, expired_peers
 from mtcd.federation.preflight import CERTIFICATES, NOTE, peer_findings
 from problems import MODELS, make_data
@@ -32,7 +32,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with Hub(tmp_path, DATA.clients, linear(DATA)) as hub:
         with monkeypatch.context() as patched:
             patched.setattr(authority, "issue", partial(authority.issue, now=LONG_AGO))
-            renew(tmp_path / "kits", "c2", 10)
+            renew(tmp_path / "bundles", "c2", 10)
         yield hub
 
 
@@ -45,11 +45,11 @@ def said(hub: Hub, name: str) -> str:
 
 def test_who_waits_for_it_names_the_date_until_it_is_there(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expired"):
-        read_kit(tmp_path / "kits" / "c2")
+        read_bundle(tmp_path / "bundles" / "c2")
     hub.nodes["c0"]._begin()
     text = said(hub, "c0")
     assert SENTENCE in text
-    assert "mtcd federation renew KITS c2" in text
+    assert "mtcd federation renew BUNDLES c2" in text
     assert "certificate of c1" not in text
 
     hub.wires["c0"].up.add("c2")  # it has a newer one than c0 knows of
@@ -59,22 +59,26 @@ def test_who_waits_for_it_names_the_date_until_it_is_there(hub: Hub, tmp_path: P
 def test_the_check_and_status_say_it_too(
     hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = [one for one in peer_findings(hub.kits["c0"], 0.1) if one.requirement == CERTIFICATES]
+    notes = [
+        one for one in peer_findings(hub.bundles["c0"], 0.1) if one.requirement == CERTIFICATES
+    ]
     assert [one.level for one in notes] == [NOTE]
     assert SENTENCE in notes[0].sentence
 
     with pytest.raises(SystemExit):
-        main(["federation", "status", str(tmp_path / "kits"), "--timeout", "0.1"])
+        main(["federation", "status", str(tmp_path / "bundles"), "--timeout", "0.1"])
     shown = " ".join(capsys.readouterr().out.split())
     assert SENTENCE in shown
     assert "certificate of c1" not in shown
 
 
 @pytest.mark.parametrize("content", [None, "[]", "{", '{"c2": 3}', '{"c2": "soon"}'])
-def test_a_kit_without_dates_tells_nothing(content: str | None, hub: Hub, tmp_path: Path) -> None:
-    kit = tmp_path / "kits" / "c0"
-    assert expired_peers(kit, ["c1", "c2", "server"])
-    (kit / EXPIRY_FILE).unlink()
+def test_a_bundle_without_dates_tells_nothing(
+    content: str | None, hub: Hub, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundles" / "c0"
+    assert expired_peers(bundle, ["c1", "c2", "server"])
+    (bundle / EXPIRY_FILE).unlink()
     if content is not None:
-        (kit / EXPIRY_FILE).write_text(content)
-    assert expired_peers(kit, ["c1", "c2", "server"]) == ""
+        (bundle / EXPIRY_FILE).write_text(content)
+    assert expired_peers(bundle, ["c1", "c2", "server"]) == ""

@@ -1,4 +1,4 @@
-"""The Zenoh configuration of a kit, by its text."""
+"""The Zenoh configuration of a bundle, by its text."""
 
 import json
 from pathlib import Path
@@ -7,18 +7,18 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from kits_on_disk import found, settings
+from bundles_on_disk import found, settings
 from mtcd.federation.administrator import revoke
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
+def bundles(tmp_path: Path) -> Path:
     return found(tmp_path)
 
 
-def test_the_settings_are_those_of_the_trial(kits: Path) -> None:
-    config = settings(kits, "b")
+def test_the_settings_are_those_of_the_trial(bundles: Path) -> None:
+    config = settings(bundles, "b")
     assert config["mode"] == "peer"
     assert config["scouting"] == {"multicast": {"enabled": False}, "gossip": {"enabled": False}}
     assert config["transport"]["shared_memory"]["enabled"] is False
@@ -32,24 +32,26 @@ def test_the_settings_are_those_of_the_trial(kits: Path) -> None:
         "key.pem",
         "cert.pem",
     }
-    assert config["listen"]["endpoints"] == [f"tls/{read_kit(kits / 'b').config.address}"]
+    assert config["listen"]["endpoints"] == [f"tls/{read_bundle(bundles / 'b').config.address}"]
     assert "PRIVATE" not in json.dumps(config)
 
 
-def test_every_link_is_called_from_one_side(kits: Path) -> None:
-    address = {name: read_kit(kits / name).config.address for name in ("a", "b", "c", "server")}
+def test_every_link_is_called_from_one_side(bundles: Path) -> None:
+    address = {
+        name: read_bundle(bundles / name).config.address for name in ("a", "b", "c", "server")
+    }
     called = [
         {name, next(other for other in address if endpoint == f"tls/{address[other]}")}
         for name in address
-        for endpoint in settings(kits, name)["connect"]["endpoints"]
+        for endpoint in settings(bundles, name)["connect"]["endpoints"]
     ]
     wanted = [{"a", "b"}, {"b", "c"}, {"a", "server"}, {"b", "server"}, {"c", "server"}]
     assert len(called) == 5
     assert all(pair in called for pair in wanted)
 
 
-def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
-    rules = settings(kits, "b")["access_control"]
+def test_rules_let_each_write_under_its_own_name_only(bundles: Path) -> None:
+    rules = settings(bundles, "b")["access_control"]
     assert (rules["enabled"], rules["default_permission"]) == (True, "deny")
     assert {s["id"]: s["cert_common_names"] for s in rules["subjects"]} == {
         name: [name] for name in ("a", "c", "server", "operator")
@@ -77,8 +79,8 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
         )
         assert keys["ingress", "liveliness_token"] == f"mtcd/clinics/alive/{peer}"
         assert ("ingress", "delete") not in keys
-    revoke(kits, "a")
-    rules = settings(kits, "b")["access_control"]
+    revoke(bundles, "a")
+    rules = settings(bundles, "b")["access_control"]
     assert [s["id"] for s in rules["subjects"]] == ["c", "server", "operator"]
     assert "from/a" not in json.dumps(rules)
 
@@ -87,9 +89,9 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
     ("name", "question", "answer"), [("b", "ingress", "egress"), ("operator", "egress", "ingress")]
 )
 def test_the_operator_asks_and_is_answered_and_no_more(
-    kits: Path, name: str, question: str, answer: str
+    bundles: Path, name: str, question: str, answer: str
 ) -> None:
-    config = settings(kits, name)
+    config = settings(bundles, name)
     rules = [
         rule for rule in config["access_control"]["rules"] if "operator" in rule["key_exprs"][0]
     ]
@@ -107,5 +109,5 @@ def test_the_operator_asks_and_is_answered_and_no_more(
         assert rules == config["access_control"]["rules"]
         assert config["listen"]["endpoints"] == []
         assert len(config["connect"]["endpoints"]) == 4
-    revoke(kits, "operator")
-    assert "operator" not in json.dumps(settings(kits, "b")["access_control"])
+    revoke(bundles, "operator")
+    assert "operator" not in json.dumps(settings(bundles, "b")["access_control"])

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
-from kits_on_disk import found
-from live import make_kits, own_table_of
+from bundles_on_disk import found
+from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.administrator import revoke
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.credentials import read_credentials
 from mtcd.federation.node import refusal
 from mtcd.federation.node.exit_status import (
@@ -27,7 +27,7 @@ from mtcd.federation.node.exit_status import (
     Signer,
 )
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.operator import ask_everybody, operator_kit
+from mtcd.federation.node.operator import ask_everybody, operator_bundle
 from mtcd.federation.node.overview import learn_statuses, summarise
 from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
@@ -39,7 +39,7 @@ NAMES = [*DATA.clients, "server"]
 
 
 @pytest.fixture(scope="module")
-def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found(tmp_path_factory.mktemp("words") / "f")
 
 
@@ -55,36 +55,36 @@ def word(party: str = "a", **changes: Any) -> ExitStatus:
     return ExitStatus.model_validate({"party": party, **facts, **changes})
 
 
-def signed(kits: Path, party: str = "a", by: str | None = None, **changes: Any) -> Signed:
-    return Signer(read_kit(kits / (by or party))).sign(word(party, **changes))
+def signed(bundles: Path, party: str = "a", by: str | None = None, **changes: Any) -> Signed:
+    return Signer(read_bundle(bundles / (by or party))).sign(word(party, **changes))
 
 
-def known(kits: Path, tmp_path: Path, name: str = "operator") -> ExitStatuses:
-    return ExitStatuses(read_kit(kits / name), tmp_path / FILE)
+def known(bundles: Path, tmp_path: Path, name: str = "operator") -> ExitStatuses:
+    return ExitStatuses(read_bundle(bundles / name), tmp_path / FILE)
 
 
-def test_a_word_is_read_by_everybody_and_kept_over_restarts(kits: Path, tmp_path: Path) -> None:
+def test_a_word_is_read_by_everybody_and_kept_over_restarts(bundles: Path, tmp_path: Path) -> None:
     for reader in ("b", "server", "operator"):
         (tmp_path / reader).mkdir()
-        words = known(kits, tmp_path / reader, reader)
+        words = known(bundles, tmp_path / reader, reader)
         for party in ("a", "server"):
-            one = signed(kits, party)
+            one = signed(bundles, party)
             assert words.add(words.read(one), one)
-        assert known(kits, tmp_path / reader, reader).statuses == {
+        assert known(bundles, tmp_path / reader, reader).statuses == {
             "a": word(),
             "server": word("server"),
         }
 
 
-def test_a_forged_word_is_refused(kits: Path, tmp_path: Path) -> None:
-    words, good = known(kits, tmp_path), signed(kits)
+def test_a_forged_word_is_refused(bundles: Path, tmp_path: Path) -> None:
+    words, good = known(bundles, tmp_path), signed(bundles)
     other = found(tmp_path / "other")
     bad: dict[str, Any] = {
-        "another's key": signed(kits, "a", by="b"),
+        "another's key": signed(bundles, "a", by="b"),
         "another federation's authority": signed(other),
-        "the operator": signed(kits, "operator"),
+        "the operator": signed(bundles, "operator"),
         "another text": {**good, "word": word(outcome="failed").model_dump_json()},
-        "another certificate": {**good, "certificate": signed(kits, "b")["certificate"]},
+        "another certificate": {**good, "certificate": signed(bundles, "b")["certificate"]},
         "no signature": {**good, "signature": ""},
         "not hex": {**good, "signature": "?"},
         "nonsense": {"word": "[]", "certificate": "", "signature": ""},
@@ -98,31 +98,35 @@ def test_a_forged_word_is_refused(kits: Path, tmp_path: Path) -> None:
 
 
 def test_a_revoked_party_has_no_word(tmp_path: Path) -> None:
-    kits = found(tmp_path / "f")
-    one = signed(kits)
-    assert known(kits, tmp_path).read(one) == word()
-    revoke(kits, "a")
+    bundles = found(tmp_path / "f")
+    one = signed(bundles)
+    assert known(bundles, tmp_path).read(one) == word()
+    revoke(bundles, "a")
     with pytest.raises(WireError, match="revoked"):
-        known(kits, tmp_path).read(one)
+        known(bundles, tmp_path).read(one)
 
 
-def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path) -> None:
-    words = known(kits, tmp_path)
+def test_the_latest_word_counts_and_other_runs_do_not(bundles: Path, tmp_path: Path) -> None:
+    words = known(bundles, tmp_path)
     learn_statuses(
         words,
         {
             "b": {
                 "run": "r1",
-                "last_words": [signed(kits, time=2000, outcome=RUNNING), signed(kits)],
+                "last_words": [signed(bundles, time=2000, outcome=RUNNING), signed(bundles)],
             }
         },
     )
     assert words.statuses["a"].outcome == RUNNING
-    learn_statuses(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
+    learn_statuses(words, {"b": {"run": "r2", "last_words": [signed(bundles, time=3000)]}})
     assert not words.statuses
     learn_statuses(
         words,
-        {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}},
+        {
+            "b": {"run": "r2", "last_words": [signed(bundles, run="r2")]},
+            "c": "nonsense",
+            "server": {},
+        },
     )
     assert words.statuses["a"].run == "r2"
     learn_statuses(words, {})  # nobody answers
@@ -130,17 +134,20 @@ def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("bad", [None, 3, "x", [None], [{}], [["x"]], [{"word": 3}], {"a": 1}])
-def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> None:
-    words = known(kits, tmp_path)
+def test_words_of_liars_are_ignored(bad: Any, bundles: Path, tmp_path: Path) -> None:
+    words = known(bundles, tmp_path)
     learn_statuses(
         words,
-        {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}},
+        {
+            "b": {"run": "r1", "last_words": bad},
+            "c": {"run": "r1", "last_words": [signed(bundles)]},
+        },
     )
     assert words.statuses == {"a": word()}
 
 
-def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
-    config = operator_kit(kits, read_credentials).config
+def test_a_party_that_ran_again_is_not_finished(bundles: Path) -> None:
+    config = operator_bundle(bundles, read_credentials).config
     left = {
         "a": word(),
         "b": word("b", outcome=RUNNING),
@@ -160,41 +167,44 @@ def nodes_of(folder: Path, **changes: Any) -> dict[str, Node]:
         "network": {"kind": "path"},
         **changes,
     }
-    kits = make_kits(folder, DATA.clients, stop={"iterations": 30}, **settings)
+    bundles = make_bundles(folder, DATA.clients, stop={"iterations": 30}, **settings)
     return {
         name: Node(
-            kit, folder / "runs" / name, LinearParticipant(kit, own_table_of(DATA, kit)), None
+            bundle,
+            folder / "runs" / name,
+            LinearParticipant(bundle, own_table_of(DATA, bundle)),
+            None,
         )
-        for name, kit in kits.items()
+        for name, bundle in bundles.items()
     }
 
 
 def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path) -> None:
     nodes = nodes_of(tmp_path)
     nodes["server"].stay_seconds = 600.0
-    kit = operator_kit(tmp_path / "kits", read_credentials)
+    bundle = operator_bundle(tmp_path / "bundles", read_credentials)
     with ThreadPoolExecutor(len(nodes)) as pool:
         running = {name: pool.submit(node.run) for name, node in nodes.items()}
         try:
             assert until(lambda: all(running[name].done() for name in DATA.clients))
-            words = ExitStatuses(kit, kit.folder / FILE)
-            answers = ask_everybody(kit, "status")
+            words = ExitStatuses(bundle, bundle.folder / FILE)
+            answers = ask_everybody(bundle, "status")
             assert list(answers) == ["server"]
             learn_statuses(words, answers)
-            ask_everybody(kit, "stop")
+            ask_everybody(bundle, "stop")
             assert running["server"].result() == "iterations"
         finally:
             for node in nodes.values():
                 node.loop.stop()
-    again = ExitStatuses(kit, kit.folder / FILE).statuses  # when nobody answers any more
-    parties = summarise(kit.config, {}, {}, again)["parties"]
+    again = ExitStatuses(bundle, bundle.folder / FILE).statuses  # when nobody answers any more
+    parties = summarise(bundle.config, {}, {}, again)["parties"]
     assert {
         name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()
     } == dict.fromkeys(NAMES, ("finished", "iterations", 30))
     at_server = json.loads((tmp_path / "runs" / "server" / FILE).read_text())
     # it has no labels
     assert all(ExitStatus.model_validate_json(one["word"]).objective is None for one in at_server)
-    at_neighbour = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).statuses
+    at_neighbour = ExitStatuses(nodes["c1"].bundle, tmp_path / "runs" / "c1" / FILE).statuses
     assert at_neighbour["c0"].objective == pytest.approx(at_neighbour["c2"].objective)
 
 
@@ -215,12 +225,12 @@ def test_without_a_server_words_are_passed_on(tmp_path: Path) -> None:
 def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
     nodes = nodes_of(tmp_path)
     leaving = nodes.pop("c2")
-    kits = {name: node.kit for name, node in [*nodes.items(), ("c2", leaving)]}
+    bundles = {name: node.bundle for name, node in [*nodes.items(), ("c2", leaving)]}
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    with ThreadPoolExecutor(len(kits)) as pool:
+    with ThreadPoolExecutor(len(bundles)) as pool:
         running = [pool.submit(node.run) for node in nodes.values()]
         left = pool.submit(leaving.run)
         try:
@@ -231,8 +241,8 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
             heard = nodes["c1"].gossip.known
             assert until(lambda: heard.statuses.get("c2") is not None)
             assert heard.statuses["c2"].outcome == "interrupted"
-            participant = LinearParticipant(kits["c2"], own_table_of(DATA, kits["c2"]))
-            back = Node(kits["c2"], tmp_path / "runs" / "c2", participant, None)
+            participant = LinearParticipant(bundles["c2"], own_table_of(DATA, bundles["c2"]))
+            back = Node(bundles["c2"], tmp_path / "runs" / "c2", participant, None)
             nodes["c2"] = back
             running.append(pool.submit(back.run))
             assert {one.result() for one in running} == {"iterations"}
@@ -240,7 +250,8 @@ def test_an_interruption_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> 
             for node in nodes.values():
                 node.loop.stop()
     assert (
-        ExitStatuses(kits["c1"], tmp_path / "runs" / "c1" / FILE).statuses["c2"].outcome == FINISHED
+        ExitStatuses(bundles["c1"], tmp_path / "runs" / "c1" / FILE).statuses["c2"].outcome
+        == FINISHED
     )
 
 
@@ -265,5 +276,5 @@ def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
         assert "c2 cannot take part" in str(error)
         assert "MtcdError" in str(error)
         assert "secret" not in str(error)
-    word = ExitStatuses(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).statuses["c2"]
+    word = ExitStatuses(nodes["c1"].bundle, tmp_path / "runs" / "c1" / FILE).statuses["c2"]
     assert (word.outcome, word.status) == ("failed", "MtcdError")

@@ -35,7 +35,7 @@ def test_what_one_has_sent_another_has_received_and_every_commit_is_in_the_journ
         assert (
             set(counts.sent_bytes)
             == set(counts.received_bytes)
-            == set(engine.kits[name].config.peers)
+            == set(engine.bundles[name].config.peers)
         )
         for peer in counts.sent_bytes.keys() & counters.keys():
             assert counts.sent_bytes[peer] > 8 * DATA.samples

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from live import make_kits, own_table_of, run_all
+from live import make_bundles, own_table_of, run_all
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.glm.party.participant import LinearParticipant
@@ -32,14 +32,17 @@ def test_a_diverging_training_ends(
     method = {**METHODS[name], "stepsize": 1e9}
     server = {} if method["kind"] in ("mtcd", "svfl") else {"server": None}
     model = {"model": model_section(MODEL), "stop": {"iterations": 5000}}
-    kits = make_kits(tmp_path, DATA.clients, method=method, **model, **server)
+    bundles = make_bundles(tmp_path, DATA.clients, method=method, **model, **server)
     nodes = {
         one: Node(
-            kit, tmp_path / "runs" / one, LinearParticipant(kit, own_table_of(DATA, kit)), None
+            bundle,
+            tmp_path / "runs" / one,
+            LinearParticipant(bundle, own_table_of(DATA, bundle)),
+            None,
         )
-        for one, kit in kits.items()
+        for one, bundle in bundles.items()
     }
     assert set(run_all(nodes).values()) == {"diverged"}
-    assert {read_summary(tmp_path / "runs" / one).status for one in kits} == {"diverged"}
+    assert {read_summary(tmp_path / "runs" / one).status for one in bundles} == {"diverged"}
     assert not list(tmp_path.glob("runs/*/block*"))
     assert capfd.readouterr().err == ""

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("zenoh")
 
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
-from live import in_process, make_kits, own_table_of, run_all
+from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import MtcdError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node import final_check as verdict
 from mtcd.federation.node import leaving
 from mtcd.federation.node.final_check import Outcome
@@ -39,28 +39,31 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
-def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
+def bundles_for(folder: Path, stepsize: float) -> dict[str, Bundle]:
     settings = {
         "model": model_section(MODEL),
         "method": {**METHOD, "stepsize": stepsize},
         "seed": 5,
     }
-    return make_kits(folder, DATA.clients, stop={"iterations": 3}, **settings)
+    return make_bundles(folder, DATA.clients, stop={"iterations": 3}, **settings)
 
 
-def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
+def node(folder: Path, bundle: Bundle, kind: type[Node] = Node) -> Node:
     return kind(
-        kit,
-        folder / "runs" / kit.config.name,
-        LinearParticipant(kit, own_table_of(DATA, kit)),
+        bundle,
+        folder / "runs" / bundle.config.name,
+        LinearParticipant(bundle, own_table_of(DATA, bundle)),
         None,
     )
 
 
-def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
+def run_with(folder: Path, bundles: dict[str, Bundle], killed: type[Node]) -> None:
     """Everybody, the last party as this kind, which does not come to an end."""
     run_killing(
-        {name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()},
+        {
+            name: node(folder, bundle, killed if name == LAST else Node)
+            for name, bundle in bundles.items()
+        },
         LAST,
     )
 
@@ -74,17 +77,17 @@ def summaries(folder: Path, names: Any) -> list[Summary]:
 def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
-    kits = kits_for(tmp_path, stepsize)
-    assert in_process(DATA, kits[HOLDER]).status == status
-    run_with(tmp_path, kits, KilledAtEnd)
-    for told in summaries(tmp_path, [name for name in kits if name != LAST]):
+    bundles = bundles_for(tmp_path, stepsize)
+    assert in_process(DATA, bundles[HOLDER]).status == status
+    run_with(tmp_path, bundles, KilledAtEnd)
+    for told in summaries(tmp_path, [name for name in bundles if name != LAST]):
         assert told.status == KEPT
         assert f"is not known: {LAST} took no part" in told.message
         assert "Start all parties again" in told.message
-    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
-        status
-    }
-    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+    assert set(
+        run_all({name: node(tmp_path, bundle) for name, bundle in bundles.items()}).values()
+    ) == {status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
     assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
 
 
@@ -92,33 +95,33 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict
 def test_a_party_started_again_alone_says_what_it_said_before(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
-    kits = kits_for(tmp_path, stepsize)
-    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {
-        status
-    }
+    bundles = bundles_for(tmp_path, stepsize)
+    assert set(
+        run_all({name: node(tmp_path, bundle) for name, bundle in bundles.items()}).values()
+    ) == {status}
     for name in (HOLDER, OTHER, "server"):
-        assert run_all({name: node(tmp_path, kits[name])}) == {name: status}
-    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+        assert run_all({name: node(tmp_path, bundles[name])}) == {name: status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
 
 
 @pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
 def test_who_missed_the_verdict_hears_it_when_the_holder_is_there_again(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
-    kits = kits_for(tmp_path, stepsize)
-    run_with(tmp_path, kits, KilledBeforeVerdict)
-    others = [name for name in kits if name != LAST]
+    bundles = bundles_for(tmp_path, stepsize)
+    run_with(tmp_path, bundles, KilledBeforeVerdict)
+    others = [name for name in bundles if name != LAST]
     assert {one.status for one in summaries(tmp_path, others)} == {status}
-    back = {name: node(tmp_path, kits[name]) for name in (HOLDER, LAST)}
+    back = {name: node(tmp_path, bundles[name]) for name in (HOLDER, LAST)}
     assert set(run_all(back).values()) == {status}
-    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
 
 
 def test_who_missed_the_verdict_and_is_alone_names_the_holder(tmp_path: Path) -> None:
-    kits = kits_for(tmp_path, LARGE_STEP)
-    run_with(tmp_path, kits, KilledBeforeVerdict)
+    bundles = bundles_for(tmp_path, LARGE_STEP)
+    run_with(tmp_path, bundles, KilledBeforeVerdict)
     (tmp_path / "runs" / LAST / "verdict.json").unlink(missing_ok=True)
-    assert run_all({LAST: node(tmp_path, kits[LAST])}) == {LAST: KEPT}
+    assert run_all({LAST: node(tmp_path, bundles[LAST])}) == {LAST: KEPT}
     assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
 
 
@@ -130,14 +133,14 @@ class Answering(SimpleNamespace):
 
 
 def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) -> None:
-    kit, concluded = kits_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
+    bundle, concluded = bundles_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
     loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
     link = SimpleNamespace(peers={HOLDER}, up=set())
     rpc = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
     context: Any = SimpleNamespace(
         rpc=rpc, rpc_client=SimpleNamespace(waits_for=set()), loop=loop, log=None
     )
-    one = verdict.FinalCheck(context, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
+    one = verdict.FinalCheck(context, bundle.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())

@@ -23,8 +23,8 @@ pytest.importorskip("promql_parser")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kits_on_disk import certificate, found
-from live import engine_of, make_kits
+from bundles_on_disk import certificate, found
+from live import engine_of, make_bundles
 from mtcd.core.errors import ConfigError
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.commands.party import PartyOptions, run_party
@@ -113,7 +113,7 @@ def test_what_is_measured_is_what_the_party_holds(trained: Any) -> None:
         assert exposed[f"{COMMITS}_count"][()] == max(FIELDS.unpack(head)[1] for head in heads)
         assert exposed[f"{COMMITS}_bucket"][(("le", "+Inf"),)] == exposed[f"{COMMITS}_count"][()]
         until_then = certificate(
-            engine.kits[name].folder.parent, name
+            engine.bundles[name].folder.parent, name
         ).not_valid_after_utc.timestamp()
         assert exposed["mtcd_certificate_expiry_timestamp_seconds"][()] == until_then
         assert exposed["mtcd_run_info"] == {(("run", node.agreed.run), ("status", "iterations")): 1}
@@ -129,7 +129,7 @@ def test_what_is_measured_is_what_the_party_holds(trained: Any) -> None:
 def test_in_training_tokens_have_ages_and_peers_are_up(trained: Any) -> None:
     engine, told = trained
     for name, node in engine.nodes.items():
-        exposed, peers = values(told[name]["training"]), set(node.kit.config.peers)
+        exposed, peers = values(told[name]["training"]), set(node.bundle.config.peers)
         assert exposed["mtcd_peer_up"] == {(("peer", peer),): 1 for peer in peers}
         assert exposed["mtcd_phase"][(("phase", "training"),)] == 1
         sent = exposed["mtcd_sent_bytes_total"]
@@ -177,8 +177,8 @@ def test_names_follow_the_conventions_and_the_page_lists_all(trained: Any) -> No
 
 
 def test_a_loop_that_hangs_is_unhealthy_and_one_that_turns_is_not(tmp_path: Path) -> None:
-    kit = make_kits(tmp_path, ("a", "b"))["server"]
-    node = Node(kit, tmp_path / "run", LinearParticipant(kit, None), None)
+    bundle = make_bundles(tmp_path, ("a", "b"))["server"]
+    node = Node(bundle, tmp_path / "run", LinearParticipant(bundle, None), None)
     try:
         with Monitoring("127.0.0.1:0") as monitoring:
             status, text = get(f"{monitoring.url}/healthz")
@@ -237,19 +237,27 @@ def test_an_address_in_use_is_refused_before_anything_else(
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
     # nobody is there to be told
     monkeypatch.setattr("mtcd.federation.node.refusal.ALONE_SECONDS", 0.1)
-    kit = found(tmp_path) / "server"
+    bundle = found(tmp_path) / "server"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(
             ConfigError, match=f"cannot be served at {address} .*in use.*: give another address"
         ):
-            run_party(PartyOptions(kit, metrics=address), server=True)
-    assert not (kit / "run").exists()
+            run_party(PartyOptions(bundle, metrics=address), server=True)
+    assert not (bundle / "run").exists()
 
 
 def test_the_command_serves_while_it_waits_for_others(tmp_path: Path) -> None:
-    kits, (port,) = found(tmp_path), reserved_ports(1)
-    command = [sys.executable, "-m", "mtcd", "server", str(kits / "server"), "--metrics", str(port)]
+    bundles, (port,) = found(tmp_path), reserved_ports(1)
+    command = [
+        sys.executable,
+        "-m",
+        "mtcd",
+        "server",
+        str(bundles / "server"),
+        "--metrics",
+        str(port),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
 

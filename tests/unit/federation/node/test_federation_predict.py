@@ -15,7 +15,7 @@ pytest.importorskip("zenoh")
 from live import federate, in_process
 from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.new_samples import (
     New,
@@ -47,29 +47,29 @@ def predictors(
     folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.ndarray]
 ) -> dict[str, Predictor]:
     made = {}
-    for name, kit in told.kits.items():
+    for name, bundle in told.bundles.items():
         out = folder / f"{name}.csv"
-        if kit.config.is_server:
-            if kit.config.seen_by == "server":
-                decide = server_decides(kit, folder / "runs" / name)
-                made[name] = Predictor(kit, None, writer(kit.config, out), decide, None)
+        if bundle.config.is_server:
+            if bundle.config.seen_by == "server":
+                decide = server_decides(bundle, folder / "runs" / name)
+                made[name] = Predictor(bundle, None, writer(bundle.config, out), decide, None)
             continue
         k = fresh.clients.index(name)
         made[name] = Predictor(
-            kit,
-            New(new_table(kit, fresh, shuffled[k]), told.blocks[name]),
-            writer(kit.config, out),
+            bundle,
+            New(new_table(bundle, fresh, shuffled[k]), told.blocks[name]),
+            writer(bundle.config, out),
             None,
             None,
         )
     return made
 
 
-def new_table(kit: Kit, fresh: VerticalData, order: np.ndarray) -> PartyTable:
-    k = fresh.clients.index(kit.config.name)
-    ids = tuple(f"id{i}" for i in order) if kit.config.alignment != "given order" else None
+def new_table(bundle: Bundle, fresh: VerticalData, order: np.ndarray) -> PartyTable:
+    k = fresh.clients.index(bundle.config.name)
+    ids = tuple(f"id{i}" for i in order) if bundle.config.alignment != "given order" else None
     return PartyTable(
-        Path(f"{kit.config.name}.csv"), ids, fresh.columns[k], np.asarray(fresh.blocks[k])[order]
+        Path(f"{bundle.config.name}.csv"), ids, fresh.columns[k], np.asarray(fresh.blocks[k])[order]
     )
 
 
@@ -114,7 +114,7 @@ def test_predictions_are_those_of_one_model(
     assert [path.stem for path in tmp_path.glob("*.csv")] == [seer]
     with open(tmp_path / f"{seer}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    expected = in_process(data, told.kits["c0"]).predict(fresh)
+    expected = in_process(data, told.bundles["c0"]).predict(fresh)
     names = [str(i + 1) for i in range(9)] if given else sorted(f"id{i}" for i in range(9))
     assert [row["row" if given else "id"] for row in rows] == names
     places = [int(name) - 1 if given else int(name[2:]) for name in names]
@@ -123,7 +123,7 @@ def test_predictions_are_those_of_one_model(
         np.testing.assert_allclose(found.astype(float), expected[places], rtol=1e-7, atol=1e-7)
     else:
         assert found.tolist() == [str(label) for label in expected[places].tolist()]
-        trained = in_process(data, told.kits["c0"])
+        trained = in_process(data, told.bundles["c0"])
         names = [name for name in rows[0] if name.startswith("p_")]
         assert names == [f"p_{class_name(one)}" for one in trained.classes]
         chances = np.array([[float(row[name]) for name in names] for row in rows])
@@ -155,7 +155,7 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     made = predictors(tmp_path, told, fresh, [np.arange(5)] * 3)
     victim, seer = made["c1"], made["c0"]
     victim.rows, answers = range(5), []
-    order = order_of(told.kits["c0"].config)
+    order = order_of(told.bundles["c0"].config)
     assert sorted(order) == ["c1", "c2"]
     for wrong in (["c1"], ["c1", "c1"], [*order, "c0"], order[::-1], []):
         asked = FakeAsked(
@@ -269,19 +269,19 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
         tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4}
     )
     with pytest.raises(MtcdError, match=r"a run of c1.*--run"):
-        new_samples(told.kits["c0"], tmp_path / "runs" / "c1", tmp_path / "new.csv", None)
+        new_samples(told.bundles["c0"], tmp_path / "runs" / "c1", tmp_path / "new.csv", None)
     with pytest.raises(MtcdError, match="--run"):
         run_number(tmp_path)
-    numbers = {run_number(tmp_path / "runs" / name) for name in told.kits}
+    numbers = {run_number(tmp_path / "runs" / name) for name in told.bundles}
     assert len(numbers) == 1
-    kit, new = (
-        told.kits["c1"],
-        New(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"]),
+    bundle, new = (
+        told.bundles["c1"],
+        New(new_table(told.bundles["c1"], data, np.arange(12)), told.blocks["c1"]),
     )
     made = []
     for run in ("one", "two"):
         made.append(
-            Predictor(kit, new, writer(kit.config, tmp_path / "p.csv"), None, None, None, run)
+            Predictor(bundle, new, writer(bundle.config, tmp_path / "p.csv"), None, None, None, run)
         )
         made[-1].context.rpc.link.close()
     here = made[0]

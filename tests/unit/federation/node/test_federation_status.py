@@ -97,7 +97,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
     config = SimpleNamespace(alignment="psi")
     led = AlignmentFollower.__new__(AlignmentFollower)
     led.rpc = SimpleNamespace(loop=loop)  # type: ignore[assignment]
-    led.kit, led.part, led.log = (
+    led.bundle, led.part, led.log = (
         SimpleNamespace(config=config),
         SimpleNamespace(ids=["x"]),
         Log("b", None),
@@ -265,15 +265,17 @@ def test_stop_says_whom_it_reached_and_what_then_happens(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     peers = dict.fromkeys("abcde")
-    kit = SimpleNamespace(config=SimpleNamespace(peers=peers))
+    bundle = SimpleNamespace(config=SimpleNamespace(peers=peers))
     here = dict.fromkeys("abd", OPENING)
-    monkeypatch.setattr("mtcd.federation.node.operator.operator_kit", lambda folder, read: kit)
+    monkeypatch.setattr(
+        "mtcd.federation.node.operator.operator_bundle", lambda folder, read: bundle
+    )
     monkeypatch.setattr(
         "mtcd.federation.node.operator.Operator",
-        lambda kit: Answering({"status": here, "stop": {name: {} for name in "abd"}}),
+        lambda bundle: Answering({"status": here, "stop": {name: {} for name in "abd"}}),
     )
-    monkeypatch.setattr("mtcd.federation.commands.watch.known_statuses", lambda kit, answers: {})
-    assert stop_all(Path("kits"), 7.0) == 3
+    monkeypatch.setattr("mtcd.federation.commands.watch.known_statuses", lambda bundle, answers: {})
+    assert stop_all(Path("bundles"), 7.0) == 3
     told = capsys.readouterr().out
     assert "Reached 3 of 5: a, b, d. Not stopped, after 7 s: c, e." in told
     assert "learns of the end from the others" in told

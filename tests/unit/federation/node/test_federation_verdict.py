@@ -9,24 +9,24 @@ import pytest
 pytest.importorskip("zenoh")
 
 from federations import changed
-from mtcd.federation.credentials.bundle_schema import KitConfig, kit_config
+from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
 from mtcd.federation.file import check_keys, network_of
 from mtcd.federation.node.final_check import farthest_first
 from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.presence import HAS_ENDED
 
 
-def kit(network: Any, server: str | None, method: dict[str, Any]) -> KitConfig:
+def bundle(network: Any, server: str | None, method: dict[str, Any]) -> BundleConfig:
     parties = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate("abcde")}
     told = changed(
         parties=parties, server=server, labels={"held_by": "b"}, network=network, method=method
     )
     federation = check_keys(told, "here")
-    return kit_config(federation, "b", network_of(federation), dict.fromkeys(federation.places))
+    return bundle_config(federation, "b", network_of(federation), dict.fromkeys(federation.places))
 
 
 def test_those_who_pass_the_verdict_on_hear_it_after_those_behind_them() -> None:
-    assert farthest_first(kit({"kind": "path"}, None, {"kind": "dcpa"})) == [
+    assert farthest_first(bundle({"kind": "path"}, None, {"kind": "dcpa"})) == [
         ["e"],
         ["d"],
         ["a", "c"],
@@ -35,7 +35,7 @@ def test_those_who_pass_the_verdict_on_hear_it_after_those_behind_them() -> None
 
 def test_the_server_hears_it_last() -> None:
     method = {"kind": "mtcd", "tokens": 1, "hops": 3}
-    groups = farthest_first(kit({"kind": "path"}, "127.0.0.1:7000", method))
+    groups = farthest_first(bundle({"kind": "path"}, "127.0.0.1:7000", method))
     assert groups == [["e"], ["d"], ["a", "c"], ["server"]]
 
 

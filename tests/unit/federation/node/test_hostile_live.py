@@ -1,7 +1,7 @@
 """A federation over real links, and cheats who call its parties: one with a good certificate,
 others without.
 
-The cheat has the kit of a party that also runs honestly, so it can record all that this one sends.
+The cheat has the bundle of a party that also runs honestly, so it can record all that this one sends.
 It has taken the rules out of its own session, and calls whom it likes.
 """
 
@@ -21,12 +21,12 @@ pytest.importorskip("zenoh")
 
 import zenoh
 
-from live import in_process, make_kits, own_table_of, run_all
+from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.credentials.certificates import issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.delivery.codecs import decode_envelope
@@ -110,14 +110,14 @@ def callers() -> Iterator[list[Caller]]:
         caller.session.close()
 
 
-def kits_and_thieves(
+def bundles_and_thieves(
     folder: Path, data: VerticalData
-) -> tuple[dict[str, Kit], dict[str, dict[str, Any]]]:
-    """Kits; and sessions of strangers, with an expired certificate of the cheat, and with a revoked
+) -> tuple[dict[str, Bundle], dict[str, dict[str, Any]]]:
+    """Bundles; and sessions of strangers, with an expired certificate of the cheat, and with a revoked
     one."""
-    kits = make_kits(folder, data.clients, **SETTINGS)
-    root = folder / "kits"
-    config = kits[CHEAT].config
+    bundles = make_bundles(folder, data.clients, **SETTINGS)
+    root = folder / "bundles"
+    config = bundles[CHEAT].config
     for name in ("revoked", "expired"):
         shutil.copytree(root / CHEAT, folder / name)
     revoke(root, CHEAT)
@@ -125,17 +125,21 @@ def kits_and_thieves(
     long_ago = datetime.now(UTC) - timedelta(days=100)
     old = issue(Authority.load(root).issued, CHEAT, parse_address(config.address), 90, now=long_ago)
     write_files(folder / "expired", {"key.pem": old.key_pem, "cert.pem": old.certificate_pem})
-    stranger = make_kits(folder / "others", data.clients, **SETTINGS)[CHEAT]
+    stranger = make_bundles(folder / "others", data.clients, **SETTINGS)[CHEAT]
     thieves = {name: zenoh_config(config, folder / name) for name in ("revoked", "expired")}
-    return {name: read_kit(root / name) for name in kits}, thieves | {"stranger": stranger.zenoh()}
+    return {name: read_bundle(root / name) for name in bundles}, thieves | {
+        "stranger": stranger.zenoh()
+    }
 
 
 class Cheat:
     """Before every envelope that the honest one sends, spoilt ones of it go out, and more."""
 
-    def __init__(self, nodes: dict[str, Node], kits: dict[str, Kit], callers: list[Caller]) -> None:
+    def __init__(
+        self, nodes: dict[str, Node], bundles: dict[str, Bundle], callers: list[Caller]
+    ) -> None:
         self.nodes, self.callers, self.some = nodes, callers, random.Random(2)
-        self.federation, self.peers = kits[CHEAT].config.federation, kits[CHEAT].config.peers
+        self.federation, self.peers = bundles[CHEAT].config.federation, bundles[CHEAT].config.peers
         self.spoilt = 0
         link = nodes[CHEAT].rpc.link
         self.post = link.post
@@ -194,22 +198,25 @@ class Cheat:
 
 def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]) -> None:
     data = make_data(LOGISTIC, 20, [2, 1, 3, 2], seed=3)
-    kits, thieves = kits_and_thieves(tmp_path, data)
-    addresses = [kit.config.address for name, kit in kits.items() if name != CHEAT]
+    bundles, thieves = bundles_and_thieves(tmp_path, data)
+    addresses = [bundle.config.address for name, bundle in bundles.items() if name != CHEAT]
     nodes = {
         name: Node(
-            kit, tmp_path / "runs" / name, LinearParticipant(kit, own_table_of(data, kit)), None
+            bundle,
+            tmp_path / "runs" / name,
+            LinearParticipant(bundle, own_table_of(data, bundle)),
+            None,
         )
-        for name, kit in kits.items()
+        for name, bundle in bundles.items()
     }
-    for config in (kits[CHEAT].zenoh(), *thieves.values()):
+    for config in (bundles[CHEAT].zenoh(), *thieves.values()):
         callers.append(Caller(config, addresses))
-    cheat = Cheat(nodes, kits, callers)
+    cheat = Cheat(nodes, bundles, callers)
     big = bytes(2 * MEGABYTES * 1024 * 1024)
     assert until(lambda: len(callers[0].session.info.peers_zid()) == len(addresses))
     callers[0].send(cheat.key("c1", CHEAT, "envelope"), big)
     run_all(nodes)
-    same = in_process(data, kits["c0"])
+    same = in_process(data, bundles["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_array_equal(read_block(tmp_path / "runs" / client).theta, theta)
     assert cheat.spoilt > 200

@@ -68,7 +68,7 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path) -> None:
     private += [
         digits(x) for block in (*data.blocks, *parameters, weights) for x in np.ravel(block)
     ]
-    private += [line for name in hub.nodes for line in secrets_of(tmp_path / "kits" / name)]
+    private += [line for name in hub.nodes for line in secrets_of(tmp_path / "bundles" / name)]
     assert len(private) > 60
     assert [one for one in private if one in told] == []
 
@@ -80,9 +80,9 @@ def digits(number: float) -> str:
     return text[:8]
 
 
-def secrets_of(kit: Path) -> list[str]:
-    key = (kit / "key.pem").read_text().splitlines()[1:-1]
-    shared = kit / "parties.key"
+def secrets_of(bundle: Path) -> list[str]:
+    key = (bundle / "key.pem").read_text().splitlines()[1:-1]
+    shared = bundle / "parties.key"
     return key + ([shared.read_text().strip()] if shared.exists() else [])
 
 

@@ -66,7 +66,7 @@ def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Pat
         cheats = Cheats(hub)
         hub.begin()
         hub.run()
-    same = in_process(data, hub.kits["c0"])
+    same = in_process(data, hub.bundles["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(
             read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12
@@ -146,7 +146,7 @@ def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(liar: str, tmp_p
             for line in hub.nodes["c0"].log.tail
         )
     assert told
-    for client, theta in in_process(data, hub.kits["c0"]).parameters.items():
+    for client, theta in in_process(data, hub.bundles["c0"]).parameters.items():
         np.testing.assert_allclose(
             read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12
         )

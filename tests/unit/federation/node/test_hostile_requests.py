@@ -87,7 +87,7 @@ def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(
     """A server must get neither labels that it may not have, nor ids; a party needs both."""
     seen, known = set(), set[bytes]()
     with Hub(tmp_path, DATA.clients, linear(DATA), alignment=alignment, **SETTINGS) as hub:
-        assert hub.kits["c0"].config.labels.shared_with == ("parties",)
+        assert hub.bundles["c0"].config.labels.shared_with == ("parties",)
 
         def meddle(passing: Passing) -> None:
             if passing.kind != "start" or hub.nodes[passing.to].trainer is not None:
@@ -157,13 +157,13 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
 ) -> None:
     """Whoever relays requests could send that of an earlier run again."""
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
-        kit = hub.kits["c1"]
+        bundle = hub.bundles["c1"]
     part: Any = SimpleNamespace(samples=10, ids=())
     for direct in (True, False):
         rpc, started = StubRpc(), list[str]()
         follower = OpeningFollower(
             rpc,
-            kit,
+            bundle,
             part,
             SimpleNamespace(),
             lambda agreed, started=started: started.append(agreed.run),  # type: ignore[arg-type]
@@ -197,10 +197,10 @@ def test_a_start_that_was_relayed_counts_once_the_leader_says_that_it_is_of_now(
         assert started == ["run1"]
 
 
-def test_kits_with_other_promises_of_privacy_do_not_mix(tmp_path: Path) -> None:
+def test_bundles_with_other_promises_of_privacy_do_not_mix(tmp_path: Path) -> None:
     """They would differ in what parties learn of each other, and in nothing else."""
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
-        config = hub.kits["c1"].config
+        config = hub.bundles["c1"].config
     promises = [
         None,
         {"mode": "open", "aggregation": "masked"},
@@ -218,7 +218,7 @@ def test_kits_with_other_promises_of_privacy_do_not_mix(tmp_path: Path) -> None:
 
 def test_a_refusal_that_was_relayed_is_refused() -> None:
     """Whoever relays it could have made it up: its sender is known over a link alone."""
-    members = SimpleNamespace(kit=SimpleNamespace(config=SimpleNamespace(parties=["c0", "c1"])))
+    members = SimpleNamespace(bundle=SimpleNamespace(config=SimpleNamespace(parties=["c0", "c1"])))
     rpc, ended = StubRpc(), list[Any]()
     context: Any = SimpleNamespace(
         rpc=rpc, loop=SimpleNamespace(call=ended.append), **vars(members)

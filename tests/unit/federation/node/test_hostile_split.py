@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds
-from live import make_kits
+from live import make_bundles
 from mtcd.core.errors import WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.ending import FINAL_MODULE
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.rpc import OK
@@ -31,14 +31,14 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def brings(kit: Kit) -> SplitParticipant:
-    made, name = samples(3, 10), kit.config.name
-    if kit.config.is_server:
-        return SplitParticipant(kit, None)
+def brings(bundle: Bundle) -> SplitParticipant:
+    made, name = samples(3, 10), bundle.config.name
+    if bundle.config.is_server:
+        return SplitParticipant(bundle, None)
     values = np.asarray(list(made.features.values())[CLIENTS.index(name)], dtype=float)
     columns = tuple(f"x{j}" for j in range(values.shape[1]))
     return SplitParticipant(
-        kit,
+        bundle,
         PartyTable(
             Path(f"{name}.csv"), None, columns, values, made.labels if name == "a" else None
         ),
@@ -95,7 +95,7 @@ def trained(folder: Path, case: str, cheating: bool) -> tuple[Any, Cheats | None
         hub.begin()
         hub.run()
     blocks = [
-        read_network_block(hub.kits[name].config, hub.kits[name].code, folder / "runs" / name)
+        read_network_block(hub.bundles[name].config, hub.bundles[name].code, folder / "runs" / name)
         for name in CLIENTS
     ]
     assert all(block.knows_fusion for block in blocks)
@@ -118,7 +118,7 @@ def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Pa
 
 def test_weights_of_samples_are_refused(tmp_path: Path) -> None:
     labels = {"held_by": "a", "shared_with": ["parties", "server"]}
-    kits = make_kits(
+    bundles = make_bundles(
         tmp_path,
         CLIENTS,
         labels=labels,
@@ -135,7 +135,7 @@ def test_weights_of_samples_are_refused(tmp_path: Path) -> None:
     }
     log: Any = None
     with pytest.raises(WireError, match="weights"):
-        brings(kits["b"]).facts(range(10), told)
+        brings(bundles["b"]).facts(range(10), told)
     for name in ("b", "server"):
         with pytest.raises(WireError, match="weights"):
-            brings(kits[name]).role(Agreed("run", settings, told, b""), log)
+            brings(bundles[name]).role(Agreed("run", settings, told, b""), log)

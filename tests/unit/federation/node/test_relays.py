@@ -30,7 +30,7 @@ def ask(
     hub = Hub(
         folder,
         DATA.clients,
-        lambda kit: LinearParticipant(kit, own_table_of(DATA, kit)),
+        lambda bundle: LinearParticipant(bundle, own_table_of(DATA, bundle)),
         network={"links": pairs},
         **({"server": None, "method": STCD} | settings),
     )

@@ -18,7 +18,7 @@ from live import (
     engine_of,
     federate,
     in_process,
-    make_kits,
+    make_bundles,
     own_table_of,
     run_all,
     unobserved,
@@ -27,7 +27,7 @@ from mtcd.core.errors import DataError, DataWarning
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle import Kit, read_kit
+from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.node import final_check as verdict
 from mtcd.federation.node import leaving
 from mtcd.federation.node.aligning import agreement
@@ -41,7 +41,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.participant import LinearParticipant
 from mtcd.models.glm.party.problem import own_part
 from mtcd.training.run import Run
-from own_parts import kits as kit_configs
+from own_parts import bundles as bundle_configs
 from patients import CLIENTS
 from prepared_federations import OWN, TABLE, own_tables
 from prepared_federations import federate as federate_tables
@@ -110,7 +110,7 @@ def test_model_and_metrics_are_those_of_one_process_with_the_same_hold_out(
     data = table(kind)
     told = federate(tmp_path, data, **settings(kind, method))
     held = data.holdout(FRACTION, SEED)
-    one = in_process(held, told.kits[HOLDER])
+    one = in_process(held, told.bundles[HOLDER])
     assert_same_model(told, one)
     metrics = told.summaries[HOLDER].metrics
     assert metrics == pytest.approx(expected_of(one, held), rel=1e-9, abs=1e-9)
@@ -135,12 +135,12 @@ def test_model_and_metrics_are_those_of_one_process_with_the_same_hold_out(
 def test_prepared_columns_are_fitted_on_the_training_rows(tmp_path: Path) -> None:
     # a federation agrees on the sorted ids
     paths = own_tables(tmp_path / "tables", TABLE.sort("patient"))
-    kits, told = federate_tables(tmp_path, paths, holdout=FRACTION)
+    bundles, told = federate_tables(tmp_path, paths, holdout=FRACTION)
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     with pytest.warns(DataWarning, match="hashed into 32 columns"):
         data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=OWN)
-    held = data.holdout(FRACTION, kits["clinic"].config.seed)
-    one = in_process(held, kits["clinic"])
+    held = data.holdout(FRACTION, bundles["clinic"].config.seed)
+    one = in_process(held, bundles["clinic"])
     assert_same_model(told, one)
     expected = expected_of(one, held)
     assert told.summaries["clinic"].metrics == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -155,7 +155,7 @@ def test_held_out_labels_stay_with_their_holder(method: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(labels_from_bytes(agreed.labels, len(rows))[0], data.labels[rows])
     secret = [float(label).hex().encode() for label in data.labels[apart]]
     secret += [np.float64(label).tobytes() for label in data.labels[apart]]
-    for name in told.kits:
+    for name in told.bundles:
         for path in (tmp_path / "runs" / name).iterdir():
             assert not any(label in path.read_bytes() for label in secret), path
 
@@ -167,7 +167,7 @@ def test_a_run_that_is_interrupted_ends_with_the_same_metrics(tmp_path: Path) ->
     with engine:
         assert next(told for told in engine.run() if told is not None and told.hop >= 12)
     assert not list((tmp_path / "stopped").rglob("summary.json"))
-    again = type(engine)(engine.kits, engine.folder, engine.participant)
+    again = type(engine)(engine.bundles, engine.folder, engine.participant)
     assert unobserved(again).summaries[HOLDER].metrics == whole.summaries[HOLDER].metrics
 
 
@@ -177,11 +177,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
-def node(folder: Path, data: VerticalData, kit: Kit, kind: type[Node] = Node) -> Node:
+def node(folder: Path, data: VerticalData, bundle: Bundle, kind: type[Node] = Node) -> Node:
     return kind(
-        kit,
-        folder / "runs" / kit.config.name,
-        LinearParticipant(kit, own_table_of(data, kit)),
+        bundle,
+        folder / "runs" / bundle.config.name,
+        LinearParticipant(bundle, own_table_of(data, bundle)),
         None,
     )
 
@@ -191,11 +191,11 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics
     tmp_path: Path,
 ) -> None:
     data, held = table(), table().holdout(FRACTION, SEED)
-    kits = make_kits(tmp_path, data.clients, **settings("logistic", "stcd"))
+    bundles = make_bundles(tmp_path, data.clients, **settings("logistic", "stcd"))
     run_killing(
         {
-            name: node(tmp_path, data, kit, KilledAtEnd if name == LAST else Node)
-            for name, kit in kits.items()
+            name: node(tmp_path, data, bundle, KilledAtEnd if name == LAST else Node)
+            for name, bundle in bundles.items()
         },
         LAST,
     )
@@ -203,27 +203,27 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics
     assert f"The held-out samples are not evaluated: {LAST} took no part" in message
     assert "diverged" not in message, "the token told that it has not"
     assert set(
-        run_all({name: node(tmp_path, data, kit) for name, kit in kits.items()}).values()
+        run_all({name: node(tmp_path, data, bundle) for name, bundle in bundles.items()}).values()
     ) == {"iterations"}
     summary = read_summary(tmp_path / "runs" / HOLDER)
     assert summary.unjudged == ""
-    expected = expected_of(in_process(held, kits[HOLDER]), held)
+    expected = expected_of(in_process(held, bundles[HOLDER]), held)
     assert summary.metrics == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_holder_killed_after_the_evaluation_still_has_the_metrics(tmp_path: Path) -> None:
     data, held = table(), table().holdout(FRACTION, SEED)
-    kits = make_kits(tmp_path, data.clients, **settings("logistic", "stcd"))
+    bundles = make_bundles(tmp_path, data.clients, **settings("logistic", "stcd"))
     run_killing(
         {
-            name: node(tmp_path, data, kit, KilledBeforeVerdict if name == HOLDER else Node)
-            for name, kit in kits.items()
+            name: node(tmp_path, data, bundle, KilledBeforeVerdict if name == HOLDER else Node)
+            for name, bundle in bundles.items()
         },
         HOLDER,
     )
-    assert run_all({HOLDER: node(tmp_path, data, kits[HOLDER])}) == {HOLDER: "iterations"}
-    expected = expected_of(in_process(held, kits[HOLDER]), held)
+    assert run_all({HOLDER: node(tmp_path, data, bundles[HOLDER])}) == {HOLDER: "iterations"}
+    expected = expected_of(in_process(held, bundles[HOLDER]), held)
     assert read_summary(tmp_path / "runs" / HOLDER).metrics == pytest.approx(
         expected, rel=1e-9, abs=1e-9
     )
@@ -301,7 +301,7 @@ def test_an_error_about_held_out_rows_holds_no_value(tmp_path: Path) -> None:
     """Other parties see why a party refuses to prepare."""
     (tmp_path / "t.csv").write_text("city\nRome\nOslo\nRome\nParis\n")
     table = read_party_table(tmp_path / "t.csv", "a", None, None, prepare={"on_unseen": "error"})
-    config = kit_configs(("a", "b"))["a"]
+    config = bundle_configs(("a", "b"))["a"]
     assert own_part(config, table, [0, 1], np.array([0.0, 1.0]), [2]).held_out.tolist() == [
         [0.0, 1.0, 0.0]
     ]
@@ -314,7 +314,7 @@ def test_an_error_about_held_out_rows_holds_no_value(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_into_a_message_is_refused() -> None:
     config, without = (
-        kit_configs(("a", "b"), holdout=holdout, limits={"message_mb": 1})["a"]
+        bundle_configs(("a", "b"), holdout=holdout, limits={"message_mb": 1})["a"]
         for holdout in (FRACTION, None)
     )
     check_fits(100_000, config)
@@ -325,15 +325,15 @@ def test_what_does_not_fit_into_a_message_is_refused() -> None:
     check_fits(131_000, without)
 
 
-def test_kits_with_and_without_a_hold_out_do_not_mix(tmp_path: Path) -> None:
-    kits = make_kits(tmp_path, ("a", "b"))
-    assert "holdout" not in (tmp_path / "kits" / "a" / "party.yaml").read_text()
-    assert kits["a"].config.holdout is None
-    other = kits["a"].config.model_copy(update={"holdout": FRACTION})
-    assert agreement(other, "training") != agreement(kits["a"].config, "training")
+def test_bundles_with_and_without_a_hold_out_do_not_mix(tmp_path: Path) -> None:
+    bundles = make_bundles(tmp_path, ("a", "b"))
+    assert "holdout" not in (tmp_path / "bundles" / "a" / "party.yaml").read_text()
+    assert bundles["a"].config.holdout is None
+    other = bundles["a"].config.model_copy(update={"holdout": FRACTION})
+    assert agreement(other, "training") != agreement(bundles["a"].config, "training")
     (tmp_path / "with").mkdir()
-    assert make_kits(tmp_path / "with", ("a", "b"), holdout=0.3)["b"].config.holdout == 0.3
-    assert read_kit(tmp_path / "with" / "kits" / "server").config.holdout == 0.3
+    assert make_bundles(tmp_path / "with", ("a", "b"), holdout=0.3)["b"].config.holdout == 0.3
+    assert read_bundle(tmp_path / "with" / "bundles" / "server").config.holdout == 0.3
 
 
 class Asked(SimpleNamespace):
@@ -351,7 +351,7 @@ class Asked(SimpleNamespace):
 def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
     tmp_path: Path,
 ) -> None:
-    kit = make_kits(tmp_path, ("a", "b", "c"), holdout=FRACTION)["b"]
+    bundle = make_bundles(tmp_path, ("a", "b", "c"), holdout=FRACTION)["b"]
     rpc = SimpleNamespace(
         on=lambda kind, handler: None, seal=SimpleNamespace(certificate=b"certificate")
     )
@@ -362,7 +362,7 @@ def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
     context: Any = SimpleNamespace(rpc=rpc, rpc_client=None, loop=loop, log=None)
     own: Any = SimpleNamespace(term=None, evidence=lambda: np.zeros(3))
     concluded: list[Any] = []
-    one = verdict.FinalCheck(context, kit.config, "run7", own, kept)  # type: ignore[arg-type]
+    one = verdict.FinalCheck(context, bundle.config, "run7", own, kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     one._announce(verdict.Outcome(away=("a",)))
     assert not concluded, "the end was undone"

@@ -36,7 +36,7 @@ def test_they_are_those_of_the_same_training_in_one_process(
     kind: str, method: str, tmp_path: Path
 ) -> None:
     data, told = trained(tmp_path, kind, **METHODS[method])
-    expected = in_process(data, told.kits["c0"]).evaluate(data)
+    expected = in_process(data, told.bundles["c0"]).evaluate(data)
     knowing = {name: one.metrics for name, one in told.summaries.items() if one.metrics}
     assert len(knowing) == 1
     if method == "mtcd":

@@ -38,11 +38,11 @@ def table(tmp_path: Path) -> Callable[[pl.DataFrame], Path]:
 
 def test_three_parties_train_and_predict_as_one_process_would(tmp_path: Path) -> None:
     paths = own_tables(tmp_path / "tables", TABLE)
-    kits, told = federate(tmp_path, paths, labels__positive="healthy")
+    bundles, told = federate(tmp_path, paths, labels__positive="healthy")
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=OWN)
     assert data.samples < TABLE.height
-    one = in_process(data, kits["clinic"])
+    one = in_process(data, bundles["clinic"])
     for name, block in told.blocks.items():
         np.testing.assert_allclose(block.theta, one.parameters[name], atol=1e-9)
     assert told.blocks["clinic"].columns[:3] == ("age", "age (missing)", "sex=female")
@@ -53,9 +53,13 @@ def test_three_parties_train_and_predict_as_one_process_would(tmp_path: Path) ->
     files = own_tables(tmp_path / "new", new)
     predictors = {}
     for name in CLIENTS:
-        samples = new_samples(kits[name], tmp_path / "runs" / name, files[name], "patient")
+        samples = new_samples(bundles[name], tmp_path / "runs" / name, files[name], "patient")
         predictors[name] = Predictor(
-            kits[name], samples, writer(kits[name].config, tmp_path / f"{name}.csv"), None, None
+            bundles[name],
+            samples,
+            writer(bundles[name].config, tmp_path / f"{name}.csv"),
+            None,
+            None,
         )
     with ThreadPoolExecutor(3) as pool:
         for future in [pool.submit(one_of.run) for one_of in predictors.values()]:

@@ -50,7 +50,7 @@ def weighed(kind: str, samples: int = 40) -> VerticalData:
 
 
 def assert_as_in_one_process(data: VerticalData, found: Federated) -> None:
-    expected = in_process(data, found.kits["c0"])
+    expected = in_process(data, found.bundles["c0"])
     assert {one.status for one in found.summaries.values()} == {expected.status}
     assert {one.stepsize for one in found.summaries.values()} == {expected.stepsize}
     for client, theta in expected.parameters.items():
@@ -61,7 +61,7 @@ def assert_as_in_one_process(data: VerticalData, found: Federated) -> None:
     assert known
     counted = {f"train_{name}": value for name, value in expected.evaluate(data).items()}
     assert all(metrics == pytest.approx(counted, rel=1e-6) for metrics in known)
-    plain = in_process(replace(data, weights=None), found.kits["c0"])
+    plain = in_process(replace(data, weights=None), found.bundles["c0"])
     if data.weights is not None:
         assert (
             max(np.abs(plain.parameters[k] - expected.parameters[k]).max() for k in data.clients)
@@ -129,7 +129,7 @@ def test_held_out_samples_have_no_weights(method: str, tmp_path: Path) -> None:
     }
     found = federate(tmp_path, data, **changes, **METHODS[method])
     held = data.holdout(0.25, 0)
-    expected = in_process(held, found.kits["c0"])
+    expected = in_process(held, found.bundles["c0"])
     assert {one.stepsize for one in found.summaries.values()} == {expected.stepsize}
     for client, theta in expected.parameters.items():
         np.testing.assert_allclose(
@@ -178,7 +178,7 @@ def test_without_weights_nothing_else_is_sent_than_before_there_were_any(tmp_pat
     ]
     assert len(with_labels) == 2
     assert all(
-        "weights" not in (tmp_path / "kits" / name / "party.yaml").read_text()
+        "weights" not in (tmp_path / "bundles" / name / "party.yaml").read_text()
         for name in data.clients
     )
 
@@ -225,7 +225,7 @@ def test_who_cheats_with_weights_is_refused(tmp_path: Path) -> None:
         cheats = Cheats(hub)
         hub.begin()
         hub.run()
-    for client, theta in in_process(data, hub.kits["c0"]).parameters.items():
+    for client, theta in in_process(data, hub.bundles["c0"]).parameters.items():
         np.testing.assert_allclose(
             read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-9, atol=1e-12
         )

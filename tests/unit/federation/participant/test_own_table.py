@@ -11,7 +11,7 @@ from federations import changed
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.federation.participant.table import PartyTable, own_table, read_party_table
-from own_parts import kits
+from own_parts import bundles
 
 CSV = "patient,age,bmi,outcome\n007,30,21.5,yes\n8,41,30,no\nx9,52,25,yes\n"
 CLIENTS = ("a", "b")
@@ -28,8 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(
     folder: Path, name: str = "b", data: Any = "own.csv", given: Any = None, **settings: Any
 ) -> PartyTable:
-    """The table of a party whose kit names no data; ``given`` is what is given when it starts."""
-    config = kits(CLIENTS, held_by="b", **settings)[name]
+    """The table of a party whose bundle names no data; ``given`` is what is given when it starts."""
+    config = bundles(CLIENTS, held_by="b", **settings)[name]
     given = {"key": "patient"} if given is None else given
     return own_table(config, folder, data if data is None else folder / data, **given)
 
@@ -59,8 +59,8 @@ def test_parquet_is_read_too(folder: Path) -> None:
     assert table.labels.tolist() == [1, 0]
 
 
-def test_what_the_kit_says_counts_unless_something_is_given(folder: Path) -> None:
-    config = kits(CLIENTS, held_by="b")["b"]
+def test_what_the_bundle_says_counts_unless_something_is_given(folder: Path) -> None:
+    config = bundles(CLIENTS, held_by="b")["b"]
     said = config.data.model_copy(
         update={"table": Path("own.csv"), "id": "patient", "columns": ["bmi"]}
     )
@@ -134,7 +134,7 @@ def test_a_table_that_cannot_be_used(
         read(folder, name, given=given)
 
 
-def test_what_the_kit_does_not_say_must_be_given(folder: Path) -> None:
+def test_what_the_bundle_does_not_say_must_be_given(folder: Path) -> None:
     with pytest.raises(DataError, match="--data"):
         read(folder, data=None)
     with pytest.raises(DataError, match="There is no file"):

@@ -17,7 +17,7 @@ from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.table import PartyTable, own_table
 from mtcd.models.glm.party.participant import LinearParticipant
-from own_parts import kits
+from own_parts import bundles
 
 NUMBERS = st.floats(0, 1e99)
 
@@ -101,7 +101,7 @@ def read(
 ) -> PartyTable:
     (folder / "own.csv").write_text(content)
     return own_table(
-        kits(("a", "b"), held_by="b", **changes)[name],
+        bundles(("a", "b"), held_by="b", **changes)[name],
         folder,
         folder / "own.csv",
         **(given or GIVEN),
@@ -156,11 +156,11 @@ def test_columns_that_cannot_be_weights(
 
 def holder(table: PartyTable, **changes: Any) -> LinearParticipant:
     alone = {"method": {"kind": "stcd"}, "server": None, "alignment": "given order"}
-    config = kits(
+    config = bundles(
         ("a", "b"), held_by="b", model={"kind": "logistic", "l2": 1.0}, **alone, **changes
     )["b"]
-    kit: Any = SimpleNamespace(config=config, folder=table.path.parent)
-    return LinearParticipant(kit, table)
+    bundle: Any = SimpleNamespace(config=config, folder=table.path.parent)
+    return LinearParticipant(bundle, table)
 
 
 def test_common_samples_that_all_have_weight_0_are_refused(tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_split_networks_take_none(tmp_path: Path) -> None:
 
 
 def test_only_the_holder_knows_the_name_of_the_column() -> None:
-    made = kits(("a", "b"), held_by="b", labels__weights="w")
-    assert {name: kit.labels.weights for name, kit in made.items()} == {
+    made = bundles(("a", "b"), held_by="b", labels__weights="w")
+    assert {name: bundle.labels.weights for name, bundle in made.items()} == {
         "a": None,
         "b": "w",
         "server": None,

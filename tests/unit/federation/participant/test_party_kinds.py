@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from live import make_kits
+from live import make_bundles
 from mtcd.config.schema import PrivacySection
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
@@ -32,10 +32,10 @@ MAKES = """
 import sys
 from pathlib import Path
 from mtcd.federation.preflight import examine
-from mtcd.federation.credentials.bundle import read_kit_without_code
+from mtcd.federation.credentials.bundle import read_bundle_without_code
 
-kit = read_kit_without_code(Path(sys.argv[1]))
-found = examine(kit, {"data": Path(sys.argv[2]), "key": "id"})
+bundle = read_bundle_without_code(Path(sys.argv[1]))
+found = examine(bundle, {"data": Path(sys.argv[2]), "key": "id"})
 assert not found.failures, found.failures
 print(type(found.participant).__name__, *sys.modules)
 """
@@ -48,8 +48,8 @@ def table(folder: Path) -> Path:
 
 
 def test_a_plain_linear_party_imports_no_other_kind(tmp_path: Path) -> None:
-    kits = make_kits(tmp_path, ("a", "b"), alignment="hashed", model=LINEAR)
-    command = [sys.executable, "-c", MAKES, str(kits["b"].folder), str(table(tmp_path))]
+    bundles = make_bundles(tmp_path, ("a", "b"), alignment="hashed", model=LINEAR)
+    command = [sys.executable, "-c", MAKES, str(bundles["b"].folder), str(table(tmp_path))]
     made, *modules = subprocess.run(
         command, check=True, capture_output=True, text=True
     ).stdout.split()
@@ -95,8 +95,8 @@ def test_everything_that_is_registered_can_be_loaded(group: str) -> None:
 def test_each_kind_says_what_it_needs(
     changes: dict[str, Any], packages: set[str], shares_labels: bool, tmp_path: Path
 ) -> None:
-    kits = make_kits(tmp_path, ("a", "b", "c"), alignment="hashed", **changes)
-    config = kits["b"].config
+    bundles = make_bundles(tmp_path, ("a", "b", "c"), alignment="hashed", **changes)
+    config = bundles["b"].config
     always = {"zenoh", "cryptography", "msgpack"}
     assert set(needed_packages(config)) - always == packages
     assert party_privacy(config.privacy).shares_labels is shares_labels
@@ -105,8 +105,8 @@ def test_each_kind_says_what_it_needs(
 def test_without_its_part_a_kind_or_a_mode_of_privacy_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    kits = make_kits(tmp_path, ("a", "b"), alignment="hashed", model=LINEAR)
-    config = kits["b"].config
+    bundles = make_bundles(tmp_path, ("a", "b"), alignment="hashed", model=LINEAR)
+    config = bundles["b"].config
     monkeypatch.setattr(features, "parts", lambda group: {})
     with pytest.raises(ConfigError, match="not for federations"):
         party_kind(config.model)

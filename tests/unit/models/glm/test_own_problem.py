@@ -26,7 +26,7 @@ from mtcd.models.glm.party.problem import own_part, server_problem
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from own_parts import kits, model_section, own_parts
+from own_parts import bundles, model_section, own_parts
 from problems import MODELS, make_data
 
 METHODS: dict[str, Method] = {
@@ -64,9 +64,9 @@ def told_apart(
     clients = [parties.clients[k] for k, parties in enumerate(all_parties)]
     if all_parties[0].server is None:
         return Parties(clients, None, all_parties[-1].opening)
-    kit = kits(data.clients, model=model_section(model))["server"]
+    bundle = bundles(data.clients, model=model_section(model))["server"]
     classes = len(np.unique(data.labels)) if model.kind == "multinomial" else 1
-    knows = server_problem(kit, data.samples, classes, data.labels if informed else None)
+    knows = server_problem(bundle, data.samples, classes, data.labels if informed else None)
     parties = method.parties(knows, network, 7)
     return Parties(clients, parties.server, parties.opening)
 
@@ -106,7 +106,7 @@ def test_a_party_has_no_column_of_another() -> None:
 
 
 def test_a_server_without_labels_says_so_where_it_would_need_them() -> None:
-    problem = server_problem(kits(("a", "b"))["server"], samples=5, outputs=1)
+    problem = server_problem(bundles(("a", "b"))["server"], samples=5, outputs=1)
     with pytest.raises(MtcdError, match="shared_with"):
         _ = problem.fit
 
@@ -114,7 +114,7 @@ def test_a_server_without_labels_says_so_where_it_would_need_them() -> None:
 def test_tables_of_different_length_in_given_order_are_refused() -> None:
     table = PartyTable(Path("b.csv"), None, ("x",), np.ones((12, 1)))
     with pytest.raises(DataError, match="12 rows for 11 labels"):
-        own_part(kits(("a", "b"))["b"], table, None, np.arange(11.0))
+        own_part(bundles(("a", "b"))["b"], table, None, np.arange(11.0))
 
 
 LABELS = st.one_of(

@@ -39,10 +39,10 @@ def test_networks_and_metrics_are_those_of_one_process_with_the_same_hold_out(
 ) -> None:
     data = clinics()
     settings: dict[str, Any] = {"model": MODEL, "method": CASES[case], "holdout": FRACTION}
-    kits, told = federate(tmp_path, data, 12, **settings)
+    bundles, told = federate(tmp_path, data, 12, **settings)
     held = data.holdout(FRACTION, SEED)
-    same = in_process(held, kits["a"])
-    assert_same_networks(tmp_path, kits, same)
+    same = in_process(held, bundles["a"])
+    assert_same_networks(tmp_path, bundles, same)
     expected = {f"test_{name}": value for name, value in same.evaluate(held.test).items()}
     metrics = told.summaries["a"].metrics
     found = {name: value for name, value in metrics.items() if name.startswith("test_")}

@@ -57,7 +57,8 @@ def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
     )
     fusion = fusion_to_bytes(own[knows])
     blocks = {
-        number: NetworkBlock.of(own[number], clinics.kit(number), fusion=fusion) for number in own
+        number: NetworkBlock.of(own[number], clinics.bundle(number), fusion=fusion)
+        for number in own
     }
     return assemble(problem), blocks
 
@@ -73,7 +74,7 @@ def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_
         write_files(folder, block.files(), private=True)
         assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
     again = {
-        number: read_network_block(clinics.kit(number), clinics.code, tmp_path / str(number))
+        number: read_network_block(clinics.bundle(number), clinics.code, tmp_path / str(number))
         for number in blocks
     }
     new = {client: values[::-1] * 1.1 for client, values in clinics.data.features.items()}
@@ -91,7 +92,7 @@ def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_
 
 def test_a_party_that_was_not_told_theta_0_does_not_predict(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
-    block = NetworkBlock.of(clinics.problem(1), clinics.kit(1))
+    block = NetworkBlock.of(clinics.problem(1), clinics.bundle(1))
     with pytest.raises(MtcdError, match="did not receive the final fusion module"):
         block.predict(block.nothing(2))
 
@@ -100,10 +101,10 @@ def test_new_samples_come_with_the_columns_of_the_training(tmp_path: Path) -> No
     clinics = Clinics(tmp_path, "clusters")
     values = clinics.data.features["a"].astype(float)
     table = PartyTable(Path("a.csv"), None, ("x", "y"), values)
-    network = own_network(clinics.kit(0), clinics.code, table, range(12, -1, -1))
+    network = own_network(clinics.bundle(0), clinics.code, table, range(12, -1, -1))
     np.testing.assert_array_equal(network.features, values[::-1].astype(np.float32))
     block = NetworkBlock.of(
-        network.problem(clinics.data.labels, clinics.widths), clinics.kit(0), network.columns
+        network.problem(clinics.data.labels, clinics.widths), clinics.bundle(0), network.columns
     )
     h = block.represent(table)
     np.testing.assert_allclose(h, block.represent_values(values))
@@ -118,14 +119,14 @@ def test_a_party_prepares_its_columns_for_its_network(tmp_path: Path) -> None:
     table = PartyTable(
         Path("a.csv"), None, ("x", "y"), np.empty((13, 0)), frame=frame, recipe=recipe
     )
-    network = own_network(clinics.kit(0), clinics.code, table, range(12, -1, -1))
+    network = own_network(clinics.bundle(0), clinics.code, table, range(12, -1, -1))
     preparation, block, _ = fit_columns("a", frame[::-1], recipe)
     assert network.columns == preparation.outputs == ("x=u", "x=v", "x=w", "x=other", "y")
     np.testing.assert_array_equal(network.features, block.astype(np.float32))
     problem = network.problem(clinics.data.labels, clinics.widths)
-    kept = NetworkBlock.of(problem, clinics.kit(0), network.columns, None, network.preparation)
+    kept = NetworkBlock.of(problem, clinics.bundle(0), network.columns, None, network.preparation)
     (tmp_path / WEIGHTS).write_bytes(kept.files()[WEIGHTS])
-    again = read_network_block(clinics.kit(0), clinics.code, tmp_path)
+    again = read_network_block(clinics.bundle(0), clinics.code, tmp_path)
     assert again.inputs == ("x", "y")
     np.testing.assert_array_equal(again.represent(table), kept.represent_values(block[::-1]))
     new = pl.DataFrame({"x": ["never seen"], "y": [None]})
@@ -137,21 +138,21 @@ def test_a_diverged_block_is_known(tmp_path: Path) -> None:
     problem = Clinics(tmp_path, "clusters").problem(0)
     assert problem.net is not None
     problem.net.put([value * np.inf for value in problem.net.values()])
-    assert not NetworkBlock.of(problem, Clinics(tmp_path, "clusters").kit(0)).finite
+    assert not NetworkBlock.of(problem, Clinics(tmp_path, "clusters").bundle(0)).finite
 
 
 def test_a_damaged_or_foreign_block_is_refused(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     with pytest.raises(MtcdError, match="has not ended"):
-        read_network_block(clinics.kit(1), clinics.code, tmp_path)
-    files = NetworkBlock.of(clinics.problem(1), clinics.kit(1)).files()
+        read_network_block(clinics.bundle(1), clinics.code, tmp_path)
+    files = NetworkBlock.of(clinics.problem(1), clinics.bundle(1)).files()
     write_files(tmp_path, files, private=True)
     with pytest.raises(MtcdError, match="not a whole block.*of 'b'"):
-        read_network_block(clinics.kit(2), clinics.code, tmp_path)
+        read_network_block(clinics.bundle(2), clinics.code, tmp_path)
     (path,) = [tmp_path / name for name in files]
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(MtcdError, match="not a whole block"):
-        read_network_block(clinics.kit(1), clinics.code, tmp_path)
+        read_network_block(clinics.bundle(1), clinics.code, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +208,10 @@ def test_networks_that_cannot_be_made_here_are_told_in_words(
     changes: Any, said: str, tmp_path: Path
 ) -> None:
     clinics = Clinics(tmp_path, "clusters")
-    kit = clinics.kit(0)
-    kit = kit.model_copy(update={"model": kit.model.model_copy(update=changes)})
+    bundle = clinics.bundle(0)
+    bundle = bundle.model_copy(update={"model": bundle.model.model_copy(update=changes)})
     with pytest.raises(MtcdError, match=said):
-        network_for(kit, clinics.code, np.ones((4, 2)))
+        network_for(bundle, clinics.code, np.ones((4, 2)))
 
 
 def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
     with pytest.raises(MtcdError, match="13 rows for 12 labels"):
         network.problem(labels[1:], clinics.widths)
     with pytest.raises(MtcdError, match="columns of a table"):
-        network_for(clinics.kit(0), clinics.code, np.ones((4, 1, 2, 2)))
-    gpu = clinics.kit(0).model_copy(update={"compute": ComputeSection(device="cuda")})
+        network_for(clinics.bundle(0), clinics.code, np.ones((4, 1, 2, 2)))
+    gpu = clinics.bundle(0).model_copy(update={"compute": ComputeSection(device="cuda")})
     with pytest.raises(MtcdError, match="trains on the CPU"):
         network_for(gpu, clinics.code, np.ones((4, 2)))

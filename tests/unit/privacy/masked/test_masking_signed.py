@@ -14,7 +14,7 @@ pytest.importorskip("cryptography")
 from federations import written
 from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.node.identity import CertifiedIdentity, certify
 from mtcd.federation.relay_encryption import Seal
 from mtcd.methods.svfl.svfl import SVFL
@@ -32,25 +32,25 @@ KEY = b"k" * 32
 
 
 @pytest.fixture(scope="module")
-def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("federation")
-    init_federation(written(folder), folder / "kits", 90)
-    return folder / "kits"
+    init_federation(written(folder), folder / "bundles", 90)
+    return folder / "bundles"
 
 
-def identity(kits: Path, name: str, run: str = "run 1") -> CertifiedIdentity:
-    kit = read_kit(kits / name)
-    return CertifiedIdentity(Seal(kit), kit.config, run)
+def identity(bundles: Path, name: str, run: str = "run 1") -> CertifiedIdentity:
+    bundle = read_bundle(bundles / name)
+    return CertifiedIdentity(Seal(bundle), bundle.config, run)
 
 
-def test_a_signature_is_for_one_key_of_one_party_in_one_run(kits: Path) -> None:
-    a, b = identity(kits, "a"), identity(kits, "b")
+def test_a_signature_is_for_one_key_of_one_party_in_one_run(bundles: Path) -> None:
+    a, b = identity(bundles, "a"), identity(bundles, "b")
     signature = a.sign(KEY)
     b.verify(0, KEY, signature)
     refused: list[tuple[int, bytes, bytes]] = [
         (0, b"x" * 32, signature),
         (1, KEY, signature),
-        (0, KEY, identity(kits, "a", "run 2").sign(KEY)),
+        (0, KEY, identity(bundles, "a", "run 2").sign(KEY)),
         (0, KEY, b.sign(KEY)),
         *((0, KEY, signature[:end]) for end in (0, 1, 2, 100, len(signature) - 1)),
         *((0, KEY, _flipped(signature, at)) for at in range(0, len(signature), 9)),
@@ -64,13 +64,13 @@ def _flipped(content: bytes, at: int) -> bytes:
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 
-def masked(kits: Path) -> Parties:
+def masked(bundles: Path) -> Parties:
     """Three clients that sign, and the server that forwards their keys."""
     network = make_network("complete", DATA.clients)
     parties = with_masks(SVFL(stepsize=0.01)).parties(MODEL.problem(DATA), network, 1)
     for k, name in enumerate("abc"):
-        kit = read_kit(kits / name)
-        certify(parties, k, Seal(kit), kit.config, "run 1")
+        bundle = read_bundle(bundles / name)
+        certify(parties, k, Seal(bundle), bundle.config, "run 1")
     return parties
 
 
@@ -87,8 +87,8 @@ def forwarded(parties: Parties) -> SignedKeys:
     return found
 
 
-def test_keys_that_their_owners_have_signed_are_used(kits: Path) -> None:
-    parties = masked(kits)
+def test_keys_that_their_owners_have_signed_are_used(bundles: Path) -> None:
+    parties = masked(bundles)
     keys = forwarded(parties)
     for k, client in enumerate(parties.clients):
         client.receive(Message(SERVER, k, keys))
@@ -118,8 +118,10 @@ def cut(keys: SignedKeys) -> Any:
 
 
 @pytest.mark.parametrize("false", [unsigned, exchanged, swapped, cut])
-def test_a_server_in_the_middle_is_refused(kits: Path, false: Callable[[SignedKeys], Any]) -> None:
-    parties = masked(kits)
+def test_a_server_in_the_middle_is_refused(
+    bundles: Path, false: Callable[[SignedKeys], Any]
+) -> None:
+    parties = masked(bundles)
     keys = false(forwarded(parties))
     client: Any = parties.clients[0]
     with pytest.raises(WireError):
@@ -127,8 +129,8 @@ def test_a_server_in_the_middle_is_refused(kits: Path, false: Callable[[SignedKe
     assert not len(client.public)  # nothing is masked with false keys, so nothing is sent
 
 
-def test_a_server_that_leaves_a_key_out_is_refused_by_its_owner(kits: Path) -> None:
-    older, parties = forwarded(masked(kits)), masked(kits)
+def test_a_server_that_leaves_a_key_out_is_refused_by_its_owner(bundles: Path) -> None:
+    older, parties = forwarded(masked(bundles)), masked(bundles)
     forwarded(parties)
     with pytest.raises(WireError, match="do not contain the key"):
         parties.clients[0].receive(Message(SERVER, 0, older))

@@ -44,7 +44,7 @@ def test_a_federation_trains_what_one_process_trains(
 ) -> None:
     data = table()
     found = unobserved(engine_of(tmp_path, data, **settings))
-    run = in_process(data, found.kits[data.clients[0]])
+    run = in_process(data, found.bundles[data.clients[0]])
     for name in data.clients:
         assert (found.blocks[name].theta == run.parameters[name]).all()
     assert found.ledger == run.ledger
@@ -71,10 +71,10 @@ def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(
     [key] = tmp_path.rglob(KEY_FILE)
     assert key.parent.name == "server"
     assert key.stat().st_mode & 0o077 == 0
-    again = type(engine)(engine.kits, engine.folder, engine.participant)
+    again = type(engine)(engine.bundles, engine.folder, engine.participant)
     again.resume(snapshot)
     found = unobserved(again)
-    run = in_process(data, found.kits[data.clients[0]])
+    run = in_process(data, found.bundles[data.clients[0]])
     for name in data.clients:
         assert (found.blocks[name].theta == run.parameters[name]).all()
 
@@ -87,7 +87,7 @@ def test_the_key_holder_ends_a_training_on_a_plateau(
     found = unobserved(
         engine_of(tmp_path, data, **settings | {"stop": {"plateau": rule, "iterations": 9}})
     )
-    run = in_process(data, found.kits[data.clients[0]])
+    run = in_process(data, found.bundles[data.clients[0]])
     assert run.status == "plateau"
     assert 0 < run.final.iteration < 9
     for summary in found.summaries.values():
@@ -169,11 +169,11 @@ def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path
     settings = WITH_SERVER | {"privacy": {"mode": "sealed", "dp": dp}, "stop": {"iterations": 9}}
     data = table()
     engine, snapshot = interrupted(tmp_path, data, settings)
-    again = type(engine)(engine.kits, engine.folder, engine.participant)
+    again = type(engine)(engine.bundles, engine.folder, engine.participant)
     # no gradient is released twice: the answers are in the journal of the server
     again.resume(snapshot)
     found = unobserved(again)
-    run = in_process(data, found.kits[data.clients[0]])
+    run = in_process(data, found.bundles[data.clients[0]])
     assert run.final.iteration == 2
     assert any((found.blocks[name].theta != run.parameters[name]).any() for name in data.clients)
     [summary] = [path for path in tmp_path.rglob("summary.json") if path.parent.name == "client_0"]

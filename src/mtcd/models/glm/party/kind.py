@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mtcd.core.files import COEFFICIENTS
 from mtcd.data.synthetic import synthetic
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.predicting import classes_from
 from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, Decide, PartyKind
 from mtcd.federation.participant.table import PartyTable
@@ -35,8 +35,8 @@ class LinearKind(PartyKind):
 
     block_files = (NPZ, CSV, COEFFICIENTS)
 
-    def participant(self, kit: Kit, table: PartyTable | None) -> LinearParticipant:
-        return LinearParticipant(kit, table)
+    def participant(self, bundle: Bundle, table: PartyTable | None) -> LinearParticipant:
+        return LinearParticipant(bundle, table)
 
     def rehearse(
         self, federation: Federation, method: Method, settled: Any, network: Network
@@ -50,11 +50,11 @@ class LinearKind(PartyKind):
         data = synthetic(model.loss.example, REHEARSED_SAMPLES, network.size, network.size)
         settled.parties(model.problem(data), network, federation.seed)
 
-    def block(self, kit: Kit, run: Path) -> PartyBlock:
+    def block(self, bundle: Bundle, run: Path) -> PartyBlock:
         return read_block(run)
 
-    def server_decides(self, kit: Kit, run: Path) -> Decide:
-        model = glm_of(kit.config)
+    def server_decides(self, bundle: Bundle, run: Path) -> Decide:
+        model = glm_of(bundle.config)
 
         def decide(sums: NDArray[np.float64], classes: Any) -> Columns:
             return linear_columns(model, classes_from(classes), by_sample(sums))

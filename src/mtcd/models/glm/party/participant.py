@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, WireError
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
@@ -57,8 +57,8 @@ from mtcd.training.divergence import Divergence, worst_end_of
 class LinearParticipant(ParticipantTable):
     """A table and a generalised linear model."""
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        super().__init__(kit, table)
+    def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
+        super().__init__(bundle, table)
         if table is not None and table.labels is not None:
             self.check_labels(table.labels, table.weights)
 

@@ -17,7 +17,7 @@ from mtcd.data.prepare import ColumnPreparation, Preparations
 from mtcd.data.prepare.preparation import decided, fit_columns
 from mtcd.data.standardise import Scaling, standardise
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
@@ -93,20 +93,20 @@ def scale_of(problem: LinearProblem) -> float:
     return max(1.0, float(np.abs(problem.labels).max()))
 
 
-def glm_of(config: KitConfig) -> Glm:
-    """The linear model of a kit."""
+def glm_of(config: BundleConfig) -> Glm:
+    """The linear model of a bundle."""
     if not isinstance(config.model, GlmSection):
         raise ConfigError("model.kind: this federation trains a split network, not a linear model.")
     return Glm(**config.model.model_dump(), positive=config.labels.positive)
 
 
-def without_classes(config: KitConfig) -> KitConfig:
-    """The kit without the positive class, for stand-in labels, which are of other classes."""
+def without_classes(config: BundleConfig) -> BundleConfig:
+    """The bundle without the positive class, for stand-in labels, which are of other classes."""
     return config.model_copy(update={"labels": config.labels.model_copy(update={"positive": None})})
 
 
 def own_part(
-    config: KitConfig,
+    config: BundleConfig,
     table: PartyTable,
     rows: Sequence[int] | None,
     labels: Labels,
@@ -130,7 +130,7 @@ def own_part(
 
 
 def own_data(
-    config: KitConfig,
+    config: BundleConfig,
     table: PartyTable,
     rows: Sequence[int] | None,
     labels: Labels,
@@ -232,12 +232,12 @@ class SizedProblem(LinearProblem):
         raise MtcdError(
             "The server does not know the labels: if it may, write 'labels.shared_with: [parties, "
             "server]' in the "
-            "federation file, and create new kits."
+            "federation file, and create new bundles."
         )
 
 
 def server_problem(
-    config: KitConfig,
+    config: BundleConfig,
     samples: int,
     outputs: int,
     labels: Labels | None = None,

@@ -26,7 +26,7 @@ from mtcd.core.errors import DataError, MtcdError, WireError, listing
 from mtcd.core.files import WEIGHTS, plain
 from mtcd.data.prepare import ColumnPreparation
 from mtcd.data.samples import check_samples
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.own_code import OwnCode
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.party.problem import prepared_values
@@ -88,7 +88,7 @@ class NetworkBlock:
     @staticmethod
     def of(
         problem: OwnProblem,
-        config: KitConfig,
+        config: BundleConfig,
         columns: Sequence[str] = (),
         fusion: bytes | None = None,
         preparation: ColumnPreparation | None = None,
@@ -202,8 +202,8 @@ class NetworkBlock:
         return {WEIGHTS: save(trained.weights(), {ABOUT: json.dumps(about, default=plain)})}
 
 
-def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> NetworkBlock:
-    """Read the block of a run folder: build the modules that the kit describes, and load the
+def read_network_block(config: BundleConfig, code: OwnCode, folder: Path) -> NetworkBlock:
+    """Read the block of a run folder: build the modules that the bundle describes, and load the
     weights."""
     path = folder / WEIGHTS
     try:
@@ -223,7 +223,7 @@ def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> Networ
 
 
 def _block(
-    config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]
+    config: BundleConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]
 ) -> NetworkBlock:
     section, name = section_of(config), config.name
     classes = None if about["classes"] is None else tuple(about["classes"])

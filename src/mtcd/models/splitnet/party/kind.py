@@ -13,8 +13,8 @@ from mtcd.config.schema import ModelSection, SplitSection
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import WEIGHTS
 from mtcd.core.optional import find
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, Block, Decide, PartyKind
 from mtcd.federation.participant.participant import Participant
 from mtcd.federation.participant.table import PartyTable
@@ -36,9 +36,9 @@ class SplitKind(PartyKind):
     no_plateau = "no party of a federation knows the objective of a split network on all samples."
     labels_at_server = "the fusion module"
 
-    def participant(self, kit: Kit, table: PartyTable | None) -> Participant:
+    def participant(self, bundle: Bundle, table: PartyTable | None) -> Participant:
         module = find("mtcd.models.splitnet.party.participant")
-        return module.SplitParticipant(kit, table)  # type: ignore[no-any-return]
+        return module.SplitParticipant(bundle, table)  # type: ignore[no-any-return]
 
     def rehearse(
         self, federation: Federation, method: Method, settled: Any, network: Network
@@ -54,19 +54,19 @@ class SplitKind(PartyKind):
         if isinstance(method, MTCD):  # plan() raises on invalid settings
             settled.plan(REHEARSED_SAMPLES, 1, network, federation.seed)
 
-    def block(self, kit: Kit, run: Path) -> Block:
+    def block(self, bundle: Bundle, run: Path) -> Block:
         read = find("mtcd.models.splitnet.party.block").read_network_block
-        return read(kit.config, kit.code, run)  # type: ignore[no-any-return]
+        return read(bundle.config, bundle.code, run)  # type: ignore[no-any-return]
 
-    def server_decides(self, kit: Kit, run: Path) -> Decide:
-        block = self.block(kit, run)
+    def server_decides(self, bundle: Bundle, run: Path) -> Decide:
+        block = self.block(bundle, run)
 
         def decide(sums: NDArray[np.float64], classes: Any) -> Columns:
             return block.decided(sums)
 
         return decide
 
-    def packages(self, config: KitConfig) -> tuple[str, ...]:
+    def packages(self, config: BundleConfig) -> tuple[str, ...]:
         return ("torch", "safetensors")
 
     def own_networks(self, model: Any) -> dict[str, str]:

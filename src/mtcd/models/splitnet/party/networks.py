@@ -20,7 +20,7 @@ from mtcd.config.schema import ComputeSection, SplitSection
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.prepare import ColumnPreparation
 from mtcd.data.samples import as_samples, check_samples
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.own_code import OwnCode
 from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import Method
@@ -38,8 +38,8 @@ Labels = NDArray[np.generic]
 WIDEST = 2**20  # numbers per sample
 
 
-def section_of(config: KitConfig) -> SplitSection:
-    """The split network that a kit names."""
+def section_of(config: BundleConfig) -> SplitSection:
+    """The split network that a bundle names."""
     if not isinstance(config.model, SplitSection):
         raise ConfigError("model.kind: this federation trains a linear model, not a split network.")
     if config.compute is not None and config.compute.device.startswith("cuda"):
@@ -50,17 +50,17 @@ def section_of(config: KitConfig) -> SplitSection:
     return config.model
 
 
-def own_maker(config: KitConfig, code: OwnCode) -> Maker:
+def own_maker(config: BundleConfig, code: OwnCode) -> Maker:
     """The maker of a party's network: built in, or code that this party has agreed to run."""
     return client_maker(section_of(config).client, code.load)
 
 
-def own_fusion_maker(config: KitConfig, code: OwnCode) -> Maker:
+def own_fusion_maker(config: BundleConfig, code: OwnCode) -> Maker:
     """The same for the fusion module."""
     return fusion_maker(section_of(config).fusion, code.load)
 
 
-def fusion_code(config: KitConfig, code: OwnCode) -> str | None:
+def fusion_code(config: BundleConfig, code: OwnCode) -> str | None:
     """The sha256 of the file with the fusion module; None if it is built in."""
     name = section_of(config).fusion
     return code.source_of(name, "model.fusion").sha256 if ":" in name else None
@@ -70,7 +70,7 @@ def fusion_code(config: KitConfig, code: OwnCode) -> str | None:
 class OwnNetwork:
     """The initial network of a party, with the party's samples in the agreed order."""
 
-    config: KitConfig
+    config: BundleConfig
     code: OwnCode
     number: int
     columns: tuple[str, ...]
@@ -99,7 +99,7 @@ class OwnNetwork:
 
 
 def own_network(
-    config: KitConfig,
+    config: BundleConfig,
     code: OwnCode,
     table: PartyTable,
     rows: Sequence[int] | None,
@@ -117,7 +117,7 @@ def own_network(
 
 
 def network_for(
-    config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()
+    config: BundleConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()
 ) -> OwnNetwork:
     """The same for samples of any shape: pictures, say."""
     section, number = section_of(config), config.parties.index(config.name)
@@ -149,18 +149,18 @@ def in_single(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def server_network(
-    config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]
+    config: BundleConfig, code: OwnCode, labels: Labels, widths: Sequence[int]
 ) -> OwnProblem:
     """The problem that the server trains: the fusion module."""
     return OwnProblem(_common(config, code, labels, widths))
 
 
-def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
+def _common(config: BundleConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
     section = section_of(config)
     if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
         raise ConfigError(
             f"The widths of the representations, {list(widths)}, are not one for every party of "
-            f"the kit."
+            f"the bundle."
         )
     loss, has_classes = find_loss(section.loss, labels)
     classes = classes_of(labels) if has_classes else None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.core.files import WEIGHTS
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
@@ -81,12 +81,12 @@ class SplitParticipant(ParticipantTable):
     """A table and a network; at the server, the fusion module. Modules are rebuilt whenever
     training starts."""
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        super().__init__(kit, table)
+    def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
+        super().__init__(bundle, table)
         check_split(self.method, self.stop)
-        own_fusion_maker(self.config, kit.code)  # refuse early what cannot be loaded
+        own_fusion_maker(self.config, bundle.code)  # refuse early what cannot be loaded
         if table is not None:
-            own_maker(self.config, kit.code)
+            own_maker(self.config, bundle.code)
         self.own_network: OwnNetwork | None = None
         self.problem: OwnProblem
         self.stage: SplitStage
@@ -104,7 +104,7 @@ class SplitParticipant(ParticipantTable):
         if labels:
             raise WireError("labels", "come with weights, which split networks do not take")
         taken = drawn(self.config, rows)
-        made = own_network(self.config, self.kit.code, self.own, taken.training, taken.held_out)
+        made = own_network(self.config, self.bundle.code, self.own, taken.training, taken.held_out)
         return json.dumps(made.width).encode()
 
     def resolve(
@@ -117,16 +117,16 @@ class SplitParticipant(ParticipantTable):
         notes = [*self.notes, *outside_guarantee(self.method), *taken.notes]
         stepsize = self.method.resolved_stepsize()
         settings = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
-        return settings | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(
-            labels
-        )
+        return settings | {
+            FUSION_CODE: fusion_code(self.config, self.bundle.code)
+        }, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
         settings, config, code = (
             self.checked(agreed.settings, "widths", FUSION_CODE),
             self.config,
-            self.kit.code,
+            self.bundle.code,
         )
         self._check_fusion_code(settings[FUSION_CODE])
         widths, samples = settings["widths"], settings["samples"]
@@ -258,7 +258,7 @@ class SplitParticipant(ParticipantTable):
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss
         with it."""
-        own = fusion_code(self.config, self.kit.code)
+        own = fusion_code(self.config, self.bundle.code)
         is_digest = isinstance(digest, str) and len(digest) == SHA256 and digest.isalnum()
         if digest is not None and not is_digest:
             raise WireError(FUSION_CODE, "is no checksum")
@@ -297,7 +297,7 @@ class SplitParticipant(ParticipantTable):
     def restore(self, folder: Path) -> None:
         """Read the final theta_0 from the block in the run folder, if it is there."""
         if self.fusion is None and (folder / WEIGHTS).exists():
-            block = read_network_block(self.config, self.kit.code, folder)
+            block = read_network_block(self.config, self.bundle.code, folder)
             self.fusion = module_to_bytes(block.trained.fusion) if block.knows_fusion else None
 
     def final_module(self) -> bytes | None:

@@ -15,7 +15,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
 from mtcd.core.optional import find
 from mtcd.data.prepare import ColumnPreparation
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.party.own_block import (
@@ -36,8 +36,8 @@ from mtcd.models.trees.trained import additive_columns, additive_predictions
 Labels = NDArray[np.generic]
 
 
-def additive_of(config: KitConfig) -> Additive:
-    """The additive model of a kit."""
+def additive_of(config: BundleConfig) -> Additive:
+    """The additive model of a bundle."""
     if not isinstance(config.model, AdditiveSection):
         raise ConfigError("model.kind: this federation trains another kind of model.")
     model = config.model.model(config.labels.positive)
@@ -80,7 +80,7 @@ class OwnAdditive(OwnData):
 
 
 def own_additive(
-    config: KitConfig,
+    config: BundleConfig,
     table: PartyTable,
     rows: Sequence[int] | None,
     labels: Labels,
@@ -99,7 +99,7 @@ def own_additive(
 
 
 def _problem(
-    config: KitConfig,
+    config: BundleConfig,
     model: Additive,
     labels: Labels,
     weights: Array | None,
@@ -113,7 +113,7 @@ def _problem(
 
 
 def additive_server(
-    config: KitConfig, samples: int, outputs: int, labels: Labels | None, weights: Array | None
+    config: BundleConfig, samples: int, outputs: int, labels: Labels | None, weights: Array | None
 ) -> AdditiveProblem | LinearProblem:
     """The problem at the server: with labels and weights if it may know them, otherwise with sizes
     only."""

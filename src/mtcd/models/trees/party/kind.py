@@ -13,8 +13,8 @@ from mtcd.config.schema import StopSection
 from mtcd.config.settings import FEW_HOPS
 from mtcd.core.files import COEFFICIENTS
 from mtcd.data.synthetic import synthetic
-from mtcd.federation.credentials.bundle import Kit
-from mtcd.federation.credentials.bundle_schema import KitConfig
+from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.predicting import classes_from
 from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, Decide, PartyKind
 from mtcd.federation.participant.table import PartyTable
@@ -45,8 +45,8 @@ class AdditiveKind(PartyKind):
     # those of linear models too: the folder may have been used for one
     block_files = (NPZ, CSV, COEFFICIENTS)
 
-    def participant(self, kit: Kit, table: PartyTable | None) -> AdditiveParticipant:
-        return AdditiveParticipant(kit, table)
+    def participant(self, bundle: Bundle, table: PartyTable | None) -> AdditiveParticipant:
+        return AdditiveParticipant(bundle, table)
 
     def rehearse(
         self, federation: Federation, method: Method, settled: Any, network: Network
@@ -63,18 +63,18 @@ class AdditiveKind(PartyKind):
         problem = AdditiveProblem.of(model, named, federation.seed)
         additive_method(method, families).parties(problem, network, federation.seed)
 
-    def block(self, kit: Kit, run: Path) -> AdditiveBlock:
+    def block(self, bundle: Bundle, run: Path) -> AdditiveBlock:
         return read_additive_block(run)
 
-    def server_decides(self, kit: Kit, run: Path) -> Decide:
-        model = additive_of(kit.config)
+    def server_decides(self, bundle: Bundle, run: Path) -> Decide:
+        model = additive_of(bundle.config)
 
         def decide(sums: NDArray[np.float64], classes: Any) -> Columns:
             return additive_columns(model, classes_from(classes), by_sample(sums))
 
         return decide
 
-    def packages(self, config: KitConfig) -> tuple[str, ...]:
+    def packages(self, config: BundleConfig) -> tuple[str, ...]:
         if config.is_server:
             return ()
         family = _section(config.model).model(config.labels.positive).family(config.name)
@@ -83,7 +83,7 @@ class AdditiveKind(PartyKind):
     def default_stop(self) -> StopSection:
         return StopSection(iterations=FEW_HOPS)
 
-    def recipe(self, config: KitConfig) -> Any:
+    def recipe(self, config: BundleConfig) -> Any:
         """As the family of the party takes its columns."""
         return _section(config.model).model().recipe(config.name)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtcd.core.arrays import Array
-from mtcd.federation.credentials.bundle import Kit
+from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.participant.held_out import Drawn, drawn
 from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.federation.participant.table import PartyTable
@@ -27,10 +27,10 @@ READY = b"ready"  # what a party without a step size of its own reports
 class AdditiveParticipant(LinearParticipant):
     """A table and a part of an additive model: trees, or another family."""
 
-    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
-        super().__init__(kit, table)
+    def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
+        super().__init__(bundle, table)
         self.method = additive_method(
-            self.method, additive_of(kit.config).families(kit.config.parties)
+            self.method, additive_of(bundle.config).families(bundle.config.parties)
         )
 
     def check_labels(self, labels: Any, weights: Array | None) -> None:

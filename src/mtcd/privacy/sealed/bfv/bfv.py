@@ -81,7 +81,7 @@ class BfvSealer(Bfv):
         if layout.columns > self.parameters.most_columns:
             raise MtcdError(
                 f"The keys of this run are for at most {self.parameters.most_columns} columns per "
-                f"party."
+                "party."
             )
         level, diagonals = self._context.levels[self._context.primes], {}
         for giant, babies in layout.steps(stride):

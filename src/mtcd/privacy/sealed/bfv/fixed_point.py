@@ -57,8 +57,7 @@ class TokenScale:
         if largest > limit:
             raise DataError(
                 f"A vector to be sealed has an entry of absolute value {largest:.3g}, but at most "
-                f"{limit:.3g} was "
-                "agreed: sums could wrap around the modulus."
+                f"{limit:.3g} was agreed: sums could wrap around the modulus."
             )
         return np.rint(reals * self.scale).astype(np.int64)
 
@@ -107,8 +106,8 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     if coarse.size:
         raise DataError(
             f"Column {coarse[0]} would be rounded to {levels[coarse[0]]:.1f} integers per standard "
-            f"deviation, fewer "
-            f"than {LEAST_LEVELS}: train on fewer samples, or cap extreme values of this column."
+            f"deviation, fewer than {LEAST_LEVELS}: train on fewer samples, or cap extreme values "
+            "of this column."
         )
     return FixedPointMatrix(np.rint(reals * scales).astype(np.int64), scales)
 
@@ -126,8 +125,8 @@ def check_matrix(integers: npt.ArrayLike, parameters: Parameters) -> Integers:
     if np.any(sums * parameters.token_bound > parameters.half):
         raise DataError(
             f"Column {int(np.argmax(sums))} is too large: its product with a token could exceed "
-            f"half of the plaintext "
-            "modulus and wrap around. Use fix_matrix, which chooses its scale."
+            "half of the plaintext modulus and wrap around. Use fix_matrix, which chooses its "
+            "scale."
         )
     return matrix
 

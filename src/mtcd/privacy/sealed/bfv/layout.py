@@ -40,8 +40,8 @@ class Layout:
         if not 1 <= self.columns <= self.most_columns:
             raise ConfigError(
                 f"A party with {self.columns} columns cannot take part in a sealed training of "
-                f"{self.samples} samples: "
-                f"1 to {self.most_columns} columns fit. Split the columns over more parties."
+                f"{self.samples} samples: 1 to {self.most_columns} columns fit. Split the columns "
+                "over more parties."
             )
 
     @property

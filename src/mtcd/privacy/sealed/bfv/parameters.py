@@ -2,9 +2,9 @@
 beforehand.
 
 Noise is followed as a standard deviation per coefficient, with the usual heuristic that
-coefficients are independent; ``tests/unit/privacy/sealed/test_sealing_bfv.py`` measures that it is an upper bound. The
-security of a degree and a coefficient modulus is that of the tables of the Homomorphic Encryption
-Standard (ternary secret, 128 bits, classical).
+coefficients are independent; ``tests/unit/privacy/sealed/test_sealing_bfv.py`` measures that it is
+an upper bound. The security of a degree and a coefficient modulus is that of the tables of the
+Homomorphic Encryption Standard (ternary secret, 128 bits, classical).
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class Parameters:
         if self.degree not in SECURE_BITS or sum(self.modulus_bits) > SECURE_BITS[self.degree]:
             raise ConfigError(
                 f"A ring degree of {self.degree} with a modulus of {sum(self.modulus_bits)} bits "
-                f"has less than 128 "
-                "bits of security: use choose_parameters."
+                "has less than 128 bits of security: use choose_parameters."
             )
         if self.plain_modulus >= 2**60:
             raise ConfigError("The plaintext modulus has more than 60 bits: use choose_parameters.")
@@ -164,10 +163,9 @@ class Parameters:
         if left < LEAST_BUDGET:
             raise ConfigError(
                 f"The noise budget could fall to {left} bits, but must be {LEAST_BUDGET} or more, "
-                f"with "
-                f"{self.samples} samples, {self.most_columns} columns at one party and "
-                f"{self.visits} visits per tour. "
-                "Use fewer visits per tour, or let choose_parameters choose."
+                f"with {self.samples} samples, {self.most_columns} columns at one party and "
+                f"{self.visits} visits per tour. Use fewer visits per tour, or let "
+                "choose_parameters choose."
             )
 
 
@@ -189,9 +187,8 @@ def choose_parameters(samples: int, columns: Sequence[int], visits: int) -> Para
             return best
     raise ConfigError(
         f"A sealed training of {samples} samples, {widest} columns at one party and {visits} "
-        f"visits per tour needs "
-        "more precision than 128-bit security leaves room for: use fewer samples, columns per "
-        "party or visits."
+        "visits per tour needs more precision than 128-bit security leaves room for: use fewer "
+        "samples, columns per party or visits."
     )
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 IN_MEMORY = (
     "These rows are of no table file, so nothing counts what several trainings on them spend "
-    "together: add this one to "
-    "what earlier ones have spent."
+    "together: add this one to what earlier ones have spent."
 )
 NOWHERE = ""
 
@@ -120,6 +119,5 @@ def spent_by(budget: TableBudget, delta: float) -> str:
     )
     return (
         f"{budget.table.name} has spent epsilon {budget.epsilon(delta):.3g} at delta {delta:g} in "
-        f"{trainings}{more}: "
-        f"{budget.path}"
+        f"{trainings}{more}: {budget.path}"
     )

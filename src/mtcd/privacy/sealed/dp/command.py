@@ -101,8 +101,7 @@ def _show(facts: dict[str, Any]) -> None:
     screen.print(
         escape(
             f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta "
-            f"{facts['delta']:g} in {counted} "
-            f"training{'' if counted == 1 else 's'}{more}."
+            f"{facts['delta']:g} in {counted} training{'' if counted == 1 else 's'}{more}."
         ),
         highlight=False,
         soft_wrap=True,

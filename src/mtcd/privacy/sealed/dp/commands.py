@@ -18,10 +18,9 @@ app = typer.Typer()
     help=(
         "Show what the rows of a table have spent of their privacy.\n\n"
         "Every training with differential privacy (privacy.dp) is entered in the file "
-        "TABLE.mtcd-budget.json, in one "
-        "process and at a party of a federation. Trainings are Gaussian mechanisms, whose squared "
-        "sensitivities add "
-        "up, so what they have spent together is exact, at any delta."
+        "TABLE.mtcd-budget.json, in one process and at a party of a federation. Trainings are "
+        "Gaussian mechanisms, whose squared sensitivities add up, so what they have spent together "
+        "is exact, at any delta."
     )
 )
 def budget(

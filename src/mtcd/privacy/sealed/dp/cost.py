@@ -70,9 +70,8 @@ def privacy_row(found: dict[str, Any]) -> str:
     )
     return (
         f"{found['tours']} tours, {found['releases']} releases; noise in clipping lengths: "
-        f"{noise}; spends epsilon "
-        f"{spending} at delta {found['delta']:g} in {found['tours_until_stop']} "
-        f"tours{_before(found)}"
+        f"{noise}; spends epsilon {spending} at delta {found['delta']:g} in "
+        f"{found['tours_until_stop']} tours{_before(found)}"
     )
 
 
@@ -81,7 +80,10 @@ def _before(found: dict[str, Any]) -> str:
     if found["insecure_seeded_noise"]:
         return "; insecure_seeded_noise: it protects nobody"
     if not found["tables"]:
-        return ", on top of what earlier trainings on the same rows have spent, which nothing counts without a table"
+        return (
+            ", on top of what earlier trainings on the same rows have spent, which nothing counts "
+            "without a table"
+        )
     parts = [
         f"{Path(name).name}: {one['spent']:.3g} before ({one['trainings']}), "
         f"{one['spent_with_this']:.3g} with this one"

@@ -13,14 +13,14 @@ from mtcd.privacy.sealed.dp.spending import TableBudget
 
 
 class PartyAccount:
-    """Of client ``number``. ``kit``: where the account is kept if the folder of the table cannot be
-    written."""
+    """Of client ``number``. ``bundle``: where the account is kept if the folder of the table cannot
+    be written."""
 
     def __init__(
-        self, method: PrivateTours, network: Network, number: int, table: Path, kit: Path
+        self, method: PrivateTours, network: Network, number: int, table: Path, bundle: Path
     ) -> None:
         self.method, self.network, self.number = method, network, number
-        self._budget, self._instead = TableBudget(table), TableBudget(table, kit)
+        self._budget, self._instead = TableBudget(table), TableBudget(table, bundle)
 
     def begin(self, run: str, tours: int, place: str) -> None:
         """Enter a run, once, before anything is released: it takes so many tours at most."""

@@ -42,9 +42,8 @@ class PrivateScales(Scales):
         if bits < FEWEST_BITS:
             raise ConfigError(
                 f"privacy.dp: noise of {self.noisiest:.3g} clipping lengths on the gradients of "
-                f"{self.samples} samples "
-                "leaves no room for the gradients in the encrypted integers: use a larger epsilon, "
-                "or fewer tours."
+                f"{self.samples} samples leaves no room for the gradients in the encrypted "
+                "integers: use a larger epsilon, or fewer tours."
             )
         return bits
 

@@ -39,8 +39,8 @@ class PrivateTours(SealedTours):
         if not self.server:
             raise ConfigError(
                 "privacy.dp: stcd gives the key to the label holder, a party that then sees the "
-                "scores of the others "
-                "without noise. Use method: {kind: mtcd, walk: tour}: its server keeps the key."
+                "scores of the others without noise. Use method: {kind: mtcd, walk: tour}: its "
+                "server keeps the key."
             )
 
     def describe(self) -> str:
@@ -56,8 +56,7 @@ class PrivateTours(SealedTours):
         if not isinstance(problem.loss, Logistic):
             raise ConfigError(
                 "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an "
-                "unbounded one, as of "
-                "ridge, a row could change the gradients by any amount."
+                "unbounded one, as of ridge, a row could change the gradients by any amount."
             )
 
     def check_block(self, X: Any, party: str, free: int = 0) -> None:
@@ -95,8 +94,7 @@ class PrivateTours(SealedTours):
         if self.dp.insecure_seeded_noise:
             raise ConfigError(
                 "privacy.dp.insecure_seeded_noise is for studies in one process: in a federation, "
-                "every party could "
-                "take the noise off. Leave it out."
+                "every party could take the noise off. Leave it out."
             )
         return replace(self, holder=holder)
 
@@ -108,11 +106,9 @@ class PrivateTours(SealedTours):
         return (
             *super().notes(network),
             f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} "
-            f"parties, {dp.tours * K} "
-            f"releases in all. Noise in clipping lengths: {noise}. Spends epsilon {spending} at "
-            f"delta {dp.delta:g}, "
-            "for one changed row of a party's features; the server, which sees scores, is not "
-            "covered.",
+            f"parties, {dp.tours * K} releases in all. Noise in clipping lengths: {noise}. Spends "
+            f"epsilon {spending} at delta {dp.delta:g}, for one changed row of a party's features; "
+            "the server, which sees scores, is not covered.",
             ADD_UP,
             *source,
         )
@@ -135,7 +131,7 @@ class PrivateTours(SealedTours):
         )
         return (
             f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} "
-            f"tours.",
+            "tours.",
         )
 
     def token_numbers(self, samples: int) -> int:
@@ -161,13 +157,11 @@ class PrivateTours(SealedTours):
 
 ADD_UP = (
     "Trainings on the same rows add up. A file beside each table counts what they have spent "
-    "together: "
-    "mtcd budget TABLE shows it."
+    "together: mtcd budget TABLE shows it."
 )
 INSECURE = (
     "insecure_seeded_noise: the noise follows from the seed, so that this training can be "
-    "repeated, and protects "
-    "nobody. Leave it out for a model that others may have."
+    "repeated, and protects nobody. Leave it out for a model that others may have."
 )
 MOST_NAMED = 8
 
@@ -175,7 +169,7 @@ MOST_NAMED = 8
 def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> str:
     """One number if all are the same, otherwise by party."""
     if np.ptp(values) <= 1e-9 * max(values):
-        return form.format(values[0])  # no mutants: all are the same
+        return form.format(values[0])
     if len(values) > MOST_NAMED:
         return f"{form.format(min(values))} to {form.format(max(values))}"
     return ", ".join(

@@ -148,8 +148,8 @@ class TableBudget:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise MtcdError(
                 f"{self.path}, which counts what {self.table.name} has spent, cannot be read: "
-                f"{error}. Restore it from "
-                "a backup; without it, nobody knows what more trainings would spend."
+                f"{error}. Restore it from a backup; without it, nobody knows what more trainings "
+                "would spend."
             ) from None
 
     def _change(
@@ -170,9 +170,8 @@ class TableBudget:
         except OSError as error:
             raise ConfigError(
                 f"{self.path} cannot be written ({error.strerror or error}), and what "
-                f"{self.table.name} spends must be "
-                "counted: allow this user to write there, or train on a copy of the table that "
-                "stays in use."
+                f"{self.table.name} spends must be counted: allow this user to write there, or "
+                "train on a copy of the table that stays in use."
             ) from None
 
 

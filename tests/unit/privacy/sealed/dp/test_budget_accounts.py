@@ -283,17 +283,17 @@ def _denied(path: Any, *_: Any) -> int:
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_party_enters_a_run_once_and_keeps_it_in_its_kit_if_it_must(
+def test_a_party_enters_a_run_once_and_keeps_it_in_its_bundle_if_it_must(
     tables: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kit, network = tmp_path / "kit", mtcd.make_network("path", NAMES)
-    kit.mkdir()
-    account = PartyAccount(method(), network, 1, tables[1], kit)
+    bundle, network = tmp_path / "bundle", mtcd.make_network("path", NAMES)
+    bundle.mkdir()
+    account = PartyAccount(method(), network, 1, tables[1], bundle)
     for _ in range(2):  # it is restarted
         account.begin("r1", 4, "run")
     assert spent(tables[1]) == [(4, False)]
     assert "shop.csv has spent epsilon" in account.end("r1", 3)
-    PartyAccount(method(), network, 1, tables[1], kit).begin("r1", 4, "run")  # after its end
+    PartyAccount(method(), network, 1, tables[1], bundle).begin("r1", 4, "run")  # after its end
     assert spent(tables[1]) == [(3, True)]
     [known] = TableBudget(tables[1]).entries()
     assert known.squared_mu == pytest.approx(SQUARES[1])
@@ -306,11 +306,11 @@ def test_a_party_enters_a_run_once_and_keeps_it_in_its_kit_if_it_must(
             _denied(path) if os.path.dirname(path) == beside else opened(path, *rest)
         ),
     )
-    other = PartyAccount(method(), network, 0, tables[0], kit)
+    other = PartyAccount(method(), network, 0, tables[0], bundle)
     other.begin("r2", 4, "run")
-    assert str(kit) in other.end("r2", 4)
+    assert str(bundle) in other.end("r2", 4)
     assert not TableBudget(tables[0]).path.exists()
-    assert TableBudget(tables[0], kit).epsilon(1e-5) == pytest.approx(
+    assert TableBudget(tables[0], bundle).epsilon(1e-5) == pytest.approx(
         epsilon_of(np.sqrt(4 * SQUARES[0]), 1e-5)
     )
 

@@ -1,4 +1,4 @@
-"""Certificates and kits: who signs whom, who may read what, and what becomes of those renewed or
+"""Certificates and bundles: who signs whom, who may read what, and what becomes of those renewed or
 revoked."""
 
 import os
@@ -14,56 +14,59 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from bundles_on_disk import EVERYBODY, certificate, refused
 from federations import written
-from kits_on_disk import EVERYBODY, certificate, refused
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import common_name, issue, make_authority
 from mtcd.federation.names import parse_address
 
 
 @pytest.fixture
-def kits(tmp_path: Path) -> Path:
-    init_federation(written(tmp_path, alignment="hashed"), tmp_path / "kits", 90)
-    return tmp_path / "kits"
+def bundles(tmp_path: Path) -> Path:
+    init_federation(written(tmp_path, alignment="hashed"), tmp_path / "bundles", 90)
+    return tmp_path / "bundles"
 
 
-def test_every_kit_reads_and_tells_its_own_part_only(kits: Path) -> None:
-    read = {name: read_kit(kits / name) for name in EVERYBODY}
-    assert {name: list(kit.config.peers) for name, kit in read.items()} == {
+def test_every_bundle_reads_and_tells_its_own_part_only(bundles: Path) -> None:
+    read = {name: read_bundle(bundles / name) for name in EVERYBODY}
+    assert {name: list(bundle.config.peers) for name, bundle in read.items()} == {
         "a": ["b", "server"],
         "b": ["a", "c", "server"],
         "c": ["b", "server"],
         "server": ["a", "b", "c"],
         "operator": ["a", "b", "c", "server"],
     }
-    for name, kit in read.items():
-        assert kit.config.name == name
-        assert kit.config.network.neighbours == ((1,), (0, 2), (1,))
-        assert kit.config.method.hops == 4
-        assert kit.notes == ()
-        text = (kits / name / "party.yaml").read_text()
+    for name, bundle in read.items():
+        assert bundle.config.name == name
+        assert bundle.config.network.neighbours == ((1,), (0, 2), (1,))
+        assert bundle.config.method.hops == 4
+        assert bundle.notes == ()
+        text = (bundles / name / "party.yaml").read_text()
         # whose data it is
         assert [word in text for word in ("patient", "b.csv", "outcome")] == [name == "b"] * 3
-    assert "c.example.org" not in (kits / "a" / "party.yaml").read_text()  # no neighbour
+    assert "c.example.org" not in (bundles / "a" / "party.yaml").read_text()  # no neighbour
     secrets = {read[name].alignment_secret() for name in "abc"}
     assert len(secrets) == 1
     assert len(secrets.pop()) == 32
     for name in ("server", "operator"):
-        assert not (kits / name / "parties.key").exists()
-    assert "mtcd party kits/a --data table.csv" in (kits / "a" / "README.txt").read_text()
-    assert "mtcd server kits/server" in (kits / "server" / "README.txt").read_text()
-    assert "mtcd federation status kits/operator" in (kits / "operator" / "README.txt").read_text()
+        assert not (bundles / name / "parties.key").exists()
+    assert "mtcd party bundles/a --data table.csv" in (bundles / "a" / "README.txt").read_text()
+    assert "mtcd server bundles/server" in (bundles / "server" / "README.txt").read_text()
+    assert (
+        "mtcd federation status bundles/operator"
+        in (bundles / "operator" / "README.txt").read_text()
+    )
 
 
-def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None:
-    authority = x509.load_pem_x509_certificate((kits / "authority" / "ca.pem").read_bytes())
+def test_certificates_say_who_and_where_and_are_for_tls_only(bundles: Path) -> None:
+    authority = x509.load_pem_x509_certificate((bundles / "authority" / "ca.pem").read_bytes())
     for name in EVERYBODY:
-        made = certificate(kits, name)
+        made = certificate(bundles, name)
         made.verify_directly_issued_by(authority)
         assert common_name(made) == name
         days = made.not_valid_after_utc - datetime.now(UTC)
@@ -82,25 +85,27 @@ def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None
     assert (
         authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
     )
-    assert len({certificate(kits, name).serial_number for name in EVERYBODY}) == 5
+    assert len({certificate(bundles, name).serial_number for name in EVERYBODY}) == 5
 
 
 def test_only_the_owner_reads_keys(tmp_path: Path) -> None:
     before = os.umask(0)  # the worst case
     try:
-        init_federation(written(tmp_path, alignment="hashed"), tmp_path / "kits", 90)
+        init_federation(written(tmp_path, alignment="hashed"), tmp_path / "bundles", 90)
     finally:
         os.umask(before)
     private = [
-        path for path in (tmp_path / "kits").rglob("*") if path.name in private_files.PRIVATE
+        path for path in (tmp_path / "bundles").rglob("*") if path.name in private_files.PRIVATE
     ]
     assert len(private) == 5 + 3 + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
-    folders = [path for path in (tmp_path / "kits").rglob("*") if path.is_dir()]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "kits", *folders]} == {0o700}
+    folders = [path for path in (tmp_path / "bundles").rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "bundles", *folders]} == {
+        0o700
+    }
     keyed = [
         path
-        for path in (tmp_path / "kits").rglob("*")
+        for path in (tmp_path / "bundles").rglob("*")
         if path.is_file() and b"PRIVATE" in path.read_bytes()
     ]
     assert {path.name for path in keyed} == {"key.pem", "ca.key"}
@@ -124,26 +129,26 @@ def test_private_files_are_private_from_their_first_moment(
 
 @pytest.mark.parametrize("name", ["key.pem", "parties.key"])
 def test_a_key_that_others_can_read_is_refused_with_the_command_to_run(
-    kits: Path, name: str
+    bundles: Path, name: str
 ) -> None:
-    path = kits / "a" / name
+    path = bundles / "a" / name
     for mode in (0o640, 0o604):
         path.chmod(mode)
-        refused(kits, "a", f"chmod 600 {path}")
+        refused(bundles, "a", f"chmod 600 {path}")
     path.chmod(0o600)
-    read_kit(kits / "a")
+    read_bundle(bundles / "a")
 
 
-def test_init_takes_an_empty_folder_and_no_other(kits: Path, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+def test_init_takes_an_empty_folder_and_no_other(bundles: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in bundles.rglob("*") if path.is_file()}
     with pytest.raises(MtcdError, match="not an empty folder"):
-        init_federation(tmp_path / "federation.yaml", kits, 90)
-    assert before == {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+        init_federation(tmp_path / "federation.yaml", bundles, 90)
+    assert before == {path: path.read_bytes() for path in bundles.rglob("*") if path.is_file()}
     with pytest.raises(MtcdError, match="not an empty folder"):
         init_federation(tmp_path / "federation.yaml", tmp_path / "federation.yaml", 90)
     (tmp_path / "empty").mkdir()
     init_federation(tmp_path / "federation.yaml", tmp_path / "empty", 90)
-    read_kit(tmp_path / "empty" / "a")
+    read_bundle(tmp_path / "empty" / "a")
 
 
 @pytest.mark.parametrize("days", [0, -3, 10_000])
@@ -152,7 +157,7 @@ def test_init_is_whole_or_nothing(
 ) -> None:
     path = written(tmp_path)
     with pytest.raises(MtcdError, match="lasts 1 to"):
-        init_federation(path, tmp_path / "kits", days)
+        init_federation(path, tmp_path / "bundles", days)
     calls = []
 
     def full(*_: object) -> None:
@@ -162,30 +167,34 @@ def test_init_is_whole_or_nothing(
 
     monkeypatch.setattr(private_files.os, "fsync", full)
     with pytest.raises(MtcdError, match="No space left"):
-        init_federation(path, tmp_path / "kits", 90)
+        init_federation(path, tmp_path / "bundles", 90)
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_path: Path) -> None:
+def test_bundles_whose_parts_do_not_belong_together_are_refused(
+    bundles: Path, tmp_path: Path
+) -> None:
     init_federation(tmp_path / "federation.yaml", tmp_path / "others", 90)
-    good = {path.name: path.read_bytes() for path in (kits / "a").iterdir()}
+    good = {path.name: path.read_bytes() for path in (bundles / "a").iterdir()}
 
     def with_file(name: str, content: bytes, *words: str) -> None:
-        private_files.write_files(kits / "a", {**good, name: content})
-        refused(kits, "a", *words)
-        private_files.write_files(kits / "a", good)
+        private_files.write_files(bundles / "a", {**good, name: content})
+        refused(bundles, "a", *words)
+        private_files.write_files(bundles / "a", good)
 
     with_file(
         "cert.pem", (tmp_path / "others" / "a" / "cert.pem").read_bytes(), "not of this federation"
     )
     with_file(
-        "cert.pem", (kits / "b" / "cert.pem").read_bytes(), "is for 'b', but this kit is for 'a'"
+        "cert.pem",
+        (bundles / "b" / "cert.pem").read_bytes(),
+        "is for 'b', but this bundle is for 'a'",
     )
-    with_file("key.pem", (kits / "b" / "key.pem").read_bytes(), "is not the key of cert.pem")
+    with_file("key.pem", (bundles / "b" / "key.pem").read_bytes(), "is not the key of cert.pem")
     with_file(
         "revoked.pem", (tmp_path / "others" / "a" / "revoked.pem").read_bytes(), "not signed by"
     )
-    with_file("ca.pem", (kits / "b" / "cert.pem").read_bytes(), "not signed by")
+    with_file("ca.pem", (bundles / "b" / "cert.pem").read_bytes(), "not signed by")
     for name, words in (
         ("cert.pem", "not a certificate"),
         ("key.pem", "not a private key"),
@@ -208,22 +217,22 @@ def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_pat
         "'z' is not a party of the federation",
     )
     with_file("party.yaml", b"[]", "is not a party")
-    (kits / "a" / "cert.pem").unlink()
-    refused(kits, "a", "there is no cert.pem")
-    refused(kits, "nobody", "There is no folder")
+    (bundles / "a" / "cert.pem").unlink()
+    refused(bundles, "a", "there is no cert.pem")
+    refused(bundles, "nobody", "There is no folder")
 
 
 @pytest.mark.parametrize(
     ("ago", "words"), [(100, "expired on"), (-2, "Check the clock of this host")]
 )
-def test_a_certificate_out_of_its_time_is_refused(kits: Path, ago: int, words: str) -> None:
-    authority = Authority.load(kits)
+def test_a_certificate_out_of_its_time_is_refused(bundles: Path, ago: int, words: str) -> None:
+    authority = Authority.load(bundles)
     when = datetime.now(UTC) - timedelta(days=ago)
     made = issue(authority.issued, "a", parse_address("127.0.0.1:7001"), 90, now=when)
     private_files.write_files(
-        kits / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
+        bundles / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
     )
-    refused(kits, "a", words)
+    refused(bundles, "a", words)
 
 
 def test_no_certificate_outlives_its_authority() -> None:
@@ -249,18 +258,18 @@ def test_keys_do_not_show_when_printed() -> None:
 @pytest.mark.parametrize(
     ("given", "seen_by"), [(None, "b"), ({"seen_by": "c"}, "c"), ({"seen_by": "server"}, "server")]
 )
-def test_every_kit_tells_who_sees_predictions(
+def test_every_bundle_tells_who_sees_predictions(
     given: dict[str, str] | None, seen_by: str, tmp_path: Path
 ) -> None:
     changes = {} if given is None else {"predictions": given}
-    init_federation(written(tmp_path, **changes), tmp_path / "kits", 90)
+    init_federation(written(tmp_path, **changes), tmp_path / "bundles", 90)
     for name in EVERYBODY:
-        assert read_kit(tmp_path / "kits" / name).config.seen_by == seen_by
-        assert f"seen_by: {seen_by}" in (tmp_path / "kits" / name / "party.yaml").read_text()
-    told = (tmp_path / "kits" / "c" / "README.txt").read_text()
+        assert read_bundle(tmp_path / "bundles" / name).config.seen_by == seen_by
+        assert f"seen_by: {seen_by}" in (tmp_path / "bundles" / name / "party.yaml").read_text()
+    told = (tmp_path / "bundles" / "c" / "README.txt").read_text()
     assert ("Only you can see" if seen_by == "c" else f"Only '{seen_by}' can see") in told
 
 
-def test_party_files_are_plain_yaml(kits: Path) -> None:
+def test_party_files_are_plain_yaml(bundles: Path) -> None:
     for name in EVERYBODY:
-        assert yaml.safe_load((kits / name / "party.yaml").read_text())["name"] == name
+        assert yaml.safe_load((bundles / name / "party.yaml").read_text())["name"] == name

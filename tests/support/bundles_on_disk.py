@@ -1,4 +1,4 @@
-"""Kits on disk, for tests; needs cryptography."""
+"""Bundles on disk, for tests; needs cryptography."""
 
 from pathlib import Path
 from typing import Any
@@ -9,20 +9,20 @@ from cryptography import x509
 from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
-from mtcd.federation.credentials.bundle import read_kit
+from mtcd.federation.credentials.bundle import read_bundle
 from ports import reserved_ports
 
 Config = dict[str, Any]
 EVERYBODY = ["a", "b", "c", "server", "operator"]
 
 
-def certificate(kits: Path, name: str) -> x509.Certificate:
-    return x509.load_pem_x509_certificate((kits / name / "cert.pem").read_bytes())
+def certificate(bundles: Path, name: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((bundles / name / "cert.pem").read_bytes())
 
 
-def refused(kits: Path, name: str, *words: str) -> None:
+def refused(bundles: Path, name: str, *words: str) -> None:
     with pytest.raises(MtcdError) as told:
-        read_kit(kits / name)
+        read_bundle(bundles / name)
     for word in words:
         assert word in str(told.value)
     assert "PRIVATE" not in str(told.value)
@@ -40,11 +40,11 @@ def found(folder: Path) -> Path:
     )
     server = places.pop("server")
     init_federation(
-        written(folder, parties=places, server=server, labels__column=None), folder / "kits", 90
+        written(folder, parties=places, server=server, labels__column=None), folder / "bundles", 90
     )
-    return folder / "kits"
+    return folder / "bundles"
 
 
-def settings(kits: Path, name: str) -> Config:
-    """The Zenoh settings of a kit."""
-    return read_kit(kits / name).zenoh()
+def settings(bundles: Path, name: str) -> Config:
+    """The Zenoh settings of a bundle."""
+    return read_bundle(bundles / name).zenoh()
