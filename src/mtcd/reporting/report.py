@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from mtcd.cli.run_folder import check_run
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import write_whole
 from mtcd.core.optional import find
 from mtcd.core.version import VERSION
-from mtcd.reporting.document import make_report
-from mtcd.reporting.record import Record, read_record
 from mtcd.training.run import Run
+
+if TYPE_CHECKING:
+    from mtcd.reporting.record import Record
 
 MARK = b'<meta name="generator" content="mtcd report">'
 """What tells a report from other pages, in its first lines."""
@@ -64,6 +64,10 @@ def report(
     render = find("mtcd.reporting.render").render
     find("bokeh")  # raises with installation advice
 
+    # here, so that importing the name needs neither configs nor the command line
+    from mtcd.cli.run_folder import check_run
+    from mtcd.reporting.document import make_report
+
     named = _named(runs)
     for _, run in named:
         if not isinstance(run, Run):
@@ -108,6 +112,8 @@ def _names(runs: Sequence[Reported]) -> list[str]:
 
 def _record(run: Reported, name: str) -> Record:
     """What the page tells of a run."""
+    from mtcd.reporting.record import read_record
+
     if not isinstance(run, Run):
         return read_record(Path(run), name)
 
