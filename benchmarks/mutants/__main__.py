@@ -11,13 +11,15 @@ import argparse
 import hashlib
 import os
 import random
+import sys
 from pathlib import Path
 
 import torch
 
 from benchmarks.mutants.bench import Bench
+from benchmarks.mutants.equivalent import LIST, stale_lines
 from benchmarks.mutants.forks import Outcome
-from benchmarks.mutants.mutations import GPU_ONLY, MARK, PACKAGES, Mutation, all_mutations
+from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES, Mutation, all_mutations
 from benchmarks.mutants.results import Results, report
 
 ROOT = Path(__file__).parents[2]
@@ -59,11 +61,12 @@ def sample_of(asked: argparse.Namespace) -> list[Mutation]:
         mutations = [one for one in mutations if one.path not in GPU_ONLY]
         print(f"No GPU here: {', '.join(GPU_ONLY)} are left out.")
     count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
-    marked = len(all_mutations(ROOT, asked.packages, marked=True))
+    equivalent = len(all_mutations(ROOT, asked.packages, equivalent=True))
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
-    print(
-        f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True
-    )
+    print(f"{equivalent} more are listed as changing nothing ({LIST.name})")
+    for stale in stale_lines(ROOT):
+        print(f"not in the source any more: {stale}")
+    sys.stdout.flush()
     return random.Random(asked.seed).sample(mutations, count)
 
 

@@ -14,6 +14,15 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
+from benchmarks.mutants.equivalent import (
+    PACKAGE,
+    Reasons,
+    code_of,
+    function_at,
+    functions_of,
+    read_list,
+)
+
 PACKAGES = [
     "methods",
     "methods/dcpa",
@@ -41,7 +50,6 @@ GPU_ONLY = ("src/mtcd/models/splitnet/graphs.py", "src/mtcd/models/splitnet/lane
 """Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant
 would live."""
 LARGE = 10  # from here on, a limit is a matter of taste
-MARK = "# no mutants: "  # at the end of a line whose mutants change nothing, and then why
 ARITHMETIC = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul BitOr_BitAnd BitAnd_BitOr LShift_RShift"
 COMPARISONS = (
     "Eq_NotEq NotEq_Eq Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Is_IsNot IsNot_Is"
@@ -72,7 +80,7 @@ class Mutation:
 
     @property
     def package(self) -> str:
-        return self.path.removeprefix("src/mtcd/").rpartition("/")[0]
+        return self.path.removeprefix(PACKAGE).rpartition("/")[0]
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:
@@ -91,33 +99,40 @@ class Mutation:
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def all_mutations(root: Path, packages: Iterable[str], marked: bool = False) -> list[Mutation]:
-    """All there are in these packages, in order; or only those on lines that are marked."""
-    paths = sorted(
-        path for package in packages for path in (root / "src" / "mtcd" / package).glob("*.py")
-    )
+def all_mutations(root: Path, packages: Iterable[str], equivalent: bool = False) -> list[Mutation]:
+    """All there are in these packages, in order; or only those that are listed as equivalent."""
+    paths = sorted(path for package in packages for path in (root / PACKAGE / package).glob("*.py"))
+    listed = read_list()
     return [
         mutation
         for path in paths
-        for mutation in mutations_of(path, path.relative_to(root).as_posix(), marked)
+        for mutation in mutations_of(
+            path,
+            path.relative_to(root).as_posix(),
+            listed.get(path.relative_to(root / PACKAGE).as_posix(), {}),
+            equivalent,
+        )
     ]
 
 
-def mutations_of(path: Path, name: str, marked: bool = False) -> Iterator[Mutation]:
-    """Those of a module."""
+def mutations_of(
+    path: Path, name: str, reasons: Reasons, equivalent: bool = False
+) -> Iterator[Mutation]:
+    """Those of a module, without those on lines that are listed, or only these."""
     source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
     tree, nodes = ast.parse(source), list(ast_nodes(get_ast(source)))
-    left_out, functions = _left_out(tree), list(_functions(tree))
-    marks = {number for number, line in enumerate(source.splitlines(), 1) if MARK in line}
+    left_out, functions = _left_out(tree), list(functions_of(tree))
     for operator_name in OPERATORS:
         operator = get_operator(f"core/{operator_name}")()
         places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
         for occurrence, (line, column) in enumerate(places):
-            if (line in marks) == marked and not any(
-                first <= (line, column) < last for first, last in left_out
-            ):
-                inside = [function for first, last, function in functions if first <= line <= last]
-                yield Mutation(name, inside[-1] if inside else "", line, operator_name, occurrence)
+            if any(first <= (line, column) < last for first, last in left_out):
+                continue
+            function = function_at(line, functions)
+            listed = code_of(lines[line - 1]) in reasons.get(function, {})
+            if listed == equivalent:
+                yield Mutation(name, function, line, operator_name, occurrence)
 
 
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -146,16 +161,3 @@ def _left_out(tree: ast.Module) -> list[Span]:
 
 def _is_large(value: object) -> bool:
     return isinstance(value, int | float) and value >= LARGE
-
-
-def _functions(tree: ast.AST, outside: str = "") -> Iterator[tuple[int, int, str]]:
-    """First line, last line and qualified name of all functions, the inner ones after those that
-    they are in."""
-    for node in ast.iter_child_nodes(tree):
-        name = outside
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            name = f"{outside}{node.name}"
-            if isinstance(node, ast.FunctionDef):
-                yield node.lineno, node.end_lineno or node.lineno, name
-            name += ".<locals>." if isinstance(node, ast.FunctionDef) else "."
-        yield from _functions(node, name)

@@ -41,6 +41,7 @@ from mtcd.privacy.settings import Privacy as Privacy
 from mtcd.protocol.ledger.costs import Costs as Costs
 from mtcd.protocol.ledger.ledger import Ledger as Ledger
 from mtcd.ray.settings import Ray as Ray
+from mtcd.reporting.report import report as report
 from mtcd.studies.cross_validation import CrossValidation as CrossValidation
 from mtcd.studies.cross_validation import cross_validate as cross_validate
 from mtcd.studies.path import Path as Path

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants.equivalent import stale_lines
 from benchmarks.mutants.results import Results, report
 
 from project import ROOT
@@ -22,7 +23,7 @@ def half(x: int | None = 4) -> float:
 
 class Counter:
     def many(self) -> bool:
-        return half(8) > LIMIT  # no mutants: for the test
+        return half(8) > LIMIT
 
 def shown() -> str:
     return "shown"
@@ -148,13 +149,13 @@ def test_the_report_shows_survivors_and_a_score_per_package(
     assert ["model", "2", "3", "66.7%"] in [line.split() for line in shown.splitlines()]
 
 
-def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
-    project: Path,
-) -> None:
+def test_mutants_are_in_code_that_runs_but_for_lines_that_are_listed(project: Path) -> None:
     pytest.importorskip("cosmic_ray")
     from benchmarks.mutants.mutations import mutations_of
 
-    found = list(mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py"))
+    small = project / "src" / "mtcd" / "small.py"
+    reasons = {"Counter.many": {"return half(8) > LIMIT": "for the test"}}
+    found = list(mutations_of(small, "src/mtcd/small.py", reasons))
     lines = {(one.line, one.operator, one.function) for one in found}
     assert lines == {
         (2, "NumberReplacer", ""),
@@ -163,14 +164,16 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
         (7, "NumberReplacer", "half"),
         (7, "ReplaceBinaryOperator_Div_Mul", "half"),
     }
-    (marked,) = {
-        one.line
-        for one in mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py", True)
-    }
-    assert "no mutants: for the test" in SOURCE.splitlines()[marked - 1]
+    listed = set(mutations_of(small, "src/mtcd/small.py", reasons, equivalent=True))
+    assert {one.line for one in listed} == {11}
+    assert listed | set(found) == set(mutations_of(small, "src/mtcd/small.py", {}))
     (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
     assert division.diff(project) == "-    return x / 2\n+    return x * 2"
     assert division.package == ""
+
+
+def test_the_lines_that_are_listed_are_in_the_source() -> None:
+    assert stale_lines(ROOT) == []
 
 
 def test_the_packages_and_modules_exist() -> None:

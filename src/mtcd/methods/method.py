@@ -85,9 +85,7 @@ class Method(ABC):
     def epoch(self, samples: int) -> int:
         """Iterations per epoch, a pass over all samples; with the full batch, iterations per
         sync."""
-        batches = Batches(
-            samples, self.batch, 0
-        )  # no mutants: the seed decides on their order alone
+        batches = Batches(samples, self.batch, 0)
         return batches.per_epoch * self.hops_per_sync
 
     @abstractmethod

@@ -131,16 +131,16 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
     for _ in range(NEWTON_STEPS):
         gradient, hessian = along.derivatives(w)
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
-            break  # no mutants: another try would be the same
+            break
         step = _lowest(gradient, hessian, w, bounds) - w
         expected = float(gradient @ step)
         taken = _shortened(along.value, w, step, value, expected)
         if taken is None:
-            break  # no mutants: another try would be the same
+            break
         w, value, before = *taken, value
-        settled = before - value <= SMALL * abs(before)  # no mutants: not to stop only takes time
+        settled = before - value <= SMALL * abs(before)  # not to stop only takes time
         if settled:
-            break  # no mutants: not to stop only takes time
+            break  # not to stop only takes time
     return w
 
 
@@ -161,7 +161,7 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
-    most = 20 + 10 * len(w)  # no mutants: far more than it takes
+    most = 20 + 10 * len(w)  # far more than it takes
     found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=most)
     if found.status == ENDS_EARLY:
         found.x = _descend(gradient / size, A.T @ A, size * w, found.x, limits)
@@ -178,11 +178,9 @@ def _descend(
         for i in range(len(v)):
             slope = gradient[i] + H[i] @ (v - start)
             v[i] = min(max(v[i] - slope / H[i, i], limits[0][i]), limits[1][i])
-        settled = (
-            np.abs(v - before).max() <= SMALL * np.abs(v).max()
-        )  # no mutants: not to stop only takes time
+        settled = np.abs(v - before).max() <= SMALL * np.abs(v).max()
         if settled:
-            break  # no mutants: not to stop only takes time
+            break  # not to stop only takes time
     return v
 
 
@@ -193,9 +191,7 @@ def _shortened(
     for halving in range(HALVINGS):
         share = 0.5**halving
         lower = f(w + share * step)
-        enough = value + 1e-4 * share * min(
-            expected, 0.0
-        )  # no mutants: a rule of thumb; next to value itself
+        enough = value + 1e-4 * share * min(expected, 0.0)
         if lower < enough:
             return w + share * step, lower
     return None

@@ -25,7 +25,7 @@ LEAST_CURVATURE = 1e-3
 # of a Newton step, halved each time: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
 TRIES = 13
 ARMIJO = 1e-4
-EXACT = 1e-9  # no mutants: a matter of taste; stop when a further step promises this share of what was gained
+EXACT = 1e-9  # a matter of taste; stop when a further step promises this share of what was gained
 # where f would fall by less than this share of it, rounding decides on the weights: no step then
 NOISE = 1e-14
 # a direction is left out if it is another one but for this share of its squared length
@@ -106,21 +106,17 @@ def _lowest(space: Subspace) -> Array:
     start = value = space.value(u)
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
-        least = max(
-            EXACT * (start - value), np.finfo(float).eps * abs(value)
-        )  # no mutants: a matter of taste
-        settled = not promised > least  # no mutants: not to stop only takes time; also true of NaN
+        least = max(EXACT * (start - value), np.finfo(float).eps * abs(value))
+        settled = not promised > least  # not to stop only takes time; also true of NaN
         if settled:
-            break  # no mutants: another try would be the same
+            break
         for halving in range(TRIES):
             share = 0.5**halving
             lower = space.value(u + share * step)
-            enough = (
-                value - ARMIJO * share * promised
-            )  # no mutants: a rule of thumb; next to value itself
+            enough = value - ARMIJO * share * promised
             if lower < enough:
                 u, value = u + share * step, lower
                 break
         else:
-            break  # no mutants: another try would be the same
+            break
     return u if start - value > NOISE * abs(start) else np.zeros_like(u)

@@ -170,12 +170,12 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
     except ArpackError:
         # By distance from a client at the edge: cruder, but it cannot fail.
         levels = breadth_first(network.neighbours, members[0], set(members))
-        edge = levels[-1][0]  # no mutants: any at the edge
+        edge = levels[-1][0]
         levels = breadth_first(network.neighbours, edge, set(members))
         return list(chain.from_iterable(levels))
 
     # Rounded: clients that are alike but for rounding errors go by their numbers.
-    order = np.argsort(np.round(along, 9), kind="stable")  # no mutants: some digits
+    order = np.argsort(np.round(along, 9), kind="stable")
     return [members[i] for i in order]
 
 
@@ -185,17 +185,17 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
     On a square grid, for example, that is the one along which the numbers grow fastest. (For large
     graphs this is left to where ``fiedler_sparse`` starts.)
     """
-    numbers = np.linspace(-1, 1, L.shape[0])  # no mutants: anything that grows with them
-    if L.shape[0] > DENSE_LIMIT:  # no mutants: only the time
+    numbers = np.linspace(-1, 1, L.shape[0])  # anything that grows with them
+    if L.shape[0] > DENSE_LIMIT:  # only saves time
         vector = fiedler_sparse(L)[1]
         return vector if vector @ numbers >= 0 else -vector
 
     values, vectors = scipy.linalg.eigh(L.toarray())
-    rounding = 1e-9 * values[-1]  # no mutants: any small part of the largest
+    rounding = 1e-9 * values[-1]  # any small part of the largest
     space = vectors[:, 1:][:, values[1:] <= values[1] + rounding]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
-    if size <= 1e-6:  # no mutants: rounding errors, or any of them
+    if size <= 1e-6:  # rounding errors, or any of them
         return np.asarray(space[:, 0])
     return along / size
 
@@ -236,7 +236,7 @@ def _even_out(
         touching = (k for k in candidates if not taker.isdisjoint(network.neighbours[k]))
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
         if mover is None:
-            break  # no mutants: only the time
+            break  # only saves time
         giver.remove(mover)
         taker.add(mover)
     return low, high
@@ -270,7 +270,7 @@ def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[
     The client itself is counted. Depth first, because such a tree is long, and so can be cut
     anywhere.
     """
-    root = (members[0], -1)  # no mutants: its parent is not used
+    root = (members[0], -1)  # its parent is not used
     unseen = set(members)
     parents: dict[int, int] = {}
     stack = [root]

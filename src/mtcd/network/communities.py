@@ -25,7 +25,7 @@ LARGEST_SIZE = 2000
 LARGEST_EDGES = 50_000
 PASSES = 10
 """Passes over all clients before a contraction, at most."""
-CONVERGED = 0.01  # no mutants: about
+CONVERGED = 0.01
 """A pass that moves no more than this share of the clients is the last one."""
 
 
@@ -52,7 +52,7 @@ def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     large."""
     rng = np.random.default_rng(draw)
     # The node of each client in the contracted network.
-    node = np.arange(A.shape[0])  # no mutants: A is square
+    node = np.arange(A.shape[0])
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
         node = labels[node]
@@ -61,14 +61,14 @@ def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
         A = _contracted(A, labels)
 
     graph = nx.Graph()
-    graph.add_nodes_from(range(A.shape[0]))  # no mutants: A is square
+    graph.add_nodes_from(range(A.shape[0]))
     links = scipy.sparse.coo_array(scipy.sparse.triu(A))
     # networkx counts a loop twice, as the matrix does the links inside a group.
     weights = np.where(links.row == links.col, links.data / 2, links.data)
     edges = zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True)
     graph.add_weighted_edges_from(edges)
 
-    labels = np.empty(A.shape[0], dtype=np.int64)  # no mutants: A is square
+    labels = np.empty(A.shape[0], dtype=np.int64)
     for number, group in enumerate(nx.community.louvain_communities(graph, seed=draw)):
         labels[list(group)] = number
     return _groups(labels[node])
@@ -81,15 +81,15 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
     Best is what raises the modularity most: the weight of a node's links to the group, less what
     links at random would give. At most ``PASSES`` passes over all nodes.
     """
-    size = A.shape[0]  # no mutants: A is square
-    strength = np.asarray(A.sum(axis=1)).ravel()  # no mutants: A is symmetric
+    size = A.shape[0]
+    strength = np.asarray(A.sum(axis=1)).ravel()
     total = strength.sum()
     group = np.arange(size)
     volume = strength.copy()
     """The strength of all nodes of a group."""
 
     for _ in range(PASSES):
-        moved = 0  # no mutants: one pass more or less
+        moved = 0
         for k in rng.permutation(size):
             entries = slice(A.indptr[k], A.indptr[k + 1])
             others = A.indices[entries] != k
@@ -105,13 +105,13 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
             volume[home] -= strength[k]
             gains = weights - strength[k] * volume[choices] / total
             best = int(gains.argmax())
-            rounding = 1e-12 * strength[k]  # no mutants: next to nothing
+            rounding = 1e-12 * strength[k]
             if gains[best] > gains[np.searchsorted(choices, home)] + rounding:  # else it stays
                 group[k] = choices[best]
                 moved += 1
             volume[group[k]] += strength[k]
 
-        if moved <= CONVERGED * size:  # no mutants: one pass more or less
+        if moved <= CONVERGED * size:
             break
     return np.unique(group, return_inverse=True)[1]
 

@@ -64,8 +64,8 @@ def _connecting(places: Array) -> float:
     """
     K = len(places)
     if K == 1:
-        return 0.0  # no mutants: any radius connects a single place
-    if K < 4:  # no mutants: of four, all pairs do as well as the triangulation
+        return 0.0  # any radius connects a single place
+    if K < 4:  # of four, all pairs do as well as the triangulation
         pairs = np.array([(k, j) for k in range(K) for j in range(k)])
     else:
         corners = scipy.spatial.Delaunay(places).simplices

@@ -116,20 +116,20 @@ def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
     from scipy.sparse.csgraph import dijkstra
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-    K = L.shape[0]  # no mutants: L is square
+    K = L.shape[0]
 
     # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers
     # of the clients that is a sensible one. The noise keeps it off symmetric vectors that never
     # reach the rest.
     noise = stream(0, "fiedler").standard_normal(K)
-    start = np.linspace(-1, 1, K) + 1e-3 * noise  # no mutants: near enough is enough
+    start = np.linspace(-1, 1, K) + 1e-3 * noise
 
-    inverse = {"sigma": -1 / K**2, "which": "LM"}  # no mutants: any shift near 0
+    inverse = {"sigma": -1 / K**2, "which": "LM"}  # any shift near 0
     distances = dijkstra(abs(L), indices=0, unweighted=True)
-    long = distances.max() ** 2 >= K  # no mutants: both ways find it
+    long = distances.max() ** 2 >= K
     first = inverse if long else {"which": "SA", "maxiter": LANCZOS_RESTARTS}
 
-    basis = min(K, 40)  # no mutants: only the time
+    basis = min(K, 40)  # only saves time
     solve = partial(eigsh, L.tocsc(), k=2, v0=start, ncv=basis)
     try:
         values, vectors = solve(**first)
@@ -154,7 +154,7 @@ def diameter(network: Network) -> tuple[int | None, bool]:
         return min(1, network.size - 1), True
 
     bound, middle = long_path(network)
-    if network.edges == network.size - 1:  # no mutants: only the time
+    if network.edges == network.size - 1:  # only saves time
         return bound, True
 
     levels = levels_from(network, middle)

@@ -106,7 +106,7 @@ class Network:
         graph = nx.Graph()
         graph.add_nodes_from(range(self.size))
         for k, near in enumerate(self.neighbours):
-            graph.add_edges_from((k, j) for j in near if k < j)  # no mutants: each once
+            graph.add_edges_from((k, j) for j in near if k < j)
         return graph
 
     @cached_property
@@ -215,7 +215,7 @@ def breadth_first(
         for k in levels[-1]:
             # On dense graphs this ends the search after a few clients.
             if not unseen:
-                break  # no mutants: only the time
+                break  # only saves time
             found = unseen.intersection(neighbours[k])
             unseen.difference_update(found)
             level.extend(sorted(found))
@@ -260,12 +260,12 @@ def long_path(network: Network) -> tuple[int, int]:
     >>> long_path(make_network("path", ["a", "b", "c"]))
     (2, 1)
     """
-    anywhere = levels_from(network, 0)  # no mutants: any client will do
+    anywhere = levels_from(network, 0)  # any client will do
     far = levels_from(network, anywhere[-1][0])
     length = len(far) - 1
     from_the_end = levels_from(network, far[-1][0])
 
-    half = length // 2  # no mutants: any client will do, and one in the middle is done soonest
+    half = length // 2  # any client will do, and one in the middle is done soonest
     halfway = sorted(set(far[half]) & set(from_the_end[length - half]))
     return length, halfway[len(halfway) // 2]
 
@@ -324,7 +324,7 @@ def _grid(K: int, rows: int | None) -> Edges:
     if rows is None:
         rows = next(r for r in range(isqrt(K), 0, -1) if K % r == 0)
     elif rows < 1 or K % rows:
-        most = 20  # no mutants: to be read by a person
+        most = 20
         fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=most)
         raise NetworkError(f"{K} clients do not fill {rows} rows: choose rows from {fitting}")
     at = np.arange(K).reshape(rows, -1)

@@ -22,9 +22,9 @@ LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
 ROTATIONS = 60
 """Rotations per client before a search for a cycle restarts."""
-ATTEMPTS = 12  # no mutants: only the time
-LARGE = 1000  # no mutants: an attempt on a large network takes seconds
-ATTEMPTS_OF_LARGE = 2  # no mutants: only the time
+ATTEMPTS = 12  # only saves time
+LARGE = 1000  # an attempt on a large network takes seconds
+ATTEMPTS_OF_LARGE = 2  # only saves time
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -151,7 +151,7 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     number = {k: i for i, k in enumerate(nodes)}
     near = [sorted(map(number.__getitem__, graph[k])) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
-        rng = stream(0, "hamiltonian cycle", attempt)  # no mutants: any seed
+        rng = stream(0, "hamiltonian cycle", attempt)
         path = _rotated_path(near, ROTATIONS * len(nodes), rng)
         if path is not None:
             return [nodes[i] for i in path]
@@ -187,9 +187,9 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
         fresh = [k for k in near[end] if not seen[k]]
         if fresh:
             # Those with few ways left first: they are the hard ones to reach later.
-            dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard
+            dense = 2 * len(near[end]) > K  # a rule of thumb; there, none is hard
             if dense:
-                end = fresh[0]  # no mutants: any will do
+                end = fresh[0]  # any will do
             else:
                 end = min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
             path[size] = end

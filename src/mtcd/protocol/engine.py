@@ -132,9 +132,7 @@ class Engine(ABC):
         """Start workers, open links. Called once, before anything else."""
 
     @abstractmethod
-    def run(
-        self, pausing: bool = False
-    ) -> Iterator[Progress | None]:  # no mutants: subclasses have their own default
+    def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         """Deliver messages; yield whenever the parties hold one model, before it changes. Called
         once.
 

@@ -3,6 +3,7 @@ live page."""
 
 from __future__ import annotations
 
+import webbrowser
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ import typer
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.optional import find
+from mtcd.core.terminal.screen import screen
+from mtcd.core.terminal.text import escape
 
 if TYPE_CHECKING:
     from mtcd.config.build import Setup
@@ -29,9 +32,12 @@ def report(
 ) -> None:
     r"""Write a page about runs, one HTML file: tokens on their network, curves, costs (pip install
     '.\[report]')."""
-    from mtcd.reporting.command import write_report
+    from mtcd.reporting.report import report as write_report
 
-    write_report(runs, out, opens)
+    written = write_report(runs, out)
+    screen.print(f"Report: {escape(str(written))}", highlight=False, soft_wrap=True)
+    if opens:
+        webbrowser.open(written.resolve().as_uri())
 
 
 @dataclass(frozen=True)

@@ -18,5 +18,6 @@ FEATURE = Feature(
         },
     },
     run_files=("history.pdf", "history.png", "trace.npz"),
+    public_names={"report": "mtcd.reporting.report"},
     commands={"": "mtcd.reporting.commands:app"},
 )

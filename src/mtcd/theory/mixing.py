@@ -131,21 +131,21 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
     def is_near(t: int, distance: float) -> bool:
         powers = values**t
-        kept = np.abs(powers) > 1e-14 * root.min()  # no mutants: only the time; the rest is 1e-14
+        kept = np.abs(powers) > 1e-14 * root.min()  # only saves time; the rest is 1e-14
         apart = (U[:, kept] * powers[kept]) @ U[:, kept].T
         return float((np.abs(apart) @ root / root).max()) / 2 <= distance + ROUNDING
 
     def find(distance: float) -> int:
         gap = 1 - float(np.abs(values).max())
         low, high = mixing_bounds(gap, float(pi.min()), distance)
-        far = max(0, int(low) - 1)  # no mutants: widened where it is too narrow
-        near = math.ceil(high) + 1  # no mutants: as above
+        far = max(0, int(low) - 1)
+        near = math.ceil(high) + 1
 
         # Rounding, on a long walk, may put the time outside of the bounds.
-        if far > 0 and is_near(far, distance):  # no mutants: by rounding
-            far = 0  # no mutants: as above
+        if far > 0 and is_near(far, distance):
+            far = 0
         while not is_near(near, distance):
-            near *= 2  # no mutants: by rounding
+            near *= 2
 
         while near - far > 1:
             middle = (far + near) // 2
@@ -192,21 +192,21 @@ def _forgets(P: sp.csr_array) -> bool:
         return False
 
     hops = sp.coo_array(P)
-    anywhere = 0  # no mutants: the divisor is the same from every client
+    anywhere = 0  # the divisor is the same from every client
     level = dijkstra(P, indices=anywhere, unweighted=True).astype(np.int64)
     return bool(np.gcd.reduce(level[hops.row] + 1 - level[hops.col]) == 1)
 
 
 def _lowest_eigenvalue(M: sp.csr_array) -> float:
     # A start of our own: that of ARPACK is random, and the last digits would differ between runs.
-    noise = stream(0, "spectral gap").standard_normal(M.shape[0])  # no mutants: any noise will do
+    noise = stream(0, "spectral gap").standard_normal(M.shape[0])  # any noise will do
     try:
         [lowest] = eigsh(
             M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False
         )
     except ArpackNoConvergence:
         # The eigenvalue is close to others, as on a long cycle: there its inverse is quick.
-        below = -1 - 1 / M.shape[0] ** 2  # no mutants: anything just below the lowest
+        below = -1 - 1 / M.shape[0] ** 2  # anything just below the lowest
         [lowest] = eigsh(M.tocsc(), k=1, sigma=below, v0=noise, return_eigenvectors=False)
 
     return float(lowest)
@@ -224,7 +224,7 @@ def longest_hitting_time(chain: Chain) -> float:
 
     # I - P is singular; any multiple of share makes it regular, and cancels below.
     away = np.eye(share.size) - P.toarray()
-    Z = np.linalg.inv(away + share)  # no mutants: any multiple of share
+    Z = np.linalg.inv(away + share)  # any multiple of share
     return float(((Z.diagonal() - Z) / share).max())
 
 

@@ -27,7 +27,7 @@ R = TypeVar("R")
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K
 
 # From this share of nonzeros on, dense products are quicker.
-DENSE_SHARE = 0.05  # no mutants: only the time
+DENSE_SHARE = 0.05  # only saves time
 
 
 class Roam(NamedTuple):
@@ -74,7 +74,7 @@ def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array
     p = checked_start(start, P.shape[0])
 
     back = sp.csr_array(P).T.tocsr()
-    if back.nnz > DENSE_SHARE * p.size**2:  # no mutants: only the time
+    if back.nnz > DENSE_SHARE * p.size**2:  # only saves time
         back = back.toarray()
 
     # All terms are positive, so that small probabilities come out right too; one minus the

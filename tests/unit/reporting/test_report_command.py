@@ -13,7 +13,7 @@ import pytest
 
 import mtcd
 from commands import run
-from mtcd.reporting.command import unique_names
+from mtcd.reporting.report import unique_names
 from mtcd.reporting.serve import Serving, serve
 from problems import make_data
 from report_contract import Report, checked
@@ -75,6 +75,36 @@ def test_one_page_about_several_runs(
     assert run("report", "b", "--open") == 0  # a report may be replaced
     assert [one.name for one in inside(folder / "report.html").runs] == ["b"]
     assert opened == [(folder / "report.html").as_uri()]
+
+
+def test_from_python_runs_and_folders_make_the_same_page(folder: Path) -> None:
+    data = make_data(RIDGE, 12, [2, 1, 2, 3], seed=1)
+    run = mtcd.train(data, RIDGE, "path", mtcd.MTCD(2, 3, stepsize=1e-3), mtcd.Stop(iterations=6))
+    run.save(folder / "a")
+    diverged = mtcd.train(
+        data, RIDGE, "path", mtcd.MTCD(2, 3, stepsize=1e9), mtcd.Stop(iterations=60)
+    )
+    assert diverged.status == "diverged"
+
+    page = mtcd.report([run, folder / "a", str(folder / "a"), run, diverged], folder / "page.html")
+    assert page == folder / "page.html"
+    of_run, of_folder, again, *_, last = inside(page).runs
+    names = [run.method, "a", "a (2)", f"{run.method} (2)"]
+    assert [one.name for one in inside(page).runs][:4] == names
+    assert of_run.model_copy(update={"name": "a"}) == of_folder
+    assert again.coefficients == of_folder.coefficients != []
+    assert last.status == "diverged"
+    assert last.coefficients == []
+
+    mtcd.report({"mine": run}, page)
+    assert [one.name for one in inside(page).runs] == ["mine"]
+    mtcd.report(run, page)
+    assert [one.name for one in inside(page).runs] == [run.method]
+    with pytest.raises(mtcd.MtcdError, match="at least one run"):
+        mtcd.report([], page)
+    with pytest.raises(mtcd.MtcdError, match="is not a run folder"):
+        mtcd.report([run, folder], page)
+    assert [one.name for one in inside(page).runs] == [run.method]
 
 
 @pytest.mark.parametrize(

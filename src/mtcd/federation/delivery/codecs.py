@@ -117,9 +117,7 @@ def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, fro
     rest = Reader(view, length, bounds, message.sender)
     iteration = rest.whole("iteration", 0, bounds.iterations)
     count = rest.whole("terms", 0, MOST_TERMS + 1)
-    absent = rest.whole(
-        "avoid", 0, bounds.clients + 1
-    )  # no mutants: no more are in order and below that
+    absent = rest.whole("avoid", 0, bounds.clients + 1)
     keys = rest.wholes("terms", count, MOST)
     terms = {key: rest.whole("terms", 0, MOST) for key in keys}
     avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))

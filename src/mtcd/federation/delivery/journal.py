@@ -41,7 +41,7 @@ class Journal(ABC):
     def last(self) -> Any:
         """The last value committed; None before the first."""
 
-    sync = False  # no mutants: it matters to files alone, which set it
+    sync = False  # it matters to files alone, which set it
     """Whether a commit waits for the disk."""
 
     @abstractmethod

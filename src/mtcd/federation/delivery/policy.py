@@ -87,7 +87,7 @@ class RecoveryPolicy:
 
     def learn_terms(self, terms: Terms) -> bool:
         """Learn the terms that another party knows. Returns whether any was new."""
-        return False  # no mutants: where nobody starts terms, nobody sends any
+        return False  # where nobody starts terms, nobody sends any
 
     def is_stale(self, envelope: Envelope) -> bool:
         """Whether the envelope belongs to a term, or to an iteration, that is over."""

@@ -61,7 +61,7 @@ class ReliableParty:
         policy: RecoveryPolicy,
         journal: Journal,
         opening: Iterable[Message] = (),
-        clients: int = 0,  # no mutants: given wherever it matters
+        clients: int = 0,
         neighbours: frozenset[int] | None = None,
     ) -> None:
         self.number, self.party, self.policy, self.journal = number, party, policy, journal

@@ -42,7 +42,7 @@ def next_around(
     piece = [k for level in breadth_first(network.neighbours, here, members) for k in level]
     walk_around = closed_walk(network, tuple(sorted(piece)))
     places = [i for i, k in enumerate(walk_around) if k == here]
-    anywhere = places[0]  # no mutants: the walk is closed, so that any will do
+    anywhere = places[0]  # the walk is closed, so that any will do
     place = next((i for i in places if walk_around[i - 1] == previous), anywhere)
     return walk_around[(place + 1) % len(walk_around)]
 
@@ -52,7 +52,7 @@ def closed_walk(network: Network, members: tuple[int, ...]) -> list[int]:
     """Through all members, who are in one piece: round a cycle, or round a tree, every branch once
     each way."""
     cycle = hamiltonian_cycle(network.graph.subgraph(members))
-    start = members[0]  # no mutants: the way is closed, so that any will do
+    start = members[0]  # the way is closed, so that any will do
     return cycle or around_the_tree(spanning_tree(network, members), start)
 
 

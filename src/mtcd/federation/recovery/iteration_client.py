@@ -161,9 +161,7 @@ class IterationClient(RecoveryPolicy):
         that has crashed."""
         terms = self.delivery.terms
         for envelope in list(self.uploaded.values()):
-            if envelope.term < known_term(
-                terms, envelope.iteration
-            ):  # no mutants: the request brought the term
+            if envelope.term < known_term(terms, envelope.iteration):
                 # it is on the ledger
                 self._send_again(envelope, replace(envelope.message, floats=0, hop_floats=0))
 

@@ -49,7 +49,7 @@ from mtcd.methods.mtcd.client import Done
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
 from mtcd.protocol.token import Token
 
-SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
+SPECULATIVE_TERMS = 2**10  # any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative
 terms."""
 

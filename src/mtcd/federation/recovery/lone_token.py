@@ -298,7 +298,7 @@ class LoneToken(RecoveryPolicy):
         delivery.cancel_stale()
         self._stop_search()
         history.last_sent = None
-        delivery.enqueue(self.route(again), 0)  # no mutants: one term for all iterations
+        delivery.enqueue(self.route(again), 0)  # one term for all iterations
 
     def _tell_all(self, payload: Prepare | Release) -> None:
         for k in range(self.network.size):

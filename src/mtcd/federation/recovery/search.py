@@ -35,13 +35,13 @@ class Search:
     to: int
     near: frozenset[int]
     witnesses: frozenset[int] | None
-    ballot: int = 0  # no mutants: ``ask`` sets it
-    binding: bool = False  # no mutants: ``ask`` sets it
+    ballot: int = 0
+    binding: bool = False
     hops: dict[int, int] = field(default_factory=dict)
     """By client, the hop that it has promised for the current ballot."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)
     """By client, those of its neighbours that are down, as it sees them. It outlives the ballot."""
-    highest: int = 0  # no mutants: every ballot is higher
+    highest: int = 0  # every ballot is higher
     latest: dict[int, int] = field(default_factory=dict)
     """By client, the sequence number of its last promise: envelopes may arrive out of order."""
 

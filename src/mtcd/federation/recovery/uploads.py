@@ -145,9 +145,7 @@ class Uploads:
     def _remember(self, client: int, iteration: int, fresh: Fresh) -> None:
         self.array[client, self._rows(iteration)] = fresh.representation
         self.penalties[client] = fresh.penalty
-        if self.policy.delivery.journal.sync and isinstance(
-            self.array, np.memmap
-        ):  # no mutants: only the time
+        if self.policy.delivery.journal.sync and isinstance(self.array, np.memmap):
             self.array.flush()
 
     def _rows(self, iteration: int) -> Any:

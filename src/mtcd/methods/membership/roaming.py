@@ -32,7 +32,7 @@ from mtcd.network.walks import NOWHERE, Walk
 from mtcd.protocol.party import Message, send
 from mtcd.protocol.token import Token
 
-NO_DRAW = 0.0  # no mutants: tours use none
+NO_DRAW = 0.0  # tours use none
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class MembershipView:
     @property
     def lone(self) -> Walk:
         """The walk of the lone token, without a server."""
-        return self.walks[0]  # no mutants: there is one
+        return self.walks[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ def _touring(
     """
     walk = view.lone
     if not before:
-        start = view.starts[0]  # no mutants: there is one
+        start = view.starts[0]
         assert start is not None  # some client is always present
         entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
     else:

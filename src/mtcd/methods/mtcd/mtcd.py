@@ -119,16 +119,14 @@ class MTCD(TokenSettings):
         return found
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return (
-            self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
-        )  # no mutants: whatever the step size
+        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
         self.check_network(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
-        if tokens > 1000 + 10 * network.size:  # no mutants: far more, one more or less
+        if tokens > 1000 + 10 * network.size:  # far more, one more or less
             raise ConfigError(
                 f"method.tokens is {tokens}, far more than {network.size} clients can keep apart."
             )
@@ -190,7 +188,7 @@ class MTCD(TokenSettings):
         return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        outputs = math.prod(general.shape[1:])  # no mutants: no bound of these depends on it
+        outputs = math.prod(general.shape[1:])  # no bound of these depends on it
         plan = self.plan(samples, outputs, network, seed)
         bounds = replace(
             general,

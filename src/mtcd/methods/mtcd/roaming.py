@@ -125,7 +125,7 @@ class Roaming:
     @property
     def lone(self) -> Walk:
         """The walk of the lone token, without a server."""
-        return self.walks[0]  # no mutants: there is one
+        return self.walks[0]
 
     def all_walks(self) -> Sequence[Walk]:
         """The walks of all tokens, in all membership views."""
@@ -265,9 +265,7 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
 def _start_at(network: Network, choice: Distribution | None, region: Sequence[int]) -> StartAt:
     if choice is None:
         return StartAt(region)
-    weights = (
-        choice if isinstance(choice, Mapping) else {choice: 1.0}
-    )  # no mutants: it is the only one
+    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):
@@ -304,5 +302,5 @@ def reach(network: Network, start: StartAt, region: Iterable[int], hops: int | N
         edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
         seen |= edge
         if not edge:
-            break  # no mutants: only the time
+            break  # only saves time
     return seen

@@ -111,9 +111,7 @@ class OptimalServer(TokenServer):
         sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
         if sound:
             along = self._along([tokens[i] for i in sound])
-            most = max(
-                met.values(), default=1
-            )  # no mutants: of tokens that met nobody, any number but 0 does
+            most = max(met.values(), default=1)
             w[sound] = optimal_weights(along, 1.0 / most if self.problem.nonsmooth else None)
             self.aggregate = along.aggregate(w[sound])
             self.penalty += along.penalty(w[sound])

@@ -163,9 +163,7 @@ class SVFL(TokenMethod):
             stepsize=self.resolved_stepsize(),
             combine=Cluster(),
             batches=Batches(samples, self.batch, seed),
-            roaming=plan_roaming(
-                network, K, alone, "lazy", None, seed, hops=1
-            ),  # no mutants: tokens stay
+            roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),
             outputs=outputs,
             schedule=self.schedule,
             charges_hops=False,

@@ -70,7 +70,7 @@ class Memory(Stateful):
             return theta
         last = [*self.snapshots, theta][-len(instruction.weights) :]
         # weights sum to 1: differences from one of them round less where weights are large
-        base = last[-2:][0]  # no mutants: but for rounding, any of them gives the same
+        base = last[-2:][0]  # but for rounding, any of them gives the same
         change: Array | int = 0
         for c, one in zip(instruction.weights, last, strict=True):
             change = change + c * (one - base)
@@ -95,7 +95,7 @@ class Acceleration(Stateful, AccelerationKind):
     """The default of ``method.depth``."""
     best_home = False
     """Whether tours begin, by default, at the client from which all others are visited soonest."""
-    adaptive_depth: ClassVar[int] = 5  # no mutants: accelerations that adapt have their own
+    adaptive_depth: ClassVar[int] = 5
     """The default of ``method.depth`` if it adapts."""
 
     def __init__(
@@ -104,8 +104,8 @@ class Acceleration(Stateful, AccelerationKind):
         z: Array,
         penalty: float,
         fit: Fit,
-        tour: int = 0,  # no mutants: plans give it
-        stepsize: float = 0.0,  # no mutants: plans give it
+        tour: int = 0,
+        stepsize: float = 0.0,
     ) -> None:
         self.tour = tour
 

@@ -111,9 +111,7 @@ class Conjugate(Acceleration):
     def _store(self, start: Array) -> None:
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
-        grown = np.pad(
-            self._products, (0, 1)
-        )  # no mutants: what is before is cut off, what is after is filled later
+        grown = np.pad(self._products, (0, 1))
         self._products = grown[-kept:, -kept:]
 
 

@@ -97,9 +97,7 @@ class TouringClient(TokenClient):
         began = state["acceleration"] is not None
         plan = self.plan
         z = plan.batches.zeros(plan.outputs)
-        empty = (
-            tours_of(plan).begin(z, 0.0, self.model.fit, 0) if began else None
-        )  # no mutants: it is filled next
+        empty = tours_of(plan).begin(z, 0.0, self.model.fit, 0) if began else None
         self.acceleration = empty
         super().restore(state)
 
@@ -218,9 +216,7 @@ class TouringServer(TokenServer):
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
         # until the first iteration, with which a view begins
-        self.acceleration = tours_of(plan).begin(
-            self.aggregate, self.penalty, problem.fit, 0
-        )  # no mutants: not used
+        self.acceleration = tours_of(plan).begin(self.aggregate, self.penalty, problem.fit, 0)
 
     def accelerate(self) -> None:
         """Compute the instruction for the clients, on a copy of the aggregate: the progress report

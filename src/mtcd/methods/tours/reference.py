@@ -43,7 +43,7 @@ def accelerated_stcd(
         nonlocal at, home
         clients = [home]
         while not roaming.ends_tour(hop := at + len(clients)):
-            last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+            last = clients[-1]  # on a tour the hop alone tells who is next
             clients.append(next_present(roaming, hop, last, NOWHERE))
         at += len(clients)
         home = next_present(roaming, at, clients[-1], NOWHERE)
@@ -71,7 +71,7 @@ def accelerated_mtcd(
             if clients == [NOWHERE]:  # all are absent
                 continue
             for s in range(1, S):
-                last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+                last = clients[-1]  # on a tour the hop alone tells who is next
                 clients.append(roaming.next(gamma, t, s, last, NOWHERE))
             Z_gamma, end = visits(f, scheme, start, clients, [])
             total += Z_gamma - Z
@@ -177,9 +177,7 @@ class PlainAnderson(Scheme):
         anchor, self.anchor = self.anchor, None
         if anchor is not None and not value < anchor[1]:  # undo
             self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
-            self.done = [
-                anchor[0]
-            ]  # no mutants: the next extrapolation waits until others are the last
+            self.done = [anchor[0]]
             return anchor[0]
         self.patience = self.M if anchor is not None else self.patience
         self.done.append(end)

@@ -120,7 +120,7 @@ def make_steps(
     """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper
     bound of f."""
     quadratic = majorise or loss.quadratic
-    small = min(X.shape) <= LARGEST_GRAM  # no mutants: only the time
+    small = min(X.shape) <= LARGEST_GRAM  # only saves time
     if quadratic and Q > 1 and small:
         if X.shape[1] <= X.shape[0]:
             return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
@@ -148,14 +148,14 @@ def plain_steps(
     transposed = X.T
     for _ in range(Q):
         gradient = transposed.dot(loss.gradient(z, y))
-        if scale != 1.0:  # no mutants: only the time
+        if scale != 1.0:  # only saves time
             gradient *= scale
         penalty.add_gradient(theta, gradient)
         new = theta - eta * gradient
         penalty.prox(new, eta)
         step = new - theta
         if not step.any():
-            break  # no mutants: a fixed point, the remaining steps would not move either
+            break  # a fixed point, the remaining steps would not move either
         z += X.dot(step)
         theta = new
     return theta
@@ -267,8 +267,8 @@ def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
     with np.errstate(all="ignore"):
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
-    either = eta * m < 0.5  # no mutants: both are exact there
-    tiny = Q * eta * m < 1e-14  # no mutants: small is exact there too, but for 0
+    either = eta * m < 0.5  # both are exact there
+    tiny = Q * eta * m < 1e-14  # small is exact there too, but for 0
     return np.where(tiny, eta * Q, np.where(either, small, large))
 
 

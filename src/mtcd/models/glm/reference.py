@@ -50,7 +50,7 @@ def zeros(problem: LinearProblem) -> Theta:
 
 def weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
     """sum_i c_i part_i, of tokens or of models."""
-    if isinstance(parts[0], list):  # no mutants: all are alike
+    if isinstance(parts[0], list):
         return [weighted(c, blocks) for blocks in zip(*parts, strict=True)]
     return sum(weight * part for weight, part in zip(c, parts, strict=True))
 
@@ -59,7 +59,5 @@ def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
     """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
     while roaming.is_away(k, hop):
-        k = roaming.next(
-            0, 0, hop, k, NOWHERE
-        )  # no mutants: where clients are absent, the hop alone counts
+        k = roaming.next(0, 0, hop, k, NOWHERE)
     return k

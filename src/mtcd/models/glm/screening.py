@@ -45,11 +45,9 @@ class ScreenedSteps:
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = (self.penalty.l1 - np.abs(gradient)) / self.norms
         # an empty column never moves: it can be reached from infinity only
-        reach[theta != 0] = -1.0  # no mutants: 0 would do
+        reach[theta != 0] = -1.0
         if self.penalty.free:
-            reach[
-                -self.penalty.free :
-            ] = -1.0  # no mutants: 0 would do, and to look at more columns
+            reach[-self.penalty.free :] = -1.0
         wanted = int((reach <= 0).sum() * SPARE_SHARE) + SPARE_COLUMNS
         if wanted >= len(reach):
             return np.arange(len(reach)), np.inf
@@ -84,8 +82,6 @@ class ScreenedSteps:
             if taken == most:
                 return taken
             slope = self.loss.gradient(z, self.y)
-            moved = (
-                np.linalg.norm(slope - start) if reach < np.inf else 0.0
-            )  # no mutants: only the time
+            moved = np.linalg.norm(slope - start) if reach < np.inf else 0.0
             if moved >= reach:
                 return taken

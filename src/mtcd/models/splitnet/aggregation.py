@@ -51,7 +51,7 @@ class Sum(Aggregation):
 
     @property
     def width(self) -> int:
-        return self.widths[0]  # no mutants: all widths are the same
+        return self.widths[0]
 
     def of(self, representations: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(representations)).sum(dim=0) * self.weight

@@ -43,7 +43,7 @@ class Surroundings:
         return torch.autocast(
             self.device.type,
             dtype=torch.bfloat16,
-            cache_enabled=False,  # no mutants: for CUDA graphs
+            cache_enabled=False,
         )
 
     @contextmanager

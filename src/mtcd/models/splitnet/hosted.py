@@ -112,7 +112,7 @@ class HostedNets(NetProblem):
     def stage(self, batches: Batches, lanes: int) -> Stage:
         """In one lane: tokens come and go in other threads, whose copies a lane of its own would
         not wait for."""
-        return super().stage(batches, 1)  # no mutants: on a GPU alone
+        return super().stage(batches, 1)
 
     @property
     def numbers(self) -> Sequence[int]:

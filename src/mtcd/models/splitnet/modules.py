@@ -52,7 +52,7 @@ class Trainable:
     def choose_layout(self, x: Tensor) -> None:
         """Use channels-last memory for images, which is fastest, unless the module fails with it
         (views, say)."""
-        if x.ndim != 4:  # no mutants: only the time
+        if x.ndim != 4:  # only saves time
             return
         try:
             self._lay_out(torch.channels_last)
@@ -196,7 +196,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
         return
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
-        if device.type == "cuda":  # no mutants: on a GPU alone
+        if device.type == "cuda":
             torch.cuda.manual_seed(seed)
         yield
 
@@ -205,7 +205,7 @@ def draws_numbers(module: nn.Module, sample: Tensor) -> bool:
     """Whether the module draws random numbers in training mode, as dropout does."""
     device = sample.device
     trial = copy.deepcopy(module).train()
-    with seeded(0, device), torch.no_grad():  # no mutants: any seed will do
+    with seeded(0, device), torch.no_grad():  # any seed will do
         before = _generator_state(device)
         trial(sample)
         return not torch.equal(before, _generator_state(device))

@@ -22,7 +22,7 @@ from mtcd.models.splitnet.labels import decide
 from mtcd.models.splitnet.trained import TrainedSplit
 
 FUSION = "fusion"
-TRIED = 3  # samples that the exporter runs the networks on  # no mutants: any number may follow
+TRIED = 3  # samples that the exporter runs the networks on
 
 
 def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:

@@ -136,7 +136,7 @@ def load_optimiser_tensors(
         for name, value in names.items():
             if isinstance(state.get(name), Tensor):
                 state[name].copy_(value)
-            elif name == "step" and not _is_capturable(optimiser):  # no mutants: on a GPU alone
+            elif name == "step" and not _is_capturable(optimiser):
                 state[name] = value.clone()
             else:
                 state[name] = value.to(parameter.device, copy=True)
@@ -157,7 +157,7 @@ def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
-        plain = make(parameters, lr=0.0)  # no mutants: another rate is set below
+        plain = make(parameters, lr=0.0)
         # AdamW has defaults of Adam that are no parameters
         accepted = inspect.signature(type(plain)).parameters
         settings = {name: value for name, value in plain.defaults.items() if name in accepted}

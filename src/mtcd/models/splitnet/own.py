@@ -144,6 +144,4 @@ class OwnProblem:
                 k, self.net, self.head, feed(self.own.source), feed(labels), around
             )
         fusion = NetFusion(self.fusion, feed(labels), around)
-        return Stage(
-            clients, fusion, around, self.samples, Lanes(CPU, 1)
-        )  # no mutants: 0 lanes are one stream too
+        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))

@@ -223,7 +223,7 @@ class SplitServer(TokenServer):
         self.fused = -1
         """The last iteration in which theta_0 was updated."""
         self.start_loss: float | None = None
-        self.losses: float | Tensor = 0.0  # no mutants: the first iteration sets it
+        self.losses: float | Tensor = 0.0
         """The sum over the iterations of this epoch but its first."""
 
     @property

@@ -126,7 +126,7 @@ class NetProblem:
     def _graphs(self) -> tuple[bool, MakeOptimiser]:
         """Whether local updates are recorded and replayed, and the optimiser for it."""
         make = self.model.optimiser or plain_sgd
-        unwanted = self.compute.graphs is False  # no mutants: on a GPU alone
+        unwanted = self.compute.graphs is False
         if self.device.type != "cuda" or unwanted:
             if self.compute.graphs is True:
                 raise ConfigError(
@@ -135,16 +135,14 @@ class NetProblem:
             return False, make
         recordable = capturable(make, self.device)
         try:
-            one = torch.zeros(
-                1, device=self.device, requires_grad=True
-            )  # no mutants: on a GPU alone
+            one = torch.zeros(1, device=self.device, requires_grad=True)
             make_optimiser(recordable, [one])
         except ConfigError as error:
-            if self.compute.graphs is True:  # no mutants: on a GPU alone
+            if self.compute.graphs is True:
                 raise
             self.notes = (f"Without CUDA graphs, which are faster: {error}.",)
-            return False, make  # no mutants: on a GPU alone
-        return True, recordable  # no mutants: on a GPU alone
+            return False, make
+        return True, recordable
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -193,20 +191,14 @@ class NetProblem:
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
         labels, numbers = Stored(self.labels), self.numbers
-        recorded = (
-            [client(GraphClient, k) for k in numbers] if self.graphs else []
-        )  # no mutants: on a GPU alone
+        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         here = dict(zip(numbers, self.staged, strict=True))
         everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
-        own_lanes = (
-            self.graphs and not self.around.draws
-        )  # no mutants: on a GPU alone; draws take turns
-        streams = Lanes(
-            self.device, lanes if own_lanes else 1
-        )  # no mutants: 0 lanes are one stream too
+        own_lanes = self.graphs and not self.around.draws
+        streams = Lanes(self.device, lanes if own_lanes else 1)
         return Stage(
             everybody,
             head(self.fusion, feed(labels), self.around),
@@ -218,19 +210,19 @@ class NetProblem:
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
         """Whether all networks can be recorded."""
         try:
-            for client in clients:  # no mutants: on a GPU alone
+            for client in clients:
                 client.prepare()
         except RuntimeError as error:
-            reason = str(error).splitlines()[0]  # no mutants: on a GPU alone
-            if self.compute.graphs is True:  # no mutants: on a GPU alone
+            reason = str(error).splitlines()[0]
+            if self.compute.graphs is True:
                 raise ConfigError(
                     f"compute.graphs: a network cannot be recorded: {reason}"
                 ) from None
             self.notes += (
                 f"Without CUDA graphs, which are faster: a network cannot be recorded ({reason}).",
             )
-            return False  # no mutants: on a GPU alone
-        return True  # no mutants: on a GPU alone
+            return False
+        return True
 
     def read_off(self, aggregate: Tensor, penalty: float) -> float:
         """Not available: f in evaluation mode does not follow from the token of a batch."""

@@ -121,7 +121,7 @@ class SplitParties:
         if not self.aggregation.hides_parts:
             return parties
 
-        length = self.clients[0].plan.batches.length  # no mutants: all have the same plan
+        length = self.clients[0].plan.batches.length
         summed = Summed(self.stage.empty()[:length])
         return self.aggregation.parties(replace(parties, summed=summed))
 

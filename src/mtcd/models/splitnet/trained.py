@@ -33,7 +33,7 @@ from mtcd.models.splitnet.labels import Classes, decide
 from mtcd.models.splitnet.outputs import class_probabilities, split_outputs
 from mtcd.models.trained import Trained
 
-if TYPE_CHECKING:  # no mutants: for type checkers
+if TYPE_CHECKING:
     from mtcd.models.splitnet.model import SplitModel
 
 CHUNK = 500

@@ -193,7 +193,7 @@ def is_irreducible(P: scipy.sparse.csr_array) -> bool:
 def inside(network: Network, clients: Sequence[int]) -> Network:
     """The subgraph of these clients."""
     K = network.size
-    if len(clients) == K and clients[0] == 0 and clients[-1] == K - 1:  # no mutants: only time
+    if len(clients) == K and clients[0] == 0 and clients[-1] == K - 1:
         return network
 
     names = tuple(network.clients[k] for k in clients)

@@ -24,8 +24,8 @@ class LazyWalk(Walk):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,  # no mutants: not used
-        token: int = 0,  # no mutants: not used
+        seed: int = 0,
+        token: int = 0,
     ) -> None:
         super().__init__(network, within)
         self._choices: dict[int, Sequence[int]] = {}

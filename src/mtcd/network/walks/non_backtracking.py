@@ -50,7 +50,7 @@ class NonBacktrackingFacts(Facts):
 
     def visits_work(self, S: int) -> float:
         links = sum(len(self.network.neighbours[k]) for k in self.clients)
-        return 10.0 * S * len(self.clients) * links  # no mutants: about
+        return 10.0 * S * len(self.clients) * links
 
     def takes_links(self, least: float) -> bool:
         return True  # along a shortest path, which never goes back
@@ -60,7 +60,7 @@ class NonBacktrackingFacts(Facts):
 
     def hitting_work(self) -> float:
         region = inside(self.network, self.clients)
-        return region.size * (2.0 * region.edges) ** 3  # no mutants: about
+        return region.size * (2.0 * region.edges) ** 3
 
 
 class DirectedLinks:
@@ -120,7 +120,7 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
     if links.count == 0 or S == 1:
         return visited
 
-    width = max(1, NUMBERS // links.count)  # no mutants: only memory
+    width = max(1, NUMBERS // links.count)
     for first in range(0, network.size, width):
         targets = np.arange(first, min(first + width, network.size))
         there = (targets, targets - first)

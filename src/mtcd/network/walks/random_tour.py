@@ -37,8 +37,8 @@ class RandomTourWalk(Walk):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,  # no mutants: always given
-        token: int = 0,  # no mutants: always given
+        seed: int = 0,
+        token: int = 0,
         tree: dict[int, list[int]] | None = None,
     ) -> None:
         super().__init__(network, within)
@@ -54,7 +54,7 @@ class RandomTourWalk(Walk):
             return client  # alone
         order = self._order(t, tour, client)  # not sorted, as ``tours.following`` needs it
         if not done or previous not in order:
-            return order[0]  # no mutants: any of them, as the order is random
+            return order[0]  # any of them, as the order is random
         return order[(order.index(previous) + 1) % len(order)]
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
@@ -64,7 +64,7 @@ class RandomTourWalk(Walk):
     def _order(self, t: int, tour: int, client: int) -> list[int]:
         key = t, tour, client
         if key not in self._orders:
-            most = 10 * len(self.tree)  # no mutants: only memory
+            most = 10 * len(self.tree)
             if len(self._orders) > most:  # mostly of tours that are over
                 self._orders.clear()
 
@@ -91,7 +91,7 @@ class RandomTourFacts(Facts):
         return random_tour_visits(self._tree, start, S)
 
     def visits_work(self, S: int) -> float:
-        return 4 * random_tour_work(self._tree, S)  # no mutants: about
+        return 4 * random_tour_work(self._tree, S)
 
     def tour(self) -> TourTimes:
         K = len(self._tree)
@@ -191,11 +191,11 @@ def _later(times: Array, delays: Array) -> Array:
 def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
     """For each row the sum of the others, and then the sum of all; sums only, so that small numbers
     stay right."""
-    before = [np.zeros_like(rows[0])]  # no mutants: all rows have the same length
+    before = [np.zeros_like(rows[0])]
     for row in rows:
         before.append(before[-1] + row)
 
-    after = np.zeros_like(rows[0])  # no mutants: all rows have the same length
+    after = np.zeros_like(rows[0])
     sums = [before[-1]]
     for i in reversed(range(len(rows))):
         sums.append(before[i] + after)
@@ -221,7 +221,7 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
     if not sizes:
         return np.ones(1)
     most = min((S - 1) // 2, sum(sizes))
-    enough = len(sizes) // 2 + 1  # no mutants: more nodes are as exact
+    enough = len(sizes) // 2 + 1
     nodes, weights = scipy.special.roots_legendre(enough)
     x = ((nodes + 1) / 2)[:, None]  # from [-1, 1] to [0, 1]
 
@@ -268,7 +268,7 @@ def random_tour_work(tree: Tree, S: int) -> float:
     work = 0.0
     for u, near in enumerate(tree):
         kinds = len({sizes[u, v] for v in near})
-        of_detours = kinds * (kinds + 1) / 2 * len(near) ** 2 / 2  # no mutants: about
-        of_sums = len(near) * kinds * S  # no mutants: about
-        work += S / 2 * (of_detours + of_sums)  # no mutants: about
+        of_detours = kinds * (kinds + 1) / 2 * len(near) ** 2 / 2
+        of_sums = len(near) * kinds * S
+        work += S / 2 * (of_detours + of_sums)
     return work

@@ -35,8 +35,8 @@ class TourWalk(Walk):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,  # no mutants: not used
-        token: int = 0,  # no mutants: not used
+        seed: int = 0,
+        token: int = 0,
         tour: list[int] | None = None,
     ) -> None:
         super().__init__(network, within)
@@ -94,7 +94,7 @@ class TourFacts(Facts):
         return tour_visits(self._tour, start, S)
 
     def visits_work(self, S: int) -> float:
-        return 10.0 * min(S, len(self._tour)) * len(set(self._tour))  # no mutants: about
+        return 10.0 * min(S, len(self._tour)) * len(set(self._tour))
 
     def tour(self) -> TourTimes:
         tour = self._tour
@@ -129,7 +129,7 @@ def tour_wait(tour: Sequence[int]) -> int:
     4
     """
     last = {client: place - len(tour) for place, client in enumerate(tour)}
-    longest = 0  # no mutants: of two visits, one is later
+    longest = 0  # of two visits, one is later
     for place, client in enumerate(tour):
         longest = max(longest, place - last[client])
         last[client] = place

@@ -17,7 +17,7 @@ from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import DeclaredFacts, Facts
 
-NOWHERE = -1  # no mutants: any number that is no client
+NOWHERE = -1  # any number that is no client
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -76,8 +76,8 @@ class Walk(ABC):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,  # no mutants: not used
-        token: int = 0,  # no mutants: not used
+        seed: int = 0,
+        token: int = 0,
     ) -> None:
         self._neighbours = network.neighbours
         self._within = None if within is None else frozenset(within)

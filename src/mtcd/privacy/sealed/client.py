@@ -55,7 +55,7 @@ class SealedClient(Client):
         begun."""
         weights = np.array([past[i][0] for i in sorted(past) if t == self.block.tour])
         if t + 1 >= self.block.tour:
-            stretch = 1.0  # no mutants: no tour follows that would use the move
+            stretch = 1.0  # no tour follows that would use the move
             self.block.start_tour(t + 1, weights, stretch)
         self.token = self.mask = None
 

@@ -50,9 +50,9 @@ class KeyHolding(Stateful):
         """Of the key that the clients know."""
         self.tour = self.completed = 0
         """The tour that began last, and the one that ended last."""
-        self.scale = 1.0  # no mutants: every tour has its own
+        self.scale = 1.0
         """Integers per unit of g in this tour."""
-        self.opened = np.zeros(0, np.int64)  # no mutants: every tour has its own
+        self.opened = np.zeros(0, np.int64)
         """The integers of the token at the start of the tour, without labels."""
         self.answered: list[int] = []
         """The clients whose requests were answered in this tour: one each."""

@@ -249,7 +249,7 @@ class SealedTours(Method):
         length, K = (
             self._roaming(network, 0)[1],
             network.size,
-        )  # no mutants: of the same length with any seed
+        )
         hops = length * costs.between_clients(sizes.hop)
         # requests and the token up; answers and the token, in half of the bytes, down
         if self.server:
@@ -267,9 +267,7 @@ class SealedTours(Method):
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
         client does."""
-        p = choose_parameters(
-            self.token_numbers(samples), (1,), 2 * (network.size + 2)
-        )  # no mutants: for the ring
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)

@@ -83,7 +83,7 @@ class Steering(Stateful):
         """<y, Z>, and <y, .> of the moves' scores."""
         self.doubts = np.zeros((1, 1))
         """The squares and products of the largest errors of these sums, from rounding."""
-        self.noise = np.zeros((0, 0))  # no mutants: empty, whichever side is
+        self.noise = np.zeros((0, 0))
         """The covariance of the rounding errors in the scores of the moves."""
         self.weights = np.zeros(0)
         """Of the mix from which the tour starts: of the last change, and of the moves before."""

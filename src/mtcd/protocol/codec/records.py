@@ -133,7 +133,7 @@ def _fields(kind: type) -> Callable[[Any], Any]:
     if not is_dataclass(kind):
         return tuple
     names = [field.name for field in fields(kind)]
-    if len(names) > 1:  # no mutants: only quicker, and of one name it would get no tuple
+    if len(names) > 1:  # only quicker, and of one name it would get no tuple
         return attrgetter(*names)
     return lambda value: [getattr(value, name) for name in names]
 

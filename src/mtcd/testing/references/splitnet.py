@@ -213,7 +213,7 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         pairs = list(zip(weights, parts, strict=True))
-        names = parts[0]  # no mutants: all have the same names
+        names = parts[0]
         return {
             name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in names
         }
@@ -256,7 +256,7 @@ def stcd(
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
     velocities = dict.fromkeys(fusing, theta_0.velocity)
-    eta = how.stepsize(0)  # no mutants: without syncs there is no schedule
+    eta = how.stepsize(0)  # without syncs there is no schedule
     k, previous = roaming.first(0, 0), NOWHERE
     for s in range(S):
         for _ in range(how.local_updates):

@@ -71,7 +71,7 @@ class Combine(ABC):
         )
         weight = 1.0
         if self.same_everywhere:
-            weight = self.weight(1, len(tokens))  # no mutants: it does not depend on the visitors
+            weight = self.weight(1, len(tokens))  # it does not depend on the visitors
         return np.asarray(start + weight * sum(changes))
 
 

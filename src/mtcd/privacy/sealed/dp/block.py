@@ -33,7 +33,7 @@ class PrivateBlock(SealedBlock):
     state_fields = ("tour", "theta", "change", "total")
 
     def __init__(self, X: Block, penalty: Penalty, dp: DP) -> None:
-        super().__init__(X, penalty, 0)  # no mutants: it keeps no moves
+        super().__init__(X, penalty, 0)
         self.dp = dp
         self.total = np.zeros_like(self.theta)
         self.length = clipping_length(self.X.shape[1], penalty.free, dp.clip)
@@ -65,7 +65,7 @@ class PrivateBlock(SealedBlock):
         return total / counted if counted > 0 else theta
 
     def parameters(self) -> Array:
-        weights = np.zeros(0)  # no mutants: without a mix, nothing uses them
+        weights = np.zeros(0)  # without a mix, nothing uses them
         return self.preview(self.tour + bool(self.change.any()), weights)
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:

@@ -75,9 +75,7 @@ class PrivateSteering(Steering):
     state_fields = (*Steering.state_fields, "secret", "tours")
 
     def __init__(self, plan: PrivatePlan) -> None:
-        super().__init__(
-            plan.loss, plan.samples, 0, plan.start, plan.constant
-        )  # no mutants: it keeps no moves
+        super().__init__(plan.loss, plan.samples, 0, plan.start, plan.constant)
         self.plan = plan
         self.secret = draw_secret() if plan.insecure_secret is None else plan.insecure_secret
         self.tours = 0

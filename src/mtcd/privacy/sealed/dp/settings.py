@@ -169,7 +169,7 @@ MOST_NAMED = 8
 def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> str:
     """One number if all are the same, otherwise by party."""
     if np.ptp(values) <= 1e-9 * max(values):
-        return form.format(values[0])  # no mutants: all are the same
+        return form.format(values[0])
     if len(values) > MOST_NAMED:
         return f"{form.format(min(values))} to {form.format(max(values))}"
     return ", ".join(

@@ -1,0 +1,70 @@
+"""Lines whose mutants change nothing that a test could notice: ``equivalent.yaml`` lists them.
+
+It has, by module and function, the code of the line and why its mutants are equivalent. Lines are
+known by what they say, and not by their number, so that other changes of the module do not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+LIST = Path(__file__).with_name("equivalent.yaml")
+PACKAGE = "src/mtcd/"
+Reasons = dict[str, dict[str, str]]
+"""Of a module: function (empty outside of functions), code of a line, why."""
+
+
+def read_list() -> dict[str, Reasons]:
+    """The reasons of each module, which is named from the folder of the package."""
+    listed: dict[str, Reasons] = yaml.safe_load(LIST.read_text(encoding="utf-8"))
+    return listed
+
+
+def code_of(line: str) -> str:
+    """The code of a line, without its comment."""
+    return line.partition("  # ")[0].strip()
+
+
+def stale_lines(root: Path) -> list[str]:
+    """Lines of the list that are not in the source any more: ``module: function: code``."""
+    return [
+        f"{module}: {function or 'outside of functions'}: {code}"
+        for module, reasons in read_list().items()
+        for function, code in _missing(root / PACKAGE / module, reasons)
+    ]
+
+
+def _missing(path: Path, reasons: Reasons) -> Iterator[tuple[str, str]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    functions = list(functions_of(ast.parse("\n".join(lines))))
+    there = {
+        (function_at(number, functions), code_of(line)) for number, line in enumerate(lines, 1)
+    }
+    for function, codes in reasons.items():
+        yield from ((function, code) for code in codes if (function, code) not in there)
+
+
+Function = tuple[int, int, str]
+"""First line, last line and qualified name."""
+
+
+def function_at(line: int, functions: list[Function]) -> str:
+    """The qualified name of the innermost function that a line is in; empty outside of functions."""
+    inside = [name for first, last, name in functions if first <= line <= last]
+    return inside[-1] if inside else ""
+
+
+def functions_of(tree: ast.AST, outside: str = "") -> Iterator[Function]:
+    """All functions, the inner ones after those that they are in."""
+    for node in ast.iter_child_nodes(tree):
+        name = outside
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = f"{outside}{node.name}"
+            if isinstance(node, ast.FunctionDef):
+                yield node.lineno, node.end_lineno or node.lineno, name
+            name += ".<locals>." if isinstance(node, ast.FunctionDef) else "."
+        yield from functions_of(node, name)
