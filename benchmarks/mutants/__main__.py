@@ -1,5 +1,5 @@
 """``python -m benchmarks.mutants --count 300 --seed 0``: a random sample of mutants, and which of
-them no test notices.
+them no test notices; ``--slips`` draws from the catalogue of slips that people make instead.
 
 Results are kept in ``runs/mutants``: what is stopped goes on from there; survivors are tried again
 when tests change.
@@ -17,20 +17,22 @@ from pathlib import Path
 import torch
 
 from benchmarks.mutants.bench import Bench
-from benchmarks.mutants.equivalent import LIST, stale_lines
+from benchmarks.mutants.change import Change
+from benchmarks.mutants.equivalent import LIST, SLIPS, stale_lines
 from benchmarks.mutants.forks import Outcome
-from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES, Mutation, all_mutations
-from benchmarks.mutants.results import Results, report
+from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES, all_mutations
+from benchmarks.mutants.results import Results, kept_scores, report
+from benchmarks.mutants.slips import Slip, all_slips
 
 ROOT = Path(__file__).parents[2]
 
 
-def key_of(mutation: Mutation) -> str:
+def key_of(mutation: Change) -> str:
     """What a result is kept under: another source is another mutant."""
     return hashlib.sha256(f"{mutation.path} {mutation.mutated(ROOT)}".encode()).hexdigest()[:16]
 
 
-def keep(results: Results, mutation: Mutation, outcome: Outcome, seconds: float) -> None:
+def keep(results: Results, mutation: Change, outcome: Outcome, seconds: float) -> None:
     """Keep and show whether tests notice it."""
     killer = next((line for line in outcome.said.splitlines() if line.startswith("KILLED BY ")), "")
     uncalled = outcome.status == "passed" and (not outcome.said or "ASKED 0" in outcome.said)
@@ -38,6 +40,8 @@ def keep(results: Results, mutation: Mutation, outcome: Outcome, seconds: float)
         key_of(mutation),
         seconds,
         place=f"{mutation.path}:{mutation.line}",
+        kind="slip" if isinstance(mutation, Slip) else "random",
+        operator=mutation.operator,
         package=mutation.package,
         killed=outcome.status != "passed",
         how="no test calls it" if uncalled else outcome.status,
@@ -49,25 +53,31 @@ def keep(results: Results, mutation: Mutation, outcome: Outcome, seconds: float)
     print(f"{verdict:9}{row['spent']:6} s  {row['place']} {mutation.operator}", flush=True)
 
 
-def sample_of(asked: argparse.Namespace) -> list[Mutation]:
+def sample_of(asked: argparse.Namespace) -> list[Change]:
     """The mutants to try."""
-    mutations = [
-        one
-        for one in all_mutations(ROOT, asked.packages)
-        if any(part in one.path for part in asked.modules)
-    ]
+    changes: list[Change]
+    if asked.slips:
+        changes = [*all_slips(ROOT, asked.packages)]
+        listed = len(all_slips(ROOT, asked.packages, equivalent=True))
+    else:
+        changes = [*all_mutations(ROOT, asked.packages)]
+        listed = len(all_mutations(ROOT, asked.packages, equivalent=True))
+
+    changes = [one for one in changes if any(part in one.path for part in asked.modules)]
     # unlike is_available, this does not set CUDA up before the forks
     if torch.cuda.device_count() == 0:
-        mutations = [one for one in mutations if one.path not in GPU_ONLY]
+        changes = [one for one in changes if one.path not in GPU_ONLY]
         print(f"No GPU here: {', '.join(GPU_ONLY)} are left out.")
-    count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
-    equivalent = len(all_mutations(ROOT, asked.packages, equivalent=True))
-    print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
-    print(f"{equivalent} more are listed as changing nothing ({LIST.name})")
+
+    count = len(changes) if asked.count == "all" else min(int(asked.count), len(changes))
+    what, file = ("slips", SLIPS) if asked.slips else ("mutants", LIST)
+    print(f"{count} of {len(changes)} {what} of {', '.join(asked.packages)}")
+    print(f"{listed} more are listed as changing nothing ({file.name})")
     for stale in stale_lines(ROOT):
         print(f"not in the source any more: {stale}")
     sys.stdout.flush()
-    return random.Random(asked.seed).sample(mutations, count)
+
+    return random.Random(asked.seed).sample(changes, count)
 
 
 def main() -> None:
@@ -90,6 +100,9 @@ def main() -> None:
     parser.add_argument(
         "--tests", nargs="*", default=["tests"], help="only tests of these files or folders"
     )
+    parser.add_argument(
+        "--slips", action="store_true", help="draw from the catalogue of slips (slips.py)"
+    )
     asked = parser.parse_args()
     place = ROOT / "runs" / "mutants"
     place.mkdir(parents=True, exist_ok=True)
@@ -102,11 +115,9 @@ def main() -> None:
             keep(results, mutation, outcome, asked.seconds)
     except KeyboardInterrupt:
         print("Interrupted; the next run goes on from here.")
-    report(
-        row
-        for row in (results.get(key_of(one), asked.seconds) for one in sample)
-        if row is not None
-    )
+    rows = [results.get(key_of(one), asked.seconds) for one in sample]
+    report((row for row in rows if row is not None), "operator" if asked.slips else "package")
+    kept_scores(results)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from benchmarks.mutants.forks import Outcome, Task, run_all
 from benchmarks.mutants.swapping import changed_functions, live_functions, place_of
 
 if TYPE_CHECKING:
-    from benchmarks.mutants.mutations import Mutation
+    from benchmarks.mutants.change import Change
 
 PRELOADED = (
     "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo "
@@ -69,8 +69,8 @@ class Bench:
         return self.place / f"copy-{slot}" / "src"
 
     def try_all(
-        self, mutations: Iterable[Mutation], seconds: float
-    ) -> Iterator[tuple[Mutation, Outcome]]:
+        self, mutations: Iterable[Change], seconds: float
+    ) -> Iterator[tuple[Change, Outcome]]:
         """What the tests say about each: first of mutants that can be put into imported functions,
         then of others, and of those that survived in functions that were called at import."""
         waiting = list(mutations)
@@ -92,7 +92,7 @@ class Bench:
 
     # in a process that has collected the tests
 
-    def _in_session(self, mutations: list[Mutation], seconds: float, writer: int) -> int:
+    def _in_session(self, mutations: list[Change], seconds: float, writer: int) -> int:
         self._use(self.source)
         imports = cProfile.Profile(subcalls=False, builtins=False)
 
@@ -167,7 +167,7 @@ class Bench:
                     self.callers[call][name] = spent
 
     def _prepared(
-        self, session: Collected, mutations: list[Mutation], seconds: float
+        self, session: Collected, mutations: list[Change], seconds: float
     ) -> Iterator[Task[int]]:
         """Those whose change is in functions alone."""
         functions = live_functions(f"{self.source}{os.sep}")
@@ -190,7 +190,7 @@ class Bench:
 
     # in a process that has imported nothing of the package
 
-    def _anew(self, mutation: Mutation, seconds: float) -> Task[Mutation]:
+    def _anew(self, mutation: Change, seconds: float) -> Task[Change]:
         """A fork that imports everything with the mutant in place."""
         source, tests = mutation.mutated(self.root), self.calling(mutation)
         files = self._nearest(mutation, {name.partition("::")[0] for name in tests})
@@ -211,7 +211,7 @@ class Bench:
 
         return Task(mutation, act, int(SPARE + 2 * sum(order.values())))
 
-    def _nearest(self, mutation: Mutation, files: Iterable[str]) -> list[str]:
+    def _nearest(self, mutation: Change, files: Iterable[str]) -> list[str]:
         """Of these test files, those that call little else than the module, as many as are soon
         collected."""
         module = f"{mutation.path.removeprefix('src/')}:"
@@ -221,7 +221,7 @@ class Bench:
 
         return sorted(files, key=share, reverse=True)[:FILES]
 
-    def _mutate(self, slot: int, mutation: Mutation, source: str) -> Path:
+    def _mutate(self, slot: int, mutation: Change, source: str) -> Path:
         """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that
         a test starts."""
         copy = self._copy(slot)
@@ -241,10 +241,10 @@ class Bench:
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(source))
 
-    def _call(self, mutation: Mutation) -> str:
+    def _call(self, mutation: Change) -> str:
         return f"{mutation.path.removeprefix('src/')}:{mutation.function}"
 
-    def calling(self, mutation: Mutation) -> dict[str, float]:
+    def calling(self, mutation: Change) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that
         call something of the module."""
         if mutation.function:

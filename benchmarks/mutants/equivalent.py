@@ -1,6 +1,7 @@
-"""Lines whose mutants change nothing that a test could notice: ``equivalent.yaml`` lists them.
+"""Lines whose mutants change nothing that a test could notice: ``equivalent.yaml`` lists them, and
+``equivalent_slips.yaml`` those of slips.
 
-It has, by module and function, the code of the line and why its mutants are equivalent. Lines are
+They have, by module and function, the code of the line and why its mutants are equivalent. Lines are
 known by what they say, and not by their number, so that other changes of the module do not matter.
 """
 
@@ -13,14 +14,15 @@ from pathlib import Path
 import yaml
 
 LIST = Path(__file__).with_name("equivalent.yaml")
+SLIPS = Path(__file__).with_name("equivalent_slips.yaml")
 PACKAGE = "src/mtcd/"
 Reasons = dict[str, dict[str, str]]
 """Of a module: function (empty outside of functions), code of a line, why."""
 
 
-def read_list() -> dict[str, Reasons]:
+def read_list(file: Path = LIST) -> dict[str, Reasons]:
     """The reasons of each module, which is named from the folder of the package."""
-    listed: dict[str, Reasons] = yaml.safe_load(LIST.read_text(encoding="utf-8"))
+    listed: dict[str, Reasons] = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     return listed
 
 
@@ -30,10 +32,11 @@ def code_of(line: str) -> str:
 
 
 def stale_lines(root: Path) -> list[str]:
-    """Lines of the list that are not in the source any more: ``module: function: code``."""
+    """Lines of the lists that are not in the source any more: ``module: function: code``."""
     return [
         f"{module}: {function or 'outside of functions'}: {code}"
-        for module, reasons in read_list().items()
+        for file in (LIST, SLIPS)
+        for module, reasons in read_list(file).items()
         for function, code in _missing(root / PACKAGE / module, reasons)
     ]
 

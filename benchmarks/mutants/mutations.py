@@ -4,7 +4,6 @@ means nothing."""
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
+from benchmarks.mutants.change import Change
 from benchmarks.mutants.equivalent import (
     PACKAGE,
     Reasons,
@@ -36,8 +36,10 @@ PACKAGES = [
     "models/glm",
     "models/splitnet",
     "models/splitnet/nets",
+    "models/trees",
     "network",
     "network/walks",
+    "privacy/masked",
     "privacy/sealed",
     "privacy/sealed/dp",
     "protocol",
@@ -67,20 +69,10 @@ OPERATORS = [
 
 
 @dataclass(frozen=True)
-class Mutation:
-    """One change of one module."""
+class Mutation(Change):
+    """One change of one module by one of Cosmic Ray's operators."""
 
-    path: str
-    """From the root of the repository."""
-    function: str
-    """In which the change is, by its qualified name; empty outside of functions."""
-    line: int
-    operator: str
     occurrence: int
-
-    @property
-    def package(self) -> str:
-        return self.path.removeprefix(PACKAGE).rpartition("/")[0]
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:
@@ -89,14 +81,6 @@ class Mutation:
         changed = mutate_code(source, get_operator(f"core/{self.operator}")(), self.occurrence)
         assert changed is not None, self
         return changed
-
-    def diff(self, root: Path) -> str:
-        """What is changed."""
-        source = (root / self.path).read_text(encoding="utf-8")
-        lines = difflib.unified_diff(
-            source.splitlines(), self.mutated(root).splitlines(), lineterm="", n=0
-        )
-        return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def all_mutations(root: Path, packages: Iterable[str], equivalent: bool = False) -> list[Mutation]:

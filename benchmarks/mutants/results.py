@@ -38,20 +38,32 @@ class Results:
         return self.known[key]
 
 
-def report(found: Iterable[dict[str, Any]]) -> None:
-    """The survivors, and a score per package and in all."""
+def report(found: Iterable[dict[str, Any]], by: str = "package") -> None:
+    """The survivors, and a score per package (or per sort of slip) and in all."""
     rows = list(found)
     for row in rows:
         if not row["killed"]:
             print(f"\n{row['place']} ({row['how']})\n{row['diff']}")
-    print("\npackage             killed    of   score")
-    for package in (*sorted({row["package"] for row in rows}), None):
-        mine = [row["killed"] for row in rows if package in (None, row["package"])]
+
+    print(f"\n{by:20}killed    of   score")
+    for name in (*sorted({row[by] for row in rows}), None):
+        mine = [row["killed"] for row in rows if name in (None, row[by])]
         print(
-            f"{package or 'all':18} {sum(mine):7} {len(mine):5} "
-            f"{sum(mine) / max(len(mine), 1):7.1%}"
+            f"{name or 'all':19} {sum(mine):6} {len(mine):5} {sum(mine) / max(len(mine), 1):7.1%}"
         )
+
     print(
         f"The aim is {AIM:.0%} of those that change something; list the others in "
-        f"equivalent.yaml, see CONTRIBUTING.md."
+        f"equivalent.yaml (slips: equivalent_slips.yaml), see CONTRIBUTING.md."
     )
+
+
+def kept_scores(results: Results) -> None:
+    """The scores of random mutants and of slips, side by side, of all that were ever tried here."""
+    for kind in ("random", "slip"):
+        killed = [row["killed"] for row in results.known.values() if row.get("kind") == kind]
+        if killed:
+            print(
+                f"all tried so far, {kind:6} {sum(killed):6} {len(killed):5} "
+                f"{sum(killed) / len(killed):7.1%}"
+            )

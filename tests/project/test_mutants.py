@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.mutants.equivalent import stale_lines
-from benchmarks.mutants.results import Results, report
+from benchmarks.mutants.results import Results, kept_scores, report
+from benchmarks.mutants.slips import CATALOGUE, Slip, examined, slips_of
 
 from project import ROOT
 
@@ -170,6 +171,97 @@ def test_mutants_are_in_code_that_runs_but_for_lines_that_are_listed(project: Pa
     (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
     assert division.diff(project) == "-    return x / 2\n+    return x * 2"
     assert division.package == ""
+
+
+SLIPPING = """
+from copy import deepcopy
+from mtcd.core.seeding import stream, uniform
+
+class Party:
+    state_fields = ("t", "theta")
+
+    def restore(self, state):
+        self.t = state["t"]
+
+def bounded(x, low=0, high=9):
+    if x < low:
+        raise ValueError(
+            f"{x} is below {low}."
+        )
+    check_high(x, high)
+    return x
+
+def order(seed, names):
+    rng = stream(seed, "order", 1)
+    draw = uniform(seed, "start", (), 0)
+    kept = deepcopy(names)
+    kept.sort()
+    return sorted(
+        kept, key=rng,
+    ), bounded(draw, high=3)
+"""
+SLIPS = {
+    "dropped check": {
+        ("    if x < low:", "    if ((x < low) and False):"),
+        ("    check_high(x, high)", "    pass"),
+    },
+    "dropped state field": {
+        ('    state_fields = ("t", "theta")', '    state_fields = ( "theta")'),
+        ('    state_fields = ("t", "theta")', '    state_fields = ("t", )'),
+        ('        self.t = state["t"]', "        pass"),
+    },
+    "dropped sort": {
+        ("    kept.sort()", "    (None)"),
+        ("    return sorted(\n        kept, key=rng,\n    ),", "    return (list(kept)\n\n),"),
+    },
+    "ignored argument": {
+        ("    if x < low:", "    if x < (0):"),
+        ("    check_high(x, high)", "    check_high(x, (9))"),
+        ("bounded(draw, high=3)", "bounded(draw, )"),
+    },
+    "value on an edge": {("    if x < low:", "    if x <= low:")},
+    "wrong seed purpose": {
+        ('stream(seed, "order", 1)', "stream(seed, ('start'), 1)"),
+        ('uniform(seed, "start", (), 0)', "uniform(seed, ('order'), (), 0)"),
+    },
+    "missing copy": {("    kept = deepcopy(names)", "    kept = (names)")},
+}
+
+
+def slips_in(project: Path, reasons: dict[str, dict[str, str]], **how: bool) -> list[Slip]:
+    name = "src/mtcd/slipping.py"
+    (project / name).write_text(SLIPPING)
+    return list(slips_of(SLIPPING, name, reasons, examined([SLIPPING]), **how))
+
+
+@pytest.mark.parametrize("operator", CATALOGUE)
+def test_the_catalogue_of_slips_finds_each_sort_and_keeps_the_lines(
+    project: Path, operator: str
+) -> None:
+    found = [slip for slip in slips_in(project, {}) if slip.operator == operator]
+    made = {slip.mutated(project) for slip in found}
+    assert made == {SLIPPING.replace(before, after, 1) for before, after in SLIPS[operator]}
+    assert len(found) == len(made)
+    assert {source.count("\n") for source in made} == {SLIPPING.count("\n")}
+
+
+def test_slips_on_lines_that_are_listed_are_left_out(project: Path) -> None:
+    reasons = {"bounded": {"if x < low:": "for the test"}}
+    rest, listed = slips_in(project, reasons), slips_in(project, reasons, equivalent=True)
+    assert {(slip.function, slip.line) for slip in listed} == {("bounded", 12)}
+    assert len(rest) + len(listed) == len(slips_in(project, {}))
+
+
+def test_the_scores_of_slips_and_of_random_mutants_stand_side_by_side(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = Results(project / "results.jsonl", project / "tests")
+    for key, kind, killed in (("a", "slip", True), ("b", "slip", False), ("c", "random", True)):
+        results.add(key, 10.0, kind=kind, killed=killed)
+    kept_scores(results)
+    random, slips = capsys.readouterr().out.splitlines()
+    assert random.split()[-4:] == ["random", "1", "1", "100.0%"]
+    assert slips.split()[-4:] == ["slip", "1", "2", "50.0%"]
 
 
 def test_the_lines_that_are_listed_are_in_the_source() -> None:
