@@ -33,6 +33,8 @@ def skip_where_not_allowed() -> None:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
+ROUTER = "router"
+"""The host between another and all its links, where these share one cable."""
 INBOUND = "1-32767"  # outgoing connections have higher ports
 SLOW = ("tbf", "burst", "16kb", "latency", "1s", "rate")
 
@@ -88,6 +90,22 @@ class Hosts:
         space, cable, mine = self.spaces[near], f"to-{far}", self.addresses[near]
         ip("-n", space, "link", "set", cable, "up")
         ip("-n", space, "route", "replace", self.addresses[far], "dev", cable, "src", mine)
+
+    def share(self, name: str, others: Iterable[str], rate: str) -> None:
+        """One cable for all links of a host: it leads to a router, and carries so much each way."""
+        router = self.spaces[ROUTER]
+        ip("netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for end, far in ((name, f"to-{ROUTER}"), (ROUTER, f"to-{name}")):
+            shaped = ["qdisc", "add", "dev", far, "root", *SLOW, rate]
+            ip("-n", self.spaces[end], *shaped, program="tc")
+        for other in others:
+            self._route_by_router(name, other)
+            self._route_by_router(other, name)
+
+    def _route_by_router(self, near: str, far: str) -> None:
+        way = ["via", self.addresses[ROUTER], "dev", f"to-{ROUTER}", "onlink"]
+        own = ["src", self.addresses[near]]
+        ip("-n", self.spaces[near], "route", "replace", self.addresses[far], *way, *own)
 
     def unplug(self, one: str, other: str) -> None:
         """As if the cable was cut."""

@@ -33,6 +33,7 @@ from mtcd.planner.command_machines import (
 )
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
+from mtcd.planner.interfaces import with_interfaces
 from mtcd.planner.links import parse_budget, read_links
 from mtcd.planner.planning import Plan, plan
 from mtcd.planner.proposal import Proposal
@@ -63,6 +64,7 @@ class PlanOptions:
     machine: tuple[str, ...] = ()
     backend: Backend | None = None
     force: bool = False
+    hosts: Path | None = None
 
 
 def plan_config(options: PlanOptions) -> None:
@@ -72,6 +74,10 @@ def plan_config(options: PlanOptions) -> None:
         raise ConfigError(
             "--ratio and --links exclude each other: give --ratio to plan for cost, --links for "
             "time."
+        )
+    if options.hosts is not None and options.links is None:
+        raise ConfigError(
+            "--hosts says what the hosts at the ends of links can carry: give --links too."
         )
     machine = Machine.parse(options.machine)
     if options.machines is None and options.machine:
@@ -106,7 +112,11 @@ def plan_config(options: PlanOptions) -> None:
     if setup.method.noisy:
         _plan_private(setup, options)
         return
-    links = None if options.links is None else read_links(options.links, setup.network)
+    links = None
+    if options.links is not None:
+        links = with_interfaces(
+            read_links(options.links, setup.network), options.hosts, setup.network
+        )
     work = None if options.machines is None else work_of(setup)
     with _progress() as watch:
         found = plan(

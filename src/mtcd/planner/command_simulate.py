@@ -13,24 +13,28 @@ from mtcd.core.files import check_folder, whole_file, write_whole
 from mtcd.core.terminal.options import ConfigOptions
 from mtcd.core.terminal.screen import screen, show_notes
 from mtcd.core.terminal.text import escape
+from mtcd.planner.interfaces import sharing_notes, with_interfaces
 from mtcd.planner.links import read_links
 from mtcd.planner.simulate import Simulation, simulate
 from mtcd.planner.simulation_plots import plot_simulation
 
-FILES = {"history.csv", "links.csv", "simulation.json", "simulation.png"}
+FILES = {"history.csv", "hosts.csv", "links.csv", "simulation.json", "simulation.png"}
 
 
-def simulate_config(options: ConfigOptions, links: Path, visit_ms: float | None) -> int:
+def simulate_config(
+    options: ConfigOptions, links: Path, hosts: Path | None, visit_ms: float | None
+) -> int:
     """Simulate, write and show the outcome; returns the exit code."""
     out = options.out or RUNS / f"{options.config.stem}-simulated"
     check_folder(out, FILES)
     config = read_config(options.config, options.changes, options.seed)
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
-    times = read_links(links, setup.network)
+    times = with_interfaces(read_links(links, setup.network), hosts, setup.network)
     if not options.quiet:
         unused = ["The callbacks of the config are called too."] if setup.callbacks else []
-        show_notes((*setup.notes, *setup.data.notes, *unused))
+        sharing = sharing_notes(times, setup.method.has_server)
+        show_notes((*setup.notes, *setup.data.notes, *unused, *sharing))
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = simulate(setup, times, None if visit_ms is None else visit_ms / 1e3, watch)
     summary = found.summary(setup.stop.gap)
@@ -68,6 +72,11 @@ def sentences(found: Simulation, target: float | None) -> list[str]:
             f"Busiest link: {first['from']} to {first['to']}, {first['busy']:.0%} of the "
             f"time{wait}."
         )
+    interfaces = found.interface_rows()
+    if interfaces:
+        first = interfaces[0]
+        way = "sending" if first["direction"] == "up" else "receiving"
+        lines.append(f"Busiest interface: {first['host']}, {way}, {first['busy']:.0%} of the time.")
     party, share = found.busiest_party
     lines.append(f"Busiest party: {party}, computing {share:.1%} of the time.")
     return lines
@@ -80,6 +89,8 @@ def _time(seconds: float) -> str:
 def _write(found: Simulation, summary: dict[str, object], out: Path) -> None:
     write_whole(out / "history.csv", found.run.history.to_rows().to_csv())
     write_whole(out / "links.csv", found.link_rows().to_csv())
+    if found.use.carrying:
+        write_whole(out / "hosts.csv", found.interface_rows().to_csv())
     write_whole(out / "simulation.json", json.dumps(summary, allow_nan=False, indent=1))
     with whole_file(out / "simulation.png") as writing:
         plot_simulation(found, writing)

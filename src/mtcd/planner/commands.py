@@ -52,6 +52,14 @@ def plan(
             help="Minimise wall-clock time, not cost: columns from,to,latency_ms,bandwidth_mbps; * is any client.",
         ),
     ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="What each host's network interface carries over all its links together: columns "
+            "host,mbps_up,mbps_down; * is any client, server the server.",
+        ),
+    ] = None,
     target: Annotated[
         float | None,
         typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4."),
@@ -106,7 +114,12 @@ def plan(
         own = PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json)
         backend = None if workers is None and ray is None else Backend(workers, ray)
         own = replace(
-            own, machines=machines, machine=tuple(machine or ()), backend=backend, force=force
+            own,
+            hosts=hosts,
+            machines=machines,
+            machine=tuple(machine or ()),
+            backend=backend,
+            force=force,
         )
         plan_config(own)
 
@@ -131,6 +144,14 @@ def simulate_command(
             help="Columns from,to,latency_ms,bandwidth_mbps; * is any client, server the server.",
         ),
     ],
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="What each host's network interface carries over all its links together: columns "
+            "host,mbps_up,mbps_down; * is any client, server the server.",
+        ),
+    ] = None,
     visit_ms: Annotated[
         float | None,
         typer.Option(
@@ -150,4 +171,4 @@ def simulate_command(
 
     options = ConfigOptions(config, out, changes or [], seed, as_json, quiet)
     with running_code():
-        raise typer.Exit(simulate_config(options, links, visit_ms))
+        raise typer.Exit(simulate_config(options, links, hosts, visit_ms))

@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
+
+if TYPE_CHECKING:
+    from mtcd.planner.interfaces import Interfaces
 
 COLUMNS = ("from", "to", "latency_ms", "bandwidth_mbps")
 SERVER, ANY = "server", "*"
@@ -27,14 +31,16 @@ class Links:
     """Seconds of latency and seconds per float from party to party: clients 0..K-1, then the
     server, which is -1 too.
 
-    NaN where there is no link. Messages on different links do not hinder each other. What is kept
-    are the rows of the file, not the pairs of parties: those of 10,000 clients would take
-    gigabytes.
+    NaN where there is no link. Without ``interfaces``, messages on different links do not hinder
+    each other. What is kept are the rows of the file, not the pairs of parties: the pairs of 10,000
+    clients would take gigabytes.
     """
 
     clients: int
     rows: Mapping[tuple[End, End], tuple[float, float]]
     """Latency and seconds per float, by sender and receiver."""
+    interfaces: Interfaces | None = None
+    """What the hosts can send and receive over all their links together; None: without limit."""
 
     @property
     def server(self) -> int:
@@ -102,7 +108,7 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
     seen: dict[tuple[End, End], str] = {}
     rows: dict[tuple[End, End], tuple[float, float]] = {}
     for where, cells in csv_rows(path, COLUMNS, "links"):
-        sender, to = (_party(cells[end], names, where) for end in ("from", "to"))
+        sender, to = (party_named(cells[end], names, where) for end in ("from", "to"))
         if (sender, to) in seen:
             raise NetworkError(
                 f"{where}: this link was given before, at {seen[sender, to]}: keep one of them."
@@ -112,8 +118,8 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
                 f"{where}: '{cells['from']}' needs no link to itself: remove the row."
             )
         seen[sender, to] = where
-        latency = _number(cells, "latency_ms", where)
-        bandwidth = _number(cells, "bandwidth_mbps", where)
+        latency = number_in(cells, "latency_ms", where)
+        bandwidth = number_in(cells, "bandwidth_mbps", where)
         if latency < 0 or bandwidth <= 0:
             raise NetworkError(
                 f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0."
@@ -122,13 +128,15 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
     return rows
 
 
-def _party(name: str, names: ClientNames, where: str) -> End:
+def party_named(name: str, names: ClientNames, where: str) -> End:
+    """The party that a cell names: a client, the server, or every client ('*')."""
     if name == ANY:
         return None
     return len(names.clients) if name == SERVER else names.number(name, where)
 
 
-def _number(cells: dict[str, str], column: str, where: str) -> float:
+def number_in(cells: dict[str, str], column: str, where: str) -> float:
+    """The finite number in a cell; an error that names the place if there is none."""
     try:
         value = float(cells[column])
     except ValueError:

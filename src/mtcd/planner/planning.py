@@ -19,6 +19,7 @@ from mtcd.methods.method import resolve_stepsize
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.hosted_pilots import Racing, hosting
+from mtcd.planner.interfaces import sharing_notes
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
@@ -131,6 +132,7 @@ def plan(
     own = next((Proposal.of(pilot) for pilot in pilots if pilot.own), None)
     chosen = order[0]
     config, more = _config(setup, task, Proposal.of(chosen), ratio)
+    sharing = () if links is None else sharing_notes(links, links.has_server)
     return Plan(
         proposals=tuple(Proposal.of(pilot) for pilot in order),
         own=own,
@@ -138,7 +140,7 @@ def plan(
         costs=costs,
         links=links,
         config=config,
-        notes=(*setup.notes, *setup.data.notes, *notes, *more),
+        notes=(*setup.notes, *setup.data.notes, *notes, *more, *sharing),
         seconds=perf_counter() - ready,
         optimum_seconds=known - began,
     )

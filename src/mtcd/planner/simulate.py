@@ -72,6 +72,21 @@ class Simulation:
         ]
         return Rows(sorted(rows, key=lambda row: -row["seconds"]))
 
+    def interface_rows(self) -> Rows:
+        """A row for each limited interface that was used, the busiest first; ``busy`` is the share
+        of the time that its messages would have taken at its full rate."""
+        total = self.seconds or math.inf
+        rows: list[dict[str, Any]] = [
+            {
+                "host": SERVER if host == len(self.clients) else self.clients[host],
+                "direction": direction,
+                "seconds": seconds,
+                "busy": seconds / total,
+            }
+            for (host, direction), seconds in self.use.carrying.items()
+        ]
+        return Rows(sorted(rows, key=lambda row: -row["seconds"]))
+
     @property
     def busiest_party(self) -> tuple[str, float]:
         """The party that computed most, and its share of the time."""
@@ -83,7 +98,7 @@ class Simulation:
     def summary(self, target: float | None) -> dict[str, Any]:
         """Plain values."""
         party, share = self.busiest_party
-        links = self.link_rows()
+        links, interfaces = self.link_rows(), self.interface_rows()
         return {
             "status": self.run.status,
             "seconds": self.seconds,
@@ -95,6 +110,7 @@ class Simulation:
             "gap": self.run.final.gap,
             "busiest_party": {"party": party, "busy": share},
             "busiest_link": links[0] if links else None,
+            "busiest_interface": interfaces[0] if interfaces else None,
         }
 
 

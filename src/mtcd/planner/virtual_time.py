@@ -9,13 +9,15 @@ elsewhere, by federation/simulate.)
   this machine (CPU time), or as long as is given.
 - A message occupies its link for its bits divided by the bandwidth, then takes the latency.
   Messages on one link in one direction queue, first come, first served; different links, and both
-  directions of a link, do not hinder each other.
+  directions of a link, do not hinder each other, unless the links have ``interfaces``: then the
+  messages under way at a host share its bandwidth (``transfers.py``).
 - A message without floats takes the latency alone, and one from a party to itself no time.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,13 +27,13 @@ from typing import Any, Protocol
 
 from mtcd.engines.kinds import EngineSettings, MakeEngine
 from mtcd.engines.local import LocalEngine
+from mtcd.planner.interfaces import Interface, Link
+from mtcd.planner.links import Links
+from mtcd.planner.transfers import Transfer, Transfers
 from mtcd.protocol.engine import Recipe
 from mtcd.protocol.ledger.ledger import WIDE_BYTES, Ledger
 from mtcd.protocol.party import Message, Parties, Party
 from mtcd.protocol.transports.transport import Transport
-
-Link = tuple[int, int]
-"""Sender and receiver; the server is -1."""
 
 
 class LinkTimes(Protocol):
@@ -53,6 +55,14 @@ class Use:
     queueing: dict[Link, float] = field(default_factory=dict)
     """Seconds that messages waited for a link."""
     messages: dict[Link, int] = field(default_factory=dict)
+    carrying: dict[Interface, float] = field(default_factory=dict)
+    """Seconds that each limited interface would have needed for its messages at its full rate."""
+
+    def count(self, link: Link, sending: float, queueing: float) -> None:
+        """Count a message."""
+        self.sending[link] = self.sending.get(link, 0.0) + sending
+        self.queueing[link] = self.queueing.get(link, 0.0) + queueing
+        self.messages[link] = self.messages.get(link, 0) + 1
 
 
 class Timeline(deque[Message]):
@@ -113,11 +123,58 @@ class Timeline(deque[Message]):
         )
         if message.floats:
             self._link_free[link] = begins + takes
-            use = self.use
-            use.sending[link] = use.sending.get(link, 0.0) + takes
-            use.queueing[link] = use.queueing.get(link, 0.0) + begins - sent
-            use.messages[link] = use.messages.get(link, 0) + 1
+            self.use.count(link, takes, begins - sent)
         return begins + takes + self.links.latency_of(*link)
+
+
+class SharedTimeline(Timeline):
+    """The same over links whose hosts share the bandwidth of their interfaces."""
+
+    def __init__(self, links: Links, ledger: Ledger, use: Use) -> None:
+        super().__init__(links, ledger, use)
+        self.transfers = Transfers(links)
+
+    def __len__(self) -> int:
+        return len(self._events) + len(self.transfers.under_way())
+
+    def __bool__(self) -> bool:
+        return bool(self._events) or math.isfinite(self.transfers.next_end())
+
+    def __iter__(self) -> Iterator[Message]:
+        yield from super().__iter__()
+        for transfer in self.transfers.under_way():
+            yield transfer.payload
+
+    def popleft(self) -> Message:
+        """The next message to arrive."""
+        while True:
+            ends = self.transfers.next_end()
+            if not self._events or ends <= self._events[0][0]:
+                self.transfers.advance(ends)
+                self._sent(self.transfers.finish())
+                continue
+
+            time, _, sent, message = heapq.heappop(self._events)
+            self.transfers.advance(time)
+            self.transfers.now = max(self.transfers.now, time)
+            if not sent:
+                self.now = time
+                return message
+
+            link = message.sender, message.to
+            if message.floats == 0 or message.sender == message.to:
+                self._push(self._arrival(message, time), False, message)
+            else:
+                wide = self.ledger.float_bytes / WIDE_BYTES
+                self.transfers.start(Transfer(link, message.floats * wide, time, message))
+
+    def _sent(self, transfer: Transfer) -> None:
+        """A message has left its link: it arrives a latency later."""
+        now = self.transfers.now
+        self.use.count(transfer.link, now - transfer.began, transfer.began - transfer.asked)
+        for interface, floats in self.transfers.carried.items():
+            self.use.carrying[interface] = floats / self.transfers.interfaces.capacity(interface)
+        self._push(now + self.links.latency_of(*transfer.link), False, transfer.payload)
 
 
 class _Timed(Party):
@@ -151,7 +208,9 @@ class VirtualTimeEngine(LocalEngine):
     def __init__(self, settings: VirtualTime, parties: Parties, ledger: Ledger) -> None:
         super().__init__(parties, ledger)
         self.visit_seconds, self.use = settings.visit_seconds, settings.use
-        self.timeline = Timeline(settings.links, ledger, self.use)
+        shared = getattr(settings.links, "interfaces", None) is not None
+        timeline = SharedTimeline if shared else Timeline
+        self.timeline: Timeline = timeline(settings.links, ledger, self.use)
         self.seconds = 0.0
         self.queue = lambda: self.timeline
 

@@ -15,13 +15,16 @@ pytest.importorskip("zenoh")
 import mtcd
 from hosted import PATH, ended, federation
 from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import make_network
+from mtcd.planner.interfaces import with_interfaces
 from mtcd.planner.links import read_links
 from mtcd.planner.virtual_time import VirtualTime
-from namespaces import skip_where_not_allowed
+from namespaces import ROUTER, skip_where_not_allowed
 
 skip_where_not_allowed()
 SAMPLES = 100_000  # a token of 800 KB
 WITHIN = 0.15
+SYNCS = 2
 CLIENTS = {"a": "client_0", "b": "client_1", "c": "client_2", "server": "server"}
 Rates = dict[tuple[str, str], float]
 STCD = {"kind": "stcd", "local_updates": 1, "stepsize": 1e-6, "walk": "tour"}
@@ -52,6 +55,95 @@ CASES = {
         (2, 8),
     ),
 }
+
+
+SHARED_RATE = 10
+"""Mbit/s of the server's one cable."""
+CYCLES = {
+    size: [(name, chr(ord("a") + (k + 1) % size)) for k, name in enumerate("abcdefgh"[:size])]
+    for size in (4, 8)
+}
+ONE_CABLE = {
+    f"{tokens} tokens, {size} clients": (size, tokens) for size in (4, 8) for tokens in (1, 2, size)
+}
+
+
+def real_seconds_at_one_cable(folder: Path, size: int, tokens: int, iterations: int) -> float:
+    folder.mkdir()
+    links = CYCLES[size]
+    clients = "abcdefgh"[:size]
+    cables = [*links, *((name, ROUTER) for name in (*clients, "server"))]
+    with federation(
+        folder,
+        SAMPLES,
+        links,
+        server=True,
+        cables=cables,
+        method=roaming(size, tokens),
+        stop={"iterations": iterations},
+    ) as (hosts, processes, _, _):
+        hosts.share("server", clients, f"{SHARED_RATE}mbit")
+        processes.start(*processes.tables, "server")
+        return max(summary.seconds or 0.0 for summary in ended(processes))
+
+
+def roaming(size: int, tokens: int) -> dict[str, Any]:
+    """Each token visits its share of the clients before the sync."""
+    hops = size // tokens
+    return {
+        "kind": "mtcd",
+        "tokens": tokens,
+        "hops": hops,
+        "walk": "tour",
+        "local_updates": 1,
+        "stepsize": 1e-6,
+    }
+
+
+def simulated_seconds_at_one_cable(folder: Path, size: int, tokens: int, iterations: int) -> float:
+    (folder / "links.csv").write_text(
+        "from,to,latency_ms,bandwidth_mbps\n*,*,0,10000\nserver,*,0,10000\n"
+    )
+    (folder / "hosts.csv").write_text(
+        f"host,mbps_up,mbps_down\nserver,{SHARED_RATE},{SHARED_RATE}\n"
+    )
+    data = mtcd.synthetic("ridge", samples=SAMPLES, features=2 * size, clients=size)
+    network = make_network("cycle", data.clients)
+    links = with_interfaces(
+        read_links(folder / "links.csv", network), folder / "hosts.csv", network
+    )
+    settings = {key: value for key, value in roaming(size, tokens).items() if key != "kind"}
+    stop = mtcd.Stop(iterations=iterations)
+    return mtcd.train(
+        data,
+        mtcd.Glm("ridge"),
+        network,
+        mtcd.MTCD(**settings),
+        stop,
+        engine=VirtualTime(links),
+        metrics=(),
+    ).final.seconds
+
+
+@pytest.mark.parametrize("case", ONE_CABLE)
+def test_links_that_share_the_cable_of_the_server(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size, tokens = ONE_CABLE[case]
+    hops = size // tokens
+    few, many = hops, (1 + SYNCS) * hops
+    real = real_seconds_at_one_cable(
+        tmp_path / "many", size, tokens, many
+    ) - real_seconds_at_one_cable(tmp_path / "few", size, tokens, few)
+    simulated = simulated_seconds_at_one_cable(
+        tmp_path, size, tokens, many
+    ) - simulated_seconds_at_one_cable(tmp_path, size, tokens, few)
+    off = simulated / real - 1
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\n{case}: {real:.2f} s in {SYNCS} syncs, simulated {simulated:.2f} s: {off:+.1%}"
+        )
+    assert abs(off) <= WITHIN
 
 
 def real_seconds(folder: Path, method: dict[str, Any], rates: Rates, iterations: int) -> float:
