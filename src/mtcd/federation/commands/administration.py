@@ -16,7 +16,7 @@ federation = typer.Typer(
     help=(
         "Set up and operate a federation: parties on their own hosts that train together.\n\n"
         "From one file that lists the parties, [bold]init[/bold] creates a certificate authority "
-        "and a bundle (credentials bundle) for each party. The folder authority stays with the "
+        "and a credentials bundle for each party. The folder authority stays with the "
         "administrator; each bundle is sent to its party only."
     ),
     no_args_is_help=True,

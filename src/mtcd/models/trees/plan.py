@@ -137,14 +137,14 @@ def plan_additive(
         raise ConfigError("This plan is for trees and mixed families.")
     data = data if data.test is not None else data.holdout(HOLDOUT, setup.config.seed)
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
-    metric = (
-        "log_loss"
-        if model.plain_loss.gives_probabilities
-        else "mae"
-        if model.loss == "quantile"
-        else "rmse"
-    )
-    methods, notes = candidates(setup.method, setup.network), []
+    if model.plain_loss.gives_probabilities:
+        metric = "log_loss"
+    elif model.loss == "quantile":
+        metric = "mae"
+    else:
+        metric = "rmse"
+    methods = candidates(setup.method, setup.network)
+    notes = []
     curves: list[tuple[Method, list[tuple[float, float, int]], float]] = []
     for number, method in enumerate(methods):
         if watch is not None:
@@ -208,11 +208,10 @@ def candidates(own: Method, network: Network) -> Sequence[Method]:
 
 def _iterations(setup: Setup, method: Method) -> int:
     """As many trees for all candidates, if each visit grows Q of them."""
-    trees = (
-        TREES
-        if setup.stop.iterations is None
-        else setup.stop.iterations * _trees(setup.method, setup)
-    )
+    if setup.stop.iterations is None:
+        trees = TREES
+    else:
+        trees = setup.stop.iterations * _trees(setup.method, setup)
     return max(1, trees // _trees(method, setup))
 
 
