@@ -144,7 +144,8 @@ def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool
     if may_miss and (fine := fine | np.isnan(where.data)).all():
         return
     bad = np.flatnonzero(~fine)[0]
-    row, column = int(where.row[bad]), int(where.col[bad])
+    row = int(where.row[bad])
+    column = int(where.col[bad])
     raise DataError(
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row "
         f"{row + 1}: "
@@ -169,10 +170,8 @@ def is_missing(value: Any) -> bool:
 
 def _what(value: Any) -> str:
     """A short description of an invalid value."""
-    return (
-        "missing"
-        if np.isnan(value)
-        else "infinite"
-        if np.isinf(value)
-        else f"too large ({value:g})"
-    )
+    if np.isnan(value):
+        return "missing"
+    if np.isinf(value):
+        return "infinite"
+    return f"too large ({value:g})"

@@ -70,11 +70,12 @@ class Frame:
     def _series(self, place: int) -> pl.Series:
         import polars as pl
 
-        name, column = self.names[place], self.table[self.labels[place]]
+        name = self.names[place]
+        column = self.table[self.labels[place]]
         if isinstance(column, pl.Series):
-            return (
-                column.fill_nan(None).alias(name) if column.dtype.is_float() else column.alias(name)
-            )
+            if column.dtype.is_float():
+                return column.fill_nan(None).alias(name)
+            return column.alias(name)
         values = _one_dimensional(name, column)
         if values.dtype.kind in "iubf":
             return pl.Series(name, values, nan_to_null=True)

@@ -40,13 +40,11 @@ def as_labels(y: ArrayLike, what: str = "labels") -> NDArray[np.generic]:
         if all(isinstance(label, str) for label in labels):
             return labels.astype(str)
         numbers = as_numbers(labels)
-        return (
-            labels
-            if numbers is None
-            else numbers
-            if np.isnan(numbers).any()
-            else np.array(labels.tolist())
-        )
+        if numbers is None:
+            return labels
+        if np.isnan(numbers).any():
+            return numbers
+        return np.array(labels.tolist())
     return labels
 
 

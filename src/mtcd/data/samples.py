@@ -123,11 +123,10 @@ def _in_columns(fine: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
     """The columns of a table with such values, and how many each has; nothing of pictures."""
     if fine.ndim != 2:
         return ""
-    names = (
-        [f"column {j + 1}" for j in range(fine.shape[1])]
-        if columns is None
-        else [repr(name) for name in columns]
-    )
+    if columns is None:
+        names = [f"column {j + 1}" for j in range(fine.shape[1])]
+    else:
+        names = [repr(name) for name in columns]
     lost = [
         f"{name} ({count:,})"
         for name, count in zip(names, (~fine).sum(axis=0), strict=True)

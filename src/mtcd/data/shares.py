@@ -124,10 +124,9 @@ def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
     for client, held in owned.items():
         for column in held:
             if column in holder:
-                both = (
-                    f"to both {holder[column]!r} and {client!r}"
-                    if holder[column] != client
-                    else f"twice to {client!r}"
-                )
+                if holder[column] != client:
+                    both = f"to both {holder[column]!r} and {client!r}"
+                else:
+                    both = f"twice to {client!r}"
                 raise DataError(f"Column {column!r} is given {both}: it can be held once.")
             holder[column] = client

@@ -82,11 +82,9 @@ class MadeBlock:
     def read(self) -> Block:
         make = imported(self.function, "blocks", [self.folder])
         made = make(self.client, self.number, self.samples)
-        return (
-            scipy.sparse.csr_array(made, dtype=float)
-            if is_sparse(made)
-            else np.asfortranarray(made, dtype=float)
-        )
+        if is_sparse(made):
+            return scipy.sparse.csr_array(made, dtype=float)
+        return np.asfortranarray(made, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +128,9 @@ class BlockSources:
 
     def block(self, k: int) -> Block:
         """The block of client k, read and checked here."""
-        block, client, columns = self.sources[k].read(), self.clients[k], self.columns[k]
+        block = self.sources[k].read()
+        client = self.clients[k]
+        columns = self.columns[k]
         if block.ndim != 2 or block.shape != (self.samples, len(columns)):
             raise DataError(
                 f"The block of {client!r} has the shape {block.shape}, but there are "
@@ -280,10 +280,12 @@ def made_blocks(
     BlockSources
         Blocks that are made where they are used.
     """
-    names = (
-        tuple(f"client_{k}" for k in range(clients)) if isinstance(clients, int) else tuple(clients)
-    )
-    known, place = as_labels(labels), Path(folder).resolve()
+    if isinstance(clients, int):
+        names = tuple(f"client_{k}" for k in range(clients))
+    else:
+        names = tuple(clients)
+    known = as_labels(labels)
+    place = Path(folder).resolve()
     sources = tuple(MadeBlock(function, name, k, len(known), place) for k, name in enumerate(names))
     return BlockSources(
         names,

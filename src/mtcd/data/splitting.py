@@ -80,17 +80,20 @@ def split(
         raise DataError(
             "prepare is for tables and dense matrices, but X is sparse: prepare it yourself."
         )
-    matrix: Any = (
-        None if frame else scipy.sparse.csc_array(X, dtype=float) if is_sparse(X) else _dense(X)
-    )
+    matrix: Any
+    if frame:
+        matrix = None
+    elif is_sparse(X):
+        matrix = scipy.sparse.csc_array(X, dtype=float)
+    else:
+        matrix = _dense(X)
     width = len(frame.labels) if frame else matrix.shape[1]
-    names = (
-        [str(c) for c in columns]
-        if columns is not None
-        else frame.names
-        if frame
-        else _default_names(width)
-    )
+    if columns is not None:
+        names = [str(c) for c in columns]
+    elif frame:
+        names = frame.names
+    else:
+        names = _default_names(width)
     if len(names) != width:
         raise DataError(f"The data has {width} columns, but {len(names)} column names were given.")
     check_distinct(names)
@@ -165,7 +168,8 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
 def _columns(matrix: Array, positions: list[int]) -> Block:
     """These columns: a view where they are neighbours and dense, a copy (once) otherwise."""
     start, stop = (positions[0], positions[-1] + 1) if positions else (0, 0)
-    picked = (
-        matrix[:, start:stop] if positions == list(range(start, stop)) else matrix[:, positions]
-    )
+    if positions == list(range(start, stop)):
+        picked = matrix[:, start:stop]
+    else:
+        picked = matrix[:, positions]
     return scipy.sparse.csr_array(picked) if is_sparse(picked) else np.asfortranarray(picked)

@@ -65,7 +65,10 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with
     them their zeros.
     """
-    means, scales, constants, sparse = [], [], [], []
+    means = []
+    scales = []
+    constants = []
+    sparse = []
     for client, columns, block in zip(data.clients, data.columns, data.blocks, strict=True):
         if is_sparse(block):
             sparse.append(client)

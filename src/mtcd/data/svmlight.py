@@ -85,7 +85,8 @@ def read_svmlight(
         )
     if ignore:
         kept = [j for j, name in enumerate(names) if name not in set(ignore)]
-        matrix, names = matrix[:, kept], [names[j] for j in kept]
+        matrix = matrix[:, kept]
+        names = [names[j] for j in kept]
     with np.errstate(invalid="ignore"):  # of labels that are too large
         whole = labels.astype(np.int64)
     data = split(matrix, whole if (whole == labels).all() else labels, clients, columns=names)
@@ -154,7 +155,8 @@ def _width(path: Path, used: int, features: int | None) -> int:
 def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
     """Labels, and the arrays of a csr matrix: ends of the rows, indices as in the file, values."""
     counts: list[int] = []
-    parts, lines = [np.zeros(0)], 0
+    parts = [np.zeros(0)]
+    lines = 0
     try:
         with cast(IO[bytes], _OPEN.get(path.suffix.lower(), open)(path, "rb")) as file:
             for chunk in _chunks(file):

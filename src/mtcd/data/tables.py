@@ -204,16 +204,16 @@ def _shares(
     if not isinstance(clients, Mapping):
         clients = even_shares(free(main), clients)
     tables = {main.path.resolve(): main}
-    shares, notes = [], []
+    shares = []
+    notes = []
     for client, share in clients.items():
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
         table = _own_table(client, share, tables, key, codes_but)
-        columns = (
-            free(table)
-            if share.columns is None
-            else listed_columns(client, table, share.columns, barred, key)
-        )
+        if share.columns is None:
+            columns = free(table)
+        else:
+            columns = listed_columns(client, table, share.columns, barred, key)
         shares.append(_Share(client, table, columns))
         if share.columns is None and table is not main and label in table.columns:
             notes.append(

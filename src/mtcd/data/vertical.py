@@ -138,18 +138,17 @@ class VerticalData:
         """A digest of the features, labels and weights: equal data, equal fingerprint."""
         digest = hashlib.blake2b(digest_size=16)
         block: Any  # dense or sparse
+        parts: tuple[Any, ...]
         for block in self.blocks:
-            parts = (
-                (block.data, block.indices, block.indptr)
-                if is_sparse(block)
-                else (_row_hashes(block),)
-            )
+            if is_sparse(block):
+                parts = (block.data, block.indices, block.indptr)
+            else:
+                parts = (_row_hashes(block),)
             for part in (np.array(block.shape), *parts):
                 digest.update(np.ascontiguousarray(part).data)
         labels = np.ascontiguousarray(self.labels)
-        digest.update(
-            repr(labels.tolist()).encode() if labels.dtype.kind not in "biuf" else labels.tobytes()
-        )
+        is_numeric = labels.dtype.kind in "biuf"
+        digest.update(labels.tobytes() if is_numeric else repr(labels.tolist()).encode())
         if self.weights is not None:
             digest.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
         return digest.hexdigest()

@@ -86,7 +86,8 @@ def _of_vertical(
     inputs: Sequence[Sequence[str]], clients: Sequence[str], X: VerticalData
 ) -> list[pl.DataFrame]:
     if X.raw is not None:
-        columns, frames = [tuple(frame.columns) for frame in X.raw.frames], list(X.raw.frames)
+        columns = [tuple(frame.columns) for frame in X.raw.frames]
+        frames = list(X.raw.frames)
     else:
         columns = list(X.columns)
         frames = [

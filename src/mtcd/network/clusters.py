@@ -228,9 +228,13 @@ def _even_out(
     low, high = sides
     for _ in range(min(MOVES, abs(len(low) - target))):
         if len(low) > target:
-            giver, taker, nearest = low, high, order[::-1]
+            giver = low
+            taker = high
+            nearest = order[::-1]
         else:
-            giver, taker, nearest = high, low, order
+            giver = high
+            taker = low
+            nearest = order
 
         candidates = filter(giver.__contains__, nearest)
         touching = (k for k in candidates if not taker.isdisjoint(network.neighbours[k]))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mtcd.methods.planned import Leg
 from mtcd.planner.interfaces import Interface, Interfaces, Link, fair_rates
 from mtcd.planner.links import Links
 
@@ -123,28 +124,6 @@ class Transfers:
                 self.carried[interface] = self.carried.get(interface, 0.0) + floats
 
 
-@dataclass(frozen=True)
-class Leg:
-    """A message that is sent as soon as others have arrived.
-
-    Parameters
-    ----------
-    link
-        Its sender and receiver.
-    floats
-        Its size.
-    after
-        The positions, in the sequence of all legs, of those that it waits for.
-    repeats
-        How often it is sent, one after the other: 2.5 takes 2.5 times as long.
-    """
-
-    link: Link
-    floats: int
-    after: tuple[int, ...] = ()
-    repeats: float = 1.0
-
-
 def seconds_of(legs: Sequence[Leg], links: Links) -> float:
     """When the last of these messages arrives, if those that wait for none are sent at 0.
 
@@ -153,13 +132,16 @@ def seconds_of(legs: Sequence[Leg], links: Links) -> float:
     legs
         The messages; each waits for earlier ones only.
     links
-        The links, with ``interfaces``.
+        The links. With ``interfaces`` messages share bandwidth; without, nothing waits for a link.
 
     Returns
     -------
     float
         Seconds.
     """
+    if links.interfaces is None:
+        return _unhindered(legs, links)
+
     transfers = Transfers(links)
     missing = [len(leg.after) for leg in legs]
     followers: list[list[int]] = [[] for _ in legs]
@@ -204,3 +186,12 @@ def seconds_of(legs: Sequence[Leg], links: Links) -> float:
                 heapq.heappush(events, (time, follower, True))
 
     return end
+
+
+def _unhindered(legs: Sequence[Leg], links: Links) -> float:
+    """The longest way through the messages."""
+    ends: list[float] = []
+    for leg in legs:
+        begins = max((ends[before] for before in leg.after), default=0.0)
+        ends.append(begins + leg.repeats * links.seconds(*leg.link, leg.floats))
+    return max(ends, default=0.0)

@@ -67,9 +67,10 @@ def parse_style(text: str | None) -> Paper | None:
     if name == "screen" and not sizes:
         return None
     try:
-        paper = (
-            Paper(*(float(size) for size in sizes.split(",") if size)) if name == "paper" else None
-        )
+        if name == "paper":
+            paper = Paper(*(float(size) for size in sizes.split(",") if size))
+        else:
+            paper = None
     except (TypeError, ValueError):
         paper = None
     if paper is None:

@@ -24,14 +24,16 @@ class ActorsDied(Exception):  # noqa: N818 - not an error of the user's
 
     def __init__(self, numbers: Sequence[int], reason: str) -> None:
         super().__init__(reason)
-        self.numbers, self.reason = list(numbers), reason
+        self.numbers = list(numbers)
+        self.reason = reason
 
 
 class Cluster:
     """The actors of one training on a cluster. ``stop`` ends what ``start`` began."""
 
     def __init__(self, settings: Ray) -> None:
-        self.settings, self.handles = settings, dict[int, Any]()
+        self.settings = settings
+        self.handles = dict[int, Any]()
         self._ours = False
         """Whether the connection is of this training, and ends with it."""
 
@@ -46,7 +48,8 @@ class Cluster:
 
     def _check_resources(self) -> None:
         """Reject what the whole cluster cannot hold, before waiting for it in vain."""
-        wanted, there = self.settings, self.ray.cluster_resources()
+        wanted = self.settings
+        there = self.ray.cluster_resources()
         actors = wanted.actors or 1
         needs = {
             "CPU": ("cpus", actors * wanted.cpus),
@@ -79,7 +82,8 @@ class Cluster:
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """The results of a function, computed by workers of the cluster, a few items at a time."""
-        own, ref = self.settings, self.ray.put(function)
+        own = self.settings
+        ref = self.ray.put(function)
         task = self.ray.remote(_apply).options(num_cpus=min(1.0, own.cpus))
         size = max(1, len(items) // (CHUNKS * self.room()))
         chunks = [list(items[i : i + size]) for i in range(0, len(items), size)]
@@ -154,7 +158,8 @@ class Cluster:
         return self._results({number: ref for number, ref in refs.items() if ref in ready})
 
     def _results(self, refs: Mapping[int, Any]) -> dict[int, Any]:
-        results, died = {}, dict[int, str]()
+        results = {}
+        died = dict[int, str]()
         for number, ref in refs.items():
             try:
                 results[number] = self.ray.get(ref)

@@ -44,7 +44,12 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
     logging.getLogger("ray").setLevel(logging.ERROR)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    joined = _running() if address == AUTO else None if address == LOCAL else _checked(address, key)
+    if address == AUTO:
+        joined = _running()
+    elif address == LOCAL:
+        joined = None
+    else:
+        joined = _checked(address, key)
     if joined is None:
         _start(ray, here or {})
     else:

@@ -60,7 +60,10 @@ class RayEngine(Engine):
         ledger: Ledger,
         cluster: Cluster | None = None,
     ) -> None:
-        self.settings, self.recipe, self.parties, self.ledger = settings, recipe, parties, ledger
+        self.settings = settings
+        self.recipe = recipe
+        self.parties = parties
+        self.ledger = ledger
         self.cluster = cluster or Cluster(settings)
         self.placed: list[list[int]] = []
         self.restarts = 0
@@ -155,11 +158,13 @@ class RayEngine(Engine):
 
     def _prepare(self) -> None:
         """Bring all hosts to the latest snapshot, and let them run."""
-        kept, self._term = self._kept, self._term + 1
+        kept = self._kept
+        self._term = self._term + 1
         assert kept is not None
         due = self._pacing.hold_from(kept.hop)
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
-        bits, states = self.ledger.float_bytes, kept.hosts or {}
+        bits = self.ledger.float_bytes
+        states = kept.hosts or {}
         recorders = [listener.recorder() for listener in self.listeners.values()]
         self.cluster.call(
             "prepare",
@@ -187,7 +192,8 @@ class RayEngine(Engine):
                 reports = self.cluster.wait(self._polls, PAUSE_SECONDS if pausing else None)
             except ActorsDied as died:
                 self._recover(died)
-                parts, reporters = {}, []
+                parts = {}
+                reporters = []
                 continue
             for number, report in reports.items():
                 del self._polls[number]
@@ -317,7 +323,8 @@ class RayEngine(Engine):
 
     def _interrupt(self) -> None:
         """After an interrupt between two observations: wait until the parties hold one model."""
-        self._pacing.due, ends = 0, perf_counter() + PATIENCE
+        self._pacing.due = 0
+        ends = perf_counter() + PATIENCE
         for number in self.cluster.handles:
             self.cluster.tell(number, "hold_at", self._pacing.wanted)
         while self._observed is None:

@@ -63,13 +63,18 @@ class Host:
     def __init__(
         self, share: Share, number: int, clients: Sequence[int], server: int | None
     ) -> None:
-        self.share, self.number, self.clients, self.server = share, number, tuple(clients), server
+        self.share = share
+        self.number = number
+        self.clients = tuple(clients)
+        self.server = server
         self.reports: SimpleQueue[Report] = SimpleQueue()
         self._parties: dict[int, Party] = {}
         self._queue: deque[Message] = deque()
-        self._wake, self._lock = Event(), Lock()
+        self._wake = Event()
+        self._lock = Lock()
         self._running = self._closed = False
-        self._term, self._due = -1, 0.0
+        self._term = -1
+        self._due = 0.0
         self.ledger = Ledger()
         self._recorders: list[Recorder] = []
         self._send_abroad: Send
@@ -106,9 +111,14 @@ class Host:
         released. ``recorders`` make those who see every message that is sent here."""
         self._running = False
         with self._lock:
-            self._term, self._send_abroad, self._routes, self._due = term, send, routes, due
+            self._term = term
+            self._send_abroad = send
+            self._routes = routes
+            self._due = due
             self._queue.clear()
-            self._held, self._deferred, self._parts = {}, [], {}
+            self._held = {}
+            self._deferred = []
+            self._parts = {}
             self._recorders = [make() for make in recorders]
             if state is None:
                 self._made = self._made if self._fresh else self._make()
@@ -120,7 +130,8 @@ class Host:
             else:
                 for number, one in state.parties.items():
                     self._parties[number].restore(one)
-                self._deferred, self._held = state.waiting, {NOBODY: state.outgoing}
+                self._deferred = state.waiting
+                self._held = {NOBODY: state.outgoing}
                 self.ledger = state.ledger
             self._fresh = False
             self._running = True
@@ -145,13 +156,11 @@ class Host:
             return
         with self._lock:
             self._due = due
-            held, deferred, self._held, self._deferred, self._parts = (
-                self._held,
-                self._deferred,
-                {},
-                [],
-                {},
-            )
+            held = self._held
+            deferred = self._deferred
+            self._held = {}
+            self._deferred = []
+            self._parts = {}
             self._route(deferred)
             try:
                 for rest in held.values():

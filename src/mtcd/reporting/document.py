@@ -96,11 +96,12 @@ def _trace(trace: Trace, record: Record) -> dict[str, Any] | None:
     token, sender, receiver, iteration = trace.messages.T
     rows = record.history
     thinned = trace.windows is not None
-    seconds = (
-        np.interp(iteration, [row.iteration for row in rows], [row.seconds for row in rows])
-        if rows
-        else None
-    )
+    if rows:
+        seconds = np.interp(
+            iteration, [row.iteration for row in rows], [row.seconds for row in rows]
+        )
+    else:
+        seconds = None
     return {
         "token": token.tolist(),
         "sender": sender.tolist(),
@@ -132,7 +133,8 @@ def _all_hops(trace: Trace, record: Record) -> list[int] | None:
 
 
 def _clients(record: Record) -> list[dict[str, Any]]:
-    trace, K = record.trace, len(record.clients)
+    trace = record.trace
+    K = len(record.clients)
     nothing: list[Any] = [None] * K
     clusters, visits, last, norms = (
         nothing if trace is None or (column := getattr(trace, name)) is None else column.tolist()
@@ -198,7 +200,9 @@ def _links(record: Record) -> list[dict[str, Any]]:
 
 def _spread(count: int, most: int) -> Any:
     """The numbers 0 to count - 1, or of too many an even selection with both ends."""
-    chosen: ArrayLike = (
-        np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(int)
-    )
+    chosen: ArrayLike
+    if count <= most:
+        chosen = np.arange(count)
+    else:
+        chosen = np.linspace(0, count - 1, most).round().astype(int)
     return chosen

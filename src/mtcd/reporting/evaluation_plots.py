@@ -88,7 +88,8 @@ def _look(number: int) -> dict[str, Any]:
 
 def _roc(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
-        up, right = np.append(0.0, one.positive), np.append(0.0, one.negative)
+        up = np.append(0.0, one.positive)
+        right = np.append(0.0, one.negative)
         area = Auc().of_ranks(one)
         label = plain(f"{name}: AUC {area:.3f}")
         axes.plot(right / right[-1], up / up[-1], label=label, **_look(number))
@@ -135,9 +136,11 @@ def _calibration(axes: Axes, outputs: Outputs) -> None:
     two = len(outputs.classes) == 2
     for number, name in enumerate(outputs.classes[1:] if two else outputs.classes[:CLASSES]):
         column = 1 if two else number
-        p, hits = outputs.probabilities[:, column], outputs.labels == column
+        p = outputs.probabilities[:, column]
+        hits = outputs.labels == column
         bins = [rows for rows in np.array_split(np.argsort(p, kind="stable"), BINS) if len(rows)]
-        mean, share = [p[rows].mean() for rows in bins], [hits[rows].mean() for rows in bins]
+        mean = [p[rows].mean() for rows in bins]
+        share = [hits[rows].mean() for rows in bins]
         label = plain(class_name(name))
         axes.plot(mean, share, marker="o", markersize=4, label=label, **_look(number))
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")

@@ -52,7 +52,8 @@ class FederationView:
         self.config = config
         self._numbers = {name: k for k, name in enumerate(config.parties)} | {SERVER: SERVER_NUMBER}
         self._network = Trace.of(config.network, None, SERVER in config.peers)
-        self._settings, self._costs = settings_yaml(config), Costs(**config.costs.model_dump())
+        self._settings = settings_yaml(config)
+        self._costs = Costs(**config.costs.model_dump())
         self._hops_per_sync = getattr(config.method, "hops", None) or 0
         self._begin(None)
         self._document: dict[str, Any] = {}
@@ -136,13 +137,12 @@ class FederationView:
         missing = [name for name, phase in phases.items() if phase not in WELL]
         over = well and not trains and "opening" not in phases.values()
         at = "" if summary["iteration"] is None else f" Iteration {summary['iteration']:,}."
-        ends = (
-            (summary["status"] or "ended")
-            if over
-            else "opening"
-            if "opening" in phases.values()
-            else "no answer"
-        )
+        if over:
+            ends = summary["status"] or "ended"
+        elif "opening" in phases.values():
+            ends = "opening"
+        else:
+            ends = "no answer"
         return Record(
             name=self.config.federation,
             status=RUNNING if trains else ends,
@@ -192,10 +192,8 @@ class FederationView:
             for name, column in known.items()
             if any(value is not None for value in column)
         }
-        x, y = (
-            [name for name in X_AXES if name in known],
-            [name for name in ("objective", "gap") if name in known],
-        )
+        x = [name for name in X_AXES if name in known]
+        y = [name for name in ("objective", "gap") if name in known]
         return {
             "facts": facts,
             "clients": [self._client(name, parties[name]) for name in self.config.parties],
@@ -247,7 +245,8 @@ class FederationView:
         passes = [one for look in self._looks for one in look]
         if not passes:
             return None
-        windows, start = [], 0
+        windows = []
+        start = 0
         for look in self._looks:
             windows.append([start, start + len(look)])
             start += len(look)

@@ -16,12 +16,14 @@ from mtcd.federation.commands.operator import known_statuses
 def show_dashboard(bundles: Path, address: str, opens: bool, every: float, timeout: float) -> None:
     """Serve the page, and ask all parties periodically, until Ctrl-C."""
     find("bokeh")  # raises with installation advice
-    asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
+    asking = find("mtcd.federation.node.operator")
+    overview = find("mtcd.federation.node.overview")
     from mtcd.reporting.federation import FederationView
     from mtcd.reporting.serve import serve
 
     bundle = asking.operator_bundle(bundles, find("mtcd.federation.credentials.bundle").read_bundle)
-    view, began = FederationView(bundle.config), time.monotonic()
+    view = FederationView(bundle.config)
+    began = time.monotonic()
     before: dict[str, Any] = {}
     with asking.Operator(bundle) as operator:
 

@@ -54,12 +54,15 @@ def curve_svg(history: History) -> str:
     """The gap, or else the objective, against iterations, both on a logarithmic scale; empty if
     there is no curve."""
     name = "objective" if history.rows[-1].gap is None else "gap"
-    values, iterations = history[name], history["iteration"]
+    values = history[name]
+    iterations = history["iteration"]
     there = np.isfinite(values) & (values > 0)
     if there.sum() < 2:
         return ""
-    x, y = np.log1p(iterations[there]), np.log10(values[there])
-    across, down = _spread(x, WIDTH), HEIGHT - _spread(y, HEIGHT)
+    x = np.log1p(iterations[there])
+    y = np.log10(values[there])
+    across = _spread(x, WIDTH)
+    down = HEIGHT - _spread(y, HEIGHT)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     low, high = (f"{value:.3g}" for value in (values[there].min(), values[there].max()))
     return (

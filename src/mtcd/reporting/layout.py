@@ -39,11 +39,10 @@ def layout(
     elif kind == "star" and size > 2:
         places = np.concatenate([[[0.0, 0.0]], _circle(size - 1)])
     elif kind in ("cycle", "complete", "empty") or dense:
-        order = (
-            np.arange(size)
-            if clusters is None or kind == "cycle"
-            else np.argsort(clusters, kind="stable")
-        )
+        if clusters is None or kind == "cycle":
+            order = np.arange(size)
+        else:
+            order = np.argsort(clusters, kind="stable")
         places = np.empty((size, 2))
         places[order] = _circle(size)
     else:
@@ -82,14 +81,20 @@ def _by_pieces(size: int, edges: Links) -> Places:
         (np.flatnonzero(piece == p) for p in range(count)), key=lambda own: (-len(own), own[0])
     )
     places = np.empty((size, 2))
-    width, left, top, height = 1.1 * math.sqrt(size) if count > 1 else math.inf, 0.0, 0.0, 0.0
+    width = 1.1 * math.sqrt(size) if count > 1 else math.inf
+    left = 0.0
+    top = 0.0
+    height = 0.0
     for own in members:
         side = math.sqrt(len(own))
         if left > 0 and left + side > width:
-            left, top, height = 0.0, top - height, 0.0
+            left = 0.0
+            top = top - height
+            height = 0.0
         inside = _in_unit_square(_by_distance(links[own][:, own]))
         places[own] = inside * side + (left, top - side)
-        left, height = left + side, max(height, side)
+        left = left + side
+        height = max(height, side)
     return places
 
 
@@ -161,7 +166,8 @@ def _improved(places: Places, distances: Places) -> Places:
 
 def _in_unit_square(places: Places) -> Places:
     """The same drawing as large as the square allows, in its middle."""
-    low, high = places.min(axis=0), places.max(axis=0)
+    low = places.min(axis=0)
+    high = places.max(axis=0)
     scale = max(float((high - low).max()), 1e-12)
     centred: Places = (places - (low + high) / 2) / scale * (1 - 2 * MARGIN)
     return centred + 0.5

@@ -37,8 +37,12 @@ class LiveRun(Watcher):
         yaml: str,
         notes: Sequence[str] = (),
     ) -> None:
-        self.name, self.costs, self.yaml, self.notes = name, costs, yaml, notes
-        self.clients, self.features = data.clients, _features(data)
+        self.name = name
+        self.costs = costs
+        self.yaml = yaml
+        self.notes = notes
+        self.clients = data.clients
+        self.features = _features(data)
         self._started: Started | None = None
         self._rows: list[Measurement] = []
         self._norms: list[float] | None = None
@@ -46,7 +50,8 @@ class LiveRun(Watcher):
         self._run: Run | None = None
 
     def start(self, started: Started) -> None:
-        self._rows, self._started = list(started.history), started
+        self._rows = list(started.history)
+        self._started = started
 
     def measured(
         self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
@@ -68,7 +73,8 @@ class LiveRun(Watcher):
         return self._in_training() if self._run is None else self._ended(self._run)
 
     def _in_training(self) -> Record:
-        started, rows = self._started, list(self._rows)
+        started = self._started
+        rows = list(self._rows)
         trace = None if started is None else cast(Trace, started.attachment("trace"))
         return Record(
             name=self.name,

@@ -30,7 +30,8 @@ def plot_metrics(axes: Axes, history: History, far: str, roomy: bool = True) -> 
         for part, dash in (("train", "--"), ("test", "-")):
             column = f"{part}_{name}"
             if column in history.metrics:
-                on, values = (axes if name in better else other), history[column]
+                on = axes if name in better else other
+                values = history[column]
                 there = np.isfinite(values)
                 label = plain(column.replace("_", " "))
                 on.plot(

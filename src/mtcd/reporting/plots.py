@@ -76,11 +76,10 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     right.sharey(left)
     right.tick_params(which="both", labelleft=stacked)
     shown = _shown(runs)
-    far = (
-        "epoch"
-        if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES
-        else "iteration"
-    )
+    if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES:
+        far = "epoch"
+    else:
+        far = "iteration"
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         style: dict[str, Any] = {"label": label, "color": colour, "linewidth": 1.8}
         _curve(left, run.history, far, shown, style)

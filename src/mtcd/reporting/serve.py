@@ -61,11 +61,10 @@ class Serving(Closing):
     def __init__(self, address: str, document: Document, render: Render) -> None:
         self._server = server = WebServer(address, self.answer, "The page", HEADERS)
         self._secret = None if server.is_local else secrets.token_urlsafe(24)
-        shown = (
-            socket.gethostname()
-            if ip_address(server.host).is_unspecified
-            else _bracketed(server.host)
-        )
+        if ip_address(server.host).is_unspecified:
+            shown = socket.gethostname()
+        else:
+            shown = _bracketed(server.host)
         self.url = f"http://{shown}:{server.port}{self._prefix}"
         self._document, self._render = document, render
         self._lock = Lock()
@@ -90,7 +89,8 @@ class Serving(Closing):
         """The document will not change any more: wait until a page that is being watched has the
         last one."""
         with self._lock:
-            self._latest, now = None, monotonic()
+            self._latest = None
+            now = monotonic()
         if self._asked < now - seconds:
             return  # nobody watches
         while self._asked < now and monotonic() < now + seconds:

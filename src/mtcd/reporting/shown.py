@@ -71,7 +71,8 @@ def ledger_rows(record: Record) -> list[list[str]]:
     ledger, costs = record.ledger, record.costs
     rows = []
     for account in get_args(Account):
-        messages, sizes = ledger.messages(account), ledger.bytes(account)
+        messages = ledger.messages(account)
+        sizes = ledger.bytes(account)
         rows += [
             [
                 f"{account}, {LINK_NAMES[link]}",

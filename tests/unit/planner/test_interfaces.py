@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 import mtcd
 from mtcd.cli.app import main
 from mtcd.core.errors import NetworkError
+from mtcd.methods.planned import Leg
 from mtcd.network.topology import make_network
 from mtcd.planner.interfaces import Interfaces, fair_rates, read_interfaces, sharing_notes
 from mtcd.planner.links import Links
 from mtcd.planner.timing import travel
-from mtcd.planner.transfers import Leg, seconds_of
+from mtcd.planner.transfers import seconds_of
 from mtcd.planner.virtual_time import SharedTimeline, Use, VirtualTime
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message

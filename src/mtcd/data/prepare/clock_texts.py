@@ -49,7 +49,8 @@ def _total(groups: pl.DataFrame) -> pl.Series:
     if "half" not in groups.columns:
         return total
 
-    half, hours = groups["half"].str.to_lowercase(), groups["hours"].cast(pl.Float64)
+    half = groups["half"].str.to_lowercase()
+    hours = groups["hours"].cast(pl.Float64)
     noon = (hours == 12.0).fill_null(False).cast(pl.Float64) * 43_200.0
     afternoon = (half == "p").fill_null(False).cast(pl.Float64) * 43_200.0
     on_dial = hours.is_between(1, 12) & groups["days"].is_null() & groups["sign"].is_null()

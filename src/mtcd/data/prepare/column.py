@@ -59,7 +59,10 @@ class PreparedColumn:
             The fitted column; the columns that it becomes, with nulls; the automatic choice, if it
             was one.
         """
-        parts, fitted, missing, choice = [column], [], bool(column.null_count()), None
+        parts = [column]
+        fitted = []
+        missing = bool(column.null_count())
+        choice = None
         if isinstance(steps, Auto):
             choice = automatic(column, steps, keep_missing, kind)
             steps = choice.steps
@@ -79,7 +82,8 @@ class PreparedColumn:
                     f"{name_of(type(fitted[-1][0]))}: add a step that "
                     "gives numbers, such as one-hot."
                 )
-        names, means = tuple(part.name for part in parts), tuple(_mean(part) for part in parts)
+        names = tuple(part.name for part in parts)
+        means = tuple(_mean(part) for part in parts)
         return PreparedColumn(column.name, tuple(fitted), names, means, missing), parts, choice
 
     @property
@@ -103,16 +107,16 @@ class PreparedColumn:
     def odd(self, column: pl.Series) -> list[Odd]:
         """The values that cannot be read, or are of a category that no training row has; each is
         counted once."""
-        parts, told, found = [column], pl.Series([False]).new_from_index(0, len(column)), []
+        parts = [column]
+        told = pl.Series([False]).new_from_index(0, len(column))
+        found = []
         for states in self.steps:
             made = [state.apply(part) for state, part in zip(states, parts, strict=True)]
             for state, part, own in zip(states, parts, made, strict=True):
                 mask = _news(state, part, own) & ~told
                 if mask.any():
-                    first, total = (
-                        column[int(mask.arg_true()[0])],
-                        len(column) - column.null_count(),
-                    )
+                    first = column[int(mask.arg_true()[0])]
+                    total = len(column) - column.null_count()
                     found.append(
                         Odd(self.name, state.unread, state.instead, int(mask.sum()), total, first)
                     )
@@ -123,7 +127,8 @@ class PreparedColumn:
     def refuse_unseen(self, column: pl.Series) -> None:
         """Raise an error where a value is of a category that no training row has, or missing or
         unreadable."""
-        parts, odd = [column], column.is_null() & (not self.had_missing)
+        parts = [column]
+        odd = column.is_null() & (not self.had_missing)
         for states in self.steps:
             for state, part in zip(states, parts, strict=True):
                 if state.knows_categories or not self.had_missing:
@@ -131,11 +136,10 @@ class PreparedColumn:
             parts = _applied(states, parts)
         if odd.any():
             row = int(odd.arg_true()[0])
-            what = (
-                f"holds {column[row]!r}, as no training row does"
-                if column[row] is not None
-                else "is missing"
-            )
+            if column[row] is not None:
+                what = f"holds {column[row]!r}, as no training row does"
+            else:
+                what = "is missing"
             raise DataError(
                 f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in "
                 f"all): mend the value, or "

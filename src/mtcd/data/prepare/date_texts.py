@@ -143,7 +143,9 @@ def moments(parts: pl.DataFrame, order: Order | Stated) -> pl.Series:
     >>> moments(parts, "month-first").to_list()
     [None, datetime.datetime(2024, 3, 14, 14, 30)]
     """
-    year, month, day = parts["year"], parts["month"], parts["day"]
+    year = parts["year"]
+    month = parts["month"]
+    day = parts["day"]
     if order != "stated":
         open_year, open_month, open_day = _in_order(parts, order)
         stated = year.is_not_null()
@@ -208,7 +210,9 @@ def _full_years(years: pl.Series) -> pl.Series:
 
 def _in_order(parts: pl.DataFrame, order: Order) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Year, month and day."""
-    a, b, c = parts["a"], parts["b"], parts["c"]
+    a = parts["a"]
+    b = parts["b"]
+    c = parts["c"]
     if order == "year-first":
         short = (parts["c_digits"] == 2) & (parts["a_digits"] == 2)
         return _of_two_digits(a).set(~short.fill_null(False), None), b, c

@@ -84,7 +84,8 @@ def fit_foreign(
 ) -> tuple[ForeignPreparation, Array, list[str]]:
     """A copy of the transformer, fitted on the training rows of a client; their block, and no
     notes."""
-    own, native = copy.deepcopy(transformer), _native(frame)
+    own = copy.deepcopy(transformer)
+    native = _native(frame)
     try:
         if hasattr(own, "fit_transform"):
             found = own.fit_transform(native, labels)

@@ -137,10 +137,8 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
 def kind_of_integers(column: pl.Series) -> Kind | None:
     """Dates, if nearly all whole numbers of a column are days such as 20240314."""
     known = column.drop_nulls()
-    days, seconds = (
-        known.is_between(19000101, 21001231),
-        known.is_between(19000101000000, 21001231235959),
-    )
+    days = known.is_between(19000101, 21001231)
+    seconds = known.is_between(19000101000000, 21001231235959)
     if not is_nearly_all(int((days | seconds).sum()), len(known)):
         return None
     return _compact_dates(_Cells.of(column.cast(pl.String)), Auto())
@@ -157,7 +155,8 @@ def _codes(cells: _Cells) -> Kind | None:
     """
     digits = cells.texts.str.contains(r"^\d+$")
     padded = cells.texts.str.contains(r"^0\d+$")
-    zeros, whole = cells.holding(padded), cells.holding(digits)
+    zeros = cells.holding(padded)
+    whole = cells.holding(digits)
     if not zeros or not is_nearly_all(whole, cells.total):
         phones = cells.texts.str.contains(TELEPHONE)
         return Kind("texts") if is_nearly_all(cells.holding(phones), cells.total) else None
@@ -195,7 +194,8 @@ def _compact_in_order(
     if not ways:
         return None
     taken, open_ = _chosen(cells, ways)
-    days, known = ways[taken], ways[taken].is_not_null()
+    days = ways[taken]
+    known = ways[taken].is_not_null()
     if days.drop_nulls().n_unique() < 2 or not is_nearly_all(cells.holding(known), cells.total):
         return None
     if open_ is not None:
@@ -468,10 +468,13 @@ def _chosen(cells: _Cells, read: Mapping[Any, pl.Series]) -> tuple[Any, pl.Serie
         slips.
     """
     ways = sorted(read, key=lambda way: -cells.holding(read[way].is_not_null()))
-    best, others = ways[0], ways[1:]
+    best = ways[0]
+    others = ways[1:]
     for other in others:
-        ours, theirs = read[best].is_not_null(), read[other].is_not_null()
-        ours_only, theirs_only = cells.holding(ours & ~theirs), cells.holding(theirs & ~ours)
+        ours = read[best].is_not_null()
+        theirs = read[other].is_not_null()
+        ours_only = cells.holding(ours & ~theirs)
+        theirs_only = cells.holding(theirs & ~ours)
         differing = ours & theirs & (read[best] != read[other]).fill_null(False)
         if theirs_only and theirs_only * NEARLY > ours_only:
             return best, (ours & ~theirs) | (theirs & ~ours)

@@ -45,7 +45,8 @@ _PARTS = (
 def _body_pattern(decimal: str) -> str:
     """Digits with at most one decimal mark, and groups of thousands, all separated alike."""
     other = COMMA if decimal == POINT else POINT
-    point, comma = "\\" + decimal, "\\" + other
+    point = "\\" + decimal
+    comma = "\\" + other
     groups = [rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+" for mark in (comma, " ", "'")]
     if decimal == POINT:
         groups.append(r"[1-9]\d?(?:,\d{2})+,\d{3}")  # 12,34,567 as in India
@@ -143,7 +144,8 @@ def _units(parts: pl.DataFrame) -> pl.Series:
     spaced = (parts["gap"] != "").fill_null(False)
     word = parts["after"].str.strip_chars().str.to_lowercase()
     after = after.zip_with(after.is_not_null() | ~spaced, word)
-    has_before, has_after = parts["before"].is_not_null(), parts["after"].is_not_null()
+    has_before = parts["before"].is_not_null()
+    has_after = parts["after"].is_not_null()
     unit = after.zip_with(has_after, before)
     unit = unit.set(~has_before & ~has_after, "")
     twice = has_before & has_after & (before != after).fill_null(True)

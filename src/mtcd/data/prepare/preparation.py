@@ -169,7 +169,11 @@ def fit_columns(
     user."""
     if not recipe.kinds:
         recipe = decided(client, frame, recipe)
-    columns, parts, notes, missing, choices = [], [], [], {}, []
+    columns = []
+    parts = []
+    notes = []
+    missing = {}
+    choices = []
     for name in frame.columns:
         known = recipe.kinds.get(name)
         column, made, choice = PreparedColumn.fit(
@@ -187,10 +191,8 @@ def fit_columns(
         if frame[name].null_count() == frame.height:
             notes.append(f"Column {name!r} has no value in any training row.")
     if missing:
-        total, shown = (
-            sum(lost for lost, _ in missing.values()),
-            listing([said for _, said in missing.values()]),
-        )
+        total = sum(lost for lost, _ in missing.values())
+        shown = listing([said for _, said in missing.values()])
         values, are = ("value", "is") if total == 1 else ("values", "are")
         raise DataError(
             f"{total:,} {values} of client {client!r} {are} still missing after preparation, of "

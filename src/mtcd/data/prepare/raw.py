@@ -117,7 +117,8 @@ class RawColumns:
             for client, frame, recipe in zip(self.clients, self.frames, self.recipes, strict=True)
         ]
         notes = tuple(itertools.chain(*(own for _, _, own in found)))
-        parts, blocks = tuple(part for part, _, _ in found), tuple(block for _, block, _ in found)
+        parts = tuple(part for part, _, _ in found)
+        blocks = tuple(block for _, block, _ in found)
         return Preparations(parts, self.positions, notes), blocks
 
 

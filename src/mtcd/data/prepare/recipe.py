@@ -53,7 +53,8 @@ def read_recipe(given: Any) -> Recipe:
     for key in given:
         if key not in KEYS:
             raise ConfigError(f"prepare has no key {key!r}: {did_you_mean(str(key), KEYS)}")
-    columns, unseen = given.get("columns") or {}, given.get("on_unseen", "ignore")
+    columns = given.get("columns") or {}
+    unseen = given.get("on_unseen", "ignore")
     if not isinstance(columns, Mapping):
         raise ConfigError(
             f"prepare.columns must map names of columns to steps, but is {columns!r}."
@@ -106,7 +107,8 @@ def _step(given: Any) -> Transformer:
             )
         name, settings = next(iter(given.items()))
     else:
-        name, settings = given, {}
+        name = given
+        settings = {}
     if not isinstance(name, str) or not isinstance(settings, Mapping | None):
         raise ConfigError(f"prepare: a step is a name or {{name: settings}}, but is {given!r}.")
     return make_transformer(name, {str(key): value for key, value in (settings or {}).items()})

@@ -187,7 +187,8 @@ def written_times(
 
 def in_zone(written: pl.DataFrame, zone: str | None) -> pl.Series:
     """Moments as local times in ``zone``, or UTC; those without a zone as they are written."""
-    moment, offset = written["moment"], written["offset"]
+    moment = written["moment"]
+    offset = written["offset"]
     if not offset.is_not_null().any():
         return moment
     in_utc = moment - (60_000_000 * offset).cast(pl.Duration("us"))
@@ -254,10 +255,8 @@ def _or_none(read: Callable[[str], datetime], text: str) -> datetime | None:
 def _text(value: Any) -> str | None:
     if value is None or value != value:
         return None
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

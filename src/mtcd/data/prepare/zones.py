@@ -28,7 +28,8 @@ def offset_of(zone: str) -> int | None:
     found = _NUMBER.fullmatch(zone)
     if found is None:
         return None
-    hours, minutes = int(found["hours"]), int(found["minutes"] or 0)
+    hours = int(found["hours"])
+    minutes = int(found["minutes"] or 0)
     if hours > 23 or minutes > 59:
         return None
     sign = -1 if found["sign"] == "-" else 1

@@ -159,7 +159,8 @@ def _root(f: Callable[[float], float]) -> float:
     for _ in range(60):
         if f(low) <= 0.0 <= f(high):
             break
-        low, high = 2 * low, 2 * high
+        low = 2 * low
+        high = 2 * high
     else:
         return low if at_zero > 0 else high
     return float(scipy.optimize.brentq(f, low, high, xtol=1e-13, rtol=1e-14))

@@ -24,7 +24,9 @@ from mtcd.models.losses.loss import Loss
 STEPS = (1e-4, 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-2, 0.1, 1.0)
 """Steps of the differences, as shares of the size of the point; the first suits nearly all
 losses."""
-GRADIENT_ERROR, HESSIAN_ERROR, CURVATURE_ERROR = 1e-4, 1e-3, 1e-6
+GRADIENT_ERROR = 1e-4
+HESSIAN_ERROR = 1e-3
+CURVATURE_ERROR = 1e-6
 """The relative differences from finite differences, and from ``curvature``, that are allowed."""
 ROUNDING = 64 * float(np.finfo(float).eps)
 """The relative rounding error of a value or a gradient, generously."""
@@ -155,7 +157,8 @@ def _check_shapes(loss: Loss, y: Array) -> None:
 def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
     """Compare the gradient with the change of the value, along a direction in which all samples
     rise."""
-    z, gradient = point.z, np.asarray(loss.gradient(point.z, y))
+    z = point.z
+    gradient = np.asarray(loss.gradient(point.z, y))
     if not np.isfinite(gradient).all():
         return
     direction = np.where(gradient < 0, -1.0, 1.0) * point.random("gradient").uniform(
@@ -163,12 +166,15 @@ def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
     )
     slopes: list[tuple[float, float, float]] = []
     for step in STEPS:
-        ahead, behind = z + step * point.size * direction, z - step * point.size * direction
-        above, below = float(loss.value(ahead, y)), float(loss.value(behind, y))
+        ahead = z + step * point.size * direction
+        behind = z - step * point.size * direction
+        above = float(loss.value(ahead, y))
+        below = float(loss.value(behind, y))
         if not (math.isfinite(above) and math.isfinite(below)):
             return
         terms = gradient * (ahead - behind)  # the difference as it was rounded
-        promised, found = float(terms.sum()), above - below
+        promised = float(terms.sum())
+        found = above - below
         share = ROUGH_ERROR if point.size < SMALL else GRADIENT_ERROR
         allowed = share * float(np.abs(terms).sum()) + ROUNDING * (abs(above) + abs(below))
         if abs(found - promised) <= allowed:
@@ -211,25 +217,23 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
     derivative may jump."""
     z = point.z
     direction = point.random("second derivative").standard_normal(z.shape)
-    here, product = (
-        np.asarray(loss.gradient(z, y)),
-        np.asarray(loss.hessian_product(z, y, direction)),
-    )
+    here = np.asarray(loss.gradient(z, y))
+    product = np.asarray(loss.hessian_product(z, y, direction))
     if not (np.isfinite(here).all() and np.isfinite(product).all()):
         return
     wrong = np.ones(z.shape, dtype=bool)
     shown = (0.0, 0.0)
     for step in STEPS:
         length = step * point.size
-        ahead, behind = z + length * direction, z - length * direction
-        after, before = np.asarray(loss.gradient(ahead, y)), np.asarray(loss.gradient(behind, y))
+        ahead = z + length * direction
+        behind = z - length * direction
+        after = np.asarray(loss.gradient(ahead, y))
+        before = np.asarray(loss.gradient(behind, y))
         if not (np.isfinite(after).all() and np.isfinite(before).all()):
             return
         # differences are relative to the steps as they were rounded
-        rise, fall = (
-            _quotient(after - here, ahead - z, direction),
-            _quotient(here - before, z - behind, direction),
-        )
+        rise = _quotient(after - here, ahead - z, direction)
+        fall = _quotient(here - before, z - behind, direction)
         largest = np.maximum(np.maximum(np.abs(rise), np.abs(fall)), np.abs(product))
         floor = ROUNDING * (np.abs(here).max() / length + largest.max())
         allowed = HESSIAN_ERROR * largest + floor

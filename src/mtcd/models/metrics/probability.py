@@ -34,7 +34,8 @@ class Brier(Metric):
     higher_is_better = False
 
     def value(self, outputs: Outputs) -> float:
-        p, labels = outputs.probabilities, outputs.labels.astype(np.intp)
+        p = outputs.probabilities
+        labels = outputs.labels.astype(np.intp)
         if p.shape[1] == 2:
             return float(((p[:, 1] - labels) ** 2).mean())
         given = p[np.arange(len(labels)), labels]

@@ -25,7 +25,8 @@ class Ranks(NamedTuple):
 def ranks(is_positive: NDArray[np.bool_], scores: Array) -> Ranks:
     """The counts at every distinct score; samples with the same score are counted together."""
     order = np.argsort(-scores)
-    ranked, hits = scores[order], is_positive[order]
+    ranked = scores[order]
+    hits = is_positive[order]
     last = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     positive = np.cumsum(hits)[last].astype(float)
     return Ranks(positive, last + 1.0 - positive)
@@ -55,7 +56,8 @@ class Auc(RankingMetric):
     negative one."""
 
     def of_ranks(self, counts: Ranks) -> float:
-        up, right = np.append(0.0, counts.positive), np.append(0.0, counts.negative)
+        up = np.append(0.0, counts.positive)
+        right = np.append(0.0, counts.negative)
         area = ((up[1:] + up[:-1]) * np.diff(right)).sum() / 2
         return float(area / (up[-1] * right[-1]))
 

@@ -61,13 +61,12 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
 def chosen_metrics(names: Sequence[str] | None, classes: int, probabilities: bool) -> Metrics:
     """What a training measures: the metrics of these names; of None a few cheap ones."""
     if names is None:
-        names = (
-            ("rmse", "r2")
-            if not classes
-            else ("accuracy", "auc")
-            if classes == 2
-            else ("accuracy", "f1")
-        )
+        if not classes:
+            names = ("rmse", "r2")
+        elif classes == 2:
+            names = ("accuracy", "auc")
+        else:
+            names = ("accuracy", "f1")
     return find_metrics(names, classes, probabilities)
 
 

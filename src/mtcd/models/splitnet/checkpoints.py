@@ -50,11 +50,10 @@ def split_facts(
 ) -> dict[str, Any]:
     """The facts that must be the same when a training is resumed."""
     loss = problem.model.loss
-    first_pass = (
-        {"first_pass": method.first_pass}
-        if isinstance(method, MTCD) and method.hops is None
-        else {}
-    )
+    if isinstance(method, MTCD) and method.hops is None:
+        first_pass = {"first_pass": method.first_pass}
+    else:
+        first_pass = {}
     return {
         **training_facts(
             method, seed, problem.clients, network, costs, problem.samples, problem.data.fingerprint

@@ -75,7 +75,10 @@ class NetClient:
         labels: Feed,
         around: Surroundings,
     ) -> None:
-        self.k, self.net, self.fusion, self.around = k, net, fusion, around
+        self.k = k
+        self.net = net
+        self.fusion = fusion
+        self.around = around
         self.features, self.labels = features, labels
         self.contribution: Tensor | None = None
 
@@ -89,11 +92,9 @@ class NetClient:
 
     def join(self, H: Tensor, t: int) -> Tensor:
         """H with h_k on the batch of iteration t added, unless H contains it."""
-        return (
-            H
-            if self.contribution is not None
-            else self.around.aggregation.put(H, self.k, self.represent(t))
-        )
+        if self.contribution is not None:
+            return H
+        return self.around.aggregation.put(H, self.k, self.represent(t))
 
     def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
         """h_k of these samples, without gradients."""
@@ -109,7 +110,8 @@ class NetClient:
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
         """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H
         of the token."""
-        x, y = self.net.laid_out(self.features.batch(visit.t)), self.labels.batch(visit.t)
+        x = self.net.laid_out(self.features.batch(visit.t))
+        y = self.labels.batch(visit.t)
         aggregation = self.around.aggregation
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
         self.fusion.put(theta_0)
@@ -146,18 +148,20 @@ class NetClient:
 
     def state(self) -> State:
         """The copy in the network, with its contribution."""
-        contribution = (
-            {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
-        )
+        if self.contribution is None:
+            contribution = {}
+        else:
+            contribution = {CONTRIBUTION: self.contribution.clone()}
         return self.net.state() | contribution
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Load a copy into the network."""
         self.net.load(state)
         contribution = state.get(CONTRIBUTION)
-        self.contribution = (
-            None if contribution is None else contribution.to(self.around.device, copy=True)
-        )
+        if contribution is None:
+            self.contribution = None
+        else:
+            self.contribution = contribution.to(self.around.device, copy=True)
 
     def weights(self) -> State:
         """Parameters and statistics of the network itself, not copies."""

@@ -39,7 +39,9 @@ class Fetched(Source):
     """A map-style dataset: samples are read one by one, and copied to the device in batches."""
 
     def __init__(self, dataset: Any, client: str, device: torch.device) -> None:
-        self.dataset, self.client, self.device = dataset, client, device
+        self.dataset = dataset
+        self.client = client
+        self.device = device
 
     def rows(self, rows: Tensor | None) -> Tensor:
         numbers = range(len(self.dataset)) if rows is None else rows.tolist()
@@ -63,9 +65,9 @@ def as_tensor(values: Any) -> Tensor:
     tensor = torch.as_tensor(
         np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values
     )
-    return (
-        tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
-    )
+    if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16):
+        return tensor.float()
+    return tensor
 
 
 def make_source(values: Any, client: str, device: torch.device) -> Source:
@@ -93,7 +95,8 @@ class BatchRows:
         epoch, place = divmod(t, batches.per_epoch)
         if epoch != self._epoch:
             order: NDArray[np.intp] = batches.order(epoch)
-            self._epoch, self._order = epoch, torch.as_tensor(order).to(self.device)
+            self._epoch = epoch
+            self._order = torch.as_tensor(order).to(self.device)
         return self._order[place * batches.size : (place + 1) * batches.size]
 
 
@@ -105,7 +108,10 @@ class Feed:
     def __init__(
         self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = ""
     ) -> None:
-        self.source, self.rows, self.transform, self.client = source, rows, transform, client
+        self.source = source
+        self.rows = rows
+        self.transform = transform
+        self.client = client
         self._t: int | None = None
 
     def batch(self, t: int) -> Tensor:

@@ -19,7 +19,9 @@ class NetFusion:
     """The fusion module and the labels."""
 
     def __init__(self, net: Trainable, labels: Feed, around: Surroundings) -> None:
-        self.net, self.labels, self.around = net, labels, around
+        self.net = net
+        self.labels = labels
+        self.around = around
 
     @property
     def size(self) -> int:
@@ -54,7 +56,9 @@ class NetFusion:
         """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode,
         without side effects: running statistics are updated in copies.
         """
-        y, module, around = self.labels.batch(t), self.net.module, self.around
+        y = self.labels.batch(t)
+        module = self.net.module
+        around = self.around
         named = [name for name, value in module.named_parameters() if value.requires_grad]
         held = {name: value.clone() for name, value in module.named_buffers()}
         held |= dict(zip(named, theta_0, strict=True))
@@ -63,7 +67,9 @@ class NetFusion:
 
     def blank_loss(self) -> float:
         """The loss on all samples, in evaluation mode, if all representations were 0."""
-        y, around, total = self.labels.source.rows(None), self.around, 0.0
+        y = self.labels.source.rows(None)
+        around = self.around
+        total = 0.0
         with self.net.evaluating(), around.precision():
             for labels in torch.split(y, CHUNK):
                 H = torch.zeros(len(labels), around.aggregation.width, device=around.device)

@@ -72,7 +72,8 @@ def _warm_up(work: Callable[[], None]) -> None:
 def _recorded(
     work: Callable[[], None], stream: torch.cuda.Stream, device: torch.device
 ) -> torch.cuda.CUDAGraph:
-    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    graph = torch.cuda.CUDAGraph()
+    pool = torch.cuda.graph_pool_handle()
     generator = torch.cuda.default_generators[device.index]
     before = generator.clone_state()
     try:
@@ -150,7 +151,8 @@ class GraphClient(NetClient):
         """Copy the batch of iteration t into its buffers."""
         if t == self._t:
             return
-        x, y = self.features.batch(t), self.labels.batch(t)
+        x = self.features.batch(t)
+        y = self.labels.batch(t)
         if self._t < 0:
             self._allocate(x, y)
         self.x.copy_(x)
@@ -159,8 +161,10 @@ class GraphClient(NetClient):
 
     def _allocate(self, x: Tensor, y: Tensor) -> None:
         """Allocate the buffers that the recordings read and write."""
-        aggregation, contribution = self.around.aggregation, self.contribution
-        self.x, self.y = self.net.laid_out(x).clone(), y.clone()
+        aggregation = self.around.aggregation
+        contribution = self.contribution
+        self.x = self.net.laid_out(x).clone()
+        self.y = y.clone()
         self.rest = torch.zeros(len(x), aggregation.width, device=x.device)
         self.h = torch.zeros(len(x), aggregation.widths[self.k], device=x.device)
         if contribution is not None:
@@ -197,7 +201,9 @@ class GraphFusion(NetFusion):
         if not self.net.parameters:
             return self.loss(H, (), t)
         if not hasattr(self, "H"):
-            self.H, self.y, self._recordings = H.clone(), self.labels.batch(t).clone(), {}
+            self.H = H.clone()
+            self.y = self.labels.batch(t).clone()
+            self._recordings = {}
             self.before = torch.zeros((), device=H.device)
         self.H.copy_(H)
         self.y.copy_(self.labels.batch(t))

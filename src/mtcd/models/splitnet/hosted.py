@@ -80,11 +80,15 @@ class HostedNets(NetProblem):
     """A split network of which this process has a part: for training, not for measurements."""
 
     def __init__(self, part: HostedPart) -> None:
-        self.part, self.compute, self.seed = part, part.compute, part.seed
+        self.part = part
+        self.compute = part.compute
+        self.seed = part.seed
         self.model: Any = part  # of which the optimiser is used
         self.data: Any = _Named(part.clients, part.transforms, len(part.labels))
         self.device = find_device(part.compute.device)
-        self.labels, self.classes, self.notes = part.labels.to(self.device), None, ()
+        self.labels = part.labels.to(self.device)
+        self.classes = None
+        self.notes = ()
         self.graphs, self.make_optimiser = self._graphs()
         K = range(len(part.clients))
         self.nets: Any = [

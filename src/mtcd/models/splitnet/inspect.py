@@ -15,14 +15,18 @@ from mtcd.training.kinds import Request
 
 def inspect_split(asked: Request) -> Inspection:
     """The facts about a split network; settings that ``train`` refuses are refused here, too."""
-    model, method, network, stop = asked.model, asked.method, asked.network, asked.stop
+    model = asked.model
+    method = asked.method
+    network = asked.network
+    stop = asked.stop
     assert stop is not None
     check_split(method, stop)
     problem = model.problem(asked.data, asked.compute or Compute(), asked.seed)
     parties = split_parties(method, problem, network, asked.seed)
     plan = parties.clients[0].plan
 
-    widths, fusion = problem.around.aggregation.widths, problem.fusion.size
+    widths = problem.around.aggregation.widths
+    fusion = problem.fusion.size
     clients = {
         client: {
             "shape": list(problem.data.shapes[client]),
@@ -34,7 +38,8 @@ def inspect_split(asked: Request) -> Inspection:
     uplinks = [plan.batches.length * width for width in widths]
     downlink = plan.aggregate_floats + fusion
     if not parties.server:
-        uplinks, downlink = [0] * len(widths), 0
+        uplinks = [0] * len(widths)
+        downlink = 0
 
     facts = {
         "method": method.describe(),

@@ -81,18 +81,19 @@ class _Fused(nn.Module):
 
     def __init__(self, trained: TrainedSplit, aggregation: Aggregation) -> None:
         super().__init__()
-        self.module, self.classes, self.aggregation = trained.fusion, trained.classes, aggregation
+        self.module = trained.fusion
+        self.classes = trained.classes
+        self.aggregation = aggregation
 
     def forward(self, *representations: Tensor) -> tuple[Tensor, ...]:
         z: Tensor = self.module(self.aggregation.of(representations)).float()
         if self.classes is None:
             return (z,)
         one = z.shape[1] == 1
-        shares = (
-            torch.cat([torch.sigmoid(-z), torch.sigmoid(z)], dim=1)
-            if one
-            else torch.softmax(z, dim=1)
-        )
+        if one:
+            shares = torch.cat([torch.sigmoid(-z), torch.sigmoid(z)], dim=1)
+        else:
+            shares = torch.softmax(z, dim=1)
         return z, shares, decide(z, self.classes)
 
 

@@ -131,7 +131,8 @@ class OwnProblem:
         """The party's network and placeholders for the others, with its data in these batches."""
         if batches.length == 1:  # all others are no smaller than the batch that was tried
             self._try_training(batches.length)
-        around, labels = self.around, Stored(self.common.labels)
+        around = self.around
+        labels = Stored(self.common.labels)
         clients: list[Any] = [RemoteClient() for _ in around.aggregation.widths]
 
         def feed(source: Source) -> Feed:
@@ -139,7 +140,8 @@ class OwnProblem:
 
         if self.own is not None:
             assert self.net is not None
-            self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k
+            self.head = Trainable(self.fusion.module, CPU, self.common.optimiser)
+            k = self.own.k
             clients[k] = NetClient(
                 k, self.net, self.head, feed(self.own.source), feed(labels), around
             )

@@ -94,13 +94,11 @@ class SplitClient(TokenHost):
         stage: SplitStage,
         fuses: bool = False,
     ) -> None:
-        self.number, self.network, self.plan, self.stage, self.fuses = (
-            number,
-            network,
-            plan,
-            stage,
-            fuses,
-        )
+        self.number = number
+        self.network = network
+        self.plan = plan
+        self.stage = stage
+        self.fuses = fuses
         self.t = 0
         self.start: State = {}
         self.copies: dict[int, State] = {}
@@ -121,7 +119,8 @@ class SplitClient(TokenHost):
     def train(self, token: SplitToken) -> None:
         """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1,
         lines 7-9)."""
-        plan, full_batch = self.plan, self.plan.batches.size is None
+        plan = self.plan
+        full_batch = self.plan.batches.size is None
         asked = Visit(
             t=token.t,
             hop=token.hop if full_batch else None,
@@ -156,7 +155,10 @@ class SplitClient(TokenHost):
             copies = [self.copies[index] for index in sorted(self.copies)]
             weight = self.plan.combine.weight(len(copies), self.plan.tokens)
             self.network.load(self.network.mixed(self.start, copies, weight))
-        self.start, self.copies, self.in_hand, self.t = {}, {}, None, t
+        self.start = {}
+        self.copies = {}
+        self.in_hand = None
+        self.t = t
 
     def share(self, t: int) -> Message:
         """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
@@ -266,9 +268,9 @@ class SplitServer(TokenServer):
         """The loss at the start; with mini-batches at least that of zero representations, as one
         batch may fit well."""
         first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
-        return (
-            first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
-        )
+        if self.plan.batches.size is None:
+            return first
+        return max(first, self.stage.fusion.blank_loss())
 
     def epoch_loss(self) -> EpochLoss | None:
         """The mean loss of the last epoch, up to the batch of Z^t; None unless an epoch begins at

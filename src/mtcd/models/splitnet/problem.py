@@ -54,7 +54,10 @@ class Stage:
         samples: int,
         lanes: Lanes,
     ) -> None:
-        self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
+        self.clients = clients
+        self.fusion = fusion
+        self.around = around
+        self.samples = samples
         self.lane, self.join = lanes.lane, lanes.join
         self.epoch_loss: Callable[[], EpochLoss | None] = lambda: None
 
@@ -86,7 +89,10 @@ class NetProblem:
     def __init__(
         self, model: SplitModel, data: VerticalDataset, compute: Compute, seed: int
     ) -> None:
-        self.model, self.data, self.compute, self.seed = model, data, compute, seed
+        self.model = model
+        self.data = data
+        self.compute = compute
+        self.seed = seed
         self.device = find_device(compute.device)
         loss, has_classes = find_loss(model.loss, data.labels)
         self.classes = classes_of(data.labels) if has_classes else None
@@ -190,7 +196,8 @@ class NetProblem:
             features = feed(self.sources[k], self.clients[k])
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
-        labels, numbers = Stored(self.labels), self.numbers
+        labels = Stored(self.labels)
+        numbers = self.numbers
         recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
@@ -289,11 +296,9 @@ class NetProblem:
     @cached_property
     def _test(self) -> tuple[list[Source], Tensor] | None:
         test = self.data.test
-        return (
-            None
-            if test is None
-            else (self._sources(test), encode(test.labels, self.classes).to(self.device))
-        )
+        if test is None:
+            return None
+        return (self._sources(test), encode(test.labels, self.classes).to(self.device))
 
 
 def find_device(name: str) -> torch.device:

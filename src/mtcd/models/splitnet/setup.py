@@ -72,7 +72,8 @@ class SplitParties:
 
     def resume(self, snapshot: Snapshot) -> Sequence[Message]:
         """Restore all parties; returns the messages that continue the training."""
-        facts, tensors = snapshot.facts, _with_prefix("parties/", snapshot.tensors)
+        facts = snapshot.facts
+        tensors = _with_prefix("parties/", snapshot.tensors)
         try:
             self.stage.fusion.restore(_with_prefix("fusion/", snapshot.tensors))
             for k, network in enumerate(self.stage.clients):
@@ -84,11 +85,10 @@ class SplitParties:
         for client in self.clients:
             client.t = facts["t"]
         if self.server is not None:
-            self.server.t, self.server.aggregate = facts["t"], tensors["H"]
-            self.server.start_loss, self.server.losses = (
-                facts.get("start_loss"),
-                facts.get("losses", 0.0),
-            )
+            self.server.t = facts["t"]
+            self.server.aggregate = tensors["H"]
+            self.server.start_loss = facts.get("start_loss")
+            self.server.losses = facts.get("losses", 0.0)
             self.server.uploads = {int(k): h for k, h in _with_prefix("upload.", tensors).items()}
             return self.server.start_iteration()
         assert self.token is not None
@@ -240,7 +240,8 @@ def split_parties(
 
     way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
-    token.theta_0, token.heading = stage.fusion.values(), way[0]
+    token.theta_0 = stage.fusion.values()
+    token.heading = way[0]
     return SplitParties(clients, None, token, stage)
 
 

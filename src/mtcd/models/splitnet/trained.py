@@ -111,7 +111,8 @@ class TrainedSplit(Trained):
         try:
             h: Tensor = self.modules[client](x).float()
         except Exception as error:  # the user's code may raise anything
-            shape, trained = tuple(x.shape[1:]), self.shapes[client]
+            shape = tuple(x.shape[1:])
+            trained = self.shapes[client]
             raise DataError(
                 f"The network of client {client!r} was trained on samples of shape {trained}, and "
                 f"cannot take new ones "
@@ -233,7 +234,8 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel | Non
             f"{folder} holds a split network, only its weights: give load_run(folder, model) the "
             f"SplitModel."
         )
-    classes, columns = about["classes"], about.get("columns")
+    classes = about["classes"]
+    columns = about.get("columns")
     missing = [client for client in about["clients"] if client not in model.representations]
     if missing:
         raise ConfigError(

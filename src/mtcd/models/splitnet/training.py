@@ -36,7 +36,9 @@ class SplitTraining(Training):
 
     def __init__(self, asked: Request) -> None:
         assert asked.stop is not None  # a request is complete when its training is made
-        self.network, self.method, self.seed = asked.network, asked.method, asked.seed
+        self.network = asked.network
+        self.method = asked.method
+        self.seed = asked.seed
         self.stop = asked.stop
         check_split(self.method, self.stop)
 
@@ -55,10 +57,8 @@ class SplitTraining(Training):
     @property
     def _thread_count(self) -> int | None:
         """Threads for one operation; None for PyTorch's choice."""
-        largest, batch = (
-            max(net.size for net in self.problem.nets),
-            self.method.batch or self.problem.samples,
-        )
+        largest = max(net.size for net in self.problem.nets)
+        batch = self.method.batch or self.problem.samples
         return self.threads or few_threads(largest, batch)
 
     def parties(self) -> Parties:

@@ -36,7 +36,8 @@ class Learner:
         threads: int = 1,
     ) -> None:
         self._lightgbm = find("lightgbm")
-        self._X, self._outputs = as_input(X), outputs
+        self._X = as_input(X)
+        self._outputs = outputs
         # the results do not depend on the number of threads: sums are formed column by column, in a
         # fixed order
         fixed: dict[str, Any] = {
@@ -110,7 +111,9 @@ class Forest:
     """The trees of an ensemble as one model of LightGBM, with their weights in their leaves."""
 
     def __init__(self, booster: Any, columns: int, outputs: int) -> None:
-        self._booster, self.columns, self.outputs = booster, columns, outputs
+        self._booster = booster
+        self.columns = columns
+        self.outputs = outputs
 
     @staticmethod
     def of(ensemble: Ensemble, columns: int, outputs: int) -> Forest:
@@ -176,7 +179,8 @@ def as_bytes(text: str) -> NDArray[np.uint8]:
 
 
 def _header(columns: int, outputs: int) -> str:
-    names, unknown = " ".join(f"Column_{j}" for j in range(columns)), " ".join(["none"] * columns)
+    names = " ".join(f"Column_{j}" for j in range(columns))
+    unknown = " ".join(["none"] * columns)
     return (
         f"tree\nversion=v4\nnum_class={outputs}\nnum_tree_per_iteration={outputs}\nlabel_index=0\n"
         f"max_feature_idx={columns - 1}\nobjective=custom\nfeature_names={names}\nfeature_infos={unknown}\n\n"

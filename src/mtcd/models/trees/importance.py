@@ -44,7 +44,8 @@ def permutation(
     Every party can compute its own, from its margins and the sum of all others'.
     """
     check_whole("repeats", repeats)
-    blocks, loss = trained.checked_blocks(X), trained.model.plain_loss
+    blocks = trained.checked_blocks(X)
+    loss = trained.model.plain_loss
     labels = true_labels(y, trained.classes, blocks[0].shape[0])
     known = np.asarray(trained.classes)[labels.astype(int)] if trained.classes else labels
     encoded, classes = loss.encode(known)
@@ -52,7 +53,8 @@ def permutation(
         raise ConfigError("The samples do not have all classes of the model: give more of them.")
     margins = [part.margins(block) for part, block in zip(trained.held, blocks, strict=True)]
     z = np.asarray(trained.constant + sum(margins))
-    before, rows = loss.value(z, encoded) / len(z), Rows()
+    before = loss.value(z, encoded) / len(z)
+    rows = Rows()
     for k, (client, columns) in enumerate(zip(trained.clients, trained.columns, strict=True)):
         others = z - margins[k]
         for place, column in enumerate(columns) if by_column else [(None, None)]:

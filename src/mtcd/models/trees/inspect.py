@@ -30,7 +30,10 @@ SHARED = ("loss", "delta", "quantile", "positive", "class_weight", "threads")
 
 def inspect_additive(asked: Request) -> Inspection:
     """The facts about an additive model; settings that ``train`` refuses are refused here, too."""
-    data, model, network, stop = asked.data, asked.model, asked.network, asked.stop
+    data = asked.data
+    model = asked.model
+    network = asked.network
+    stop = asked.stop
     assert stop is not None
     families = model.families(data.clients)
     check_additive(asked.method, families, stop)

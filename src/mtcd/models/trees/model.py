@@ -69,11 +69,10 @@ class Additive(ABC):
         """The loss, without weights and without the constant."""
         known = [SQUARED, *(name for name in LOSSES if name not in NAMES_OF_SQUARED)]
         if self.loss in NAMES_OF_SQUARED or (self.loss != SQUARED and self.loss not in LOSSES):
-            hint = (
-                f"write {SQUARED}"
-                if self.loss in NAMES_OF_SQUARED
-                else did_you_mean(str(self.loss), known)
-            )
+            if self.loss in NAMES_OF_SQUARED:
+                hint = f"write {SQUARED}"
+            else:
+                hint = did_you_mean(str(self.loss), known)
             raise ConfigError(f"model.loss: no loss is called {self.loss!r}: {hint}")
         kind = LOSSES["linear" if self.loss == SQUARED else self.loss]
         settings: dict[str, Any] = {}
@@ -256,13 +255,12 @@ def family_of(party: str, given: Any) -> Family:
     """A family from its name, or from a mapping with the name as ``kind`` and its settings."""
     if isinstance(given, Family):
         return given
-    settings = (
-        {"kind": given}
-        if isinstance(given, str)
-        else dict(given)
-        if isinstance(given, Mapping)
-        else {}
-    )
+    if isinstance(given, str):
+        settings = {"kind": given}
+    elif isinstance(given, Mapping):
+        settings = dict(given)
+    else:
+        settings = {}
     kind = settings.pop("kind", None)
     if not isinstance(kind, str):
         raise ConfigError(

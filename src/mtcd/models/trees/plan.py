@@ -9,7 +9,7 @@ charged what it cost to get there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from mtcd.config.default_method import method_section
 from mtcd.config.schema import Config
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import rounded
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
@@ -65,6 +67,25 @@ class AdditivePlan:
         """The config to use."""
         return resolved_yaml(self.config)
 
+    def said(self) -> str:
+        """The recommendation."""
+        best = self.candidates[0]
+        return (
+            f"Use {best.label}: cost {rounded(best.cost)} to a held-out {self.metric} of "
+            f"{self.target:.4g}."
+        )
+
+    def table(self) -> ScreenTable:
+        """The candidates."""
+        rows = []
+        for one in self.candidates:
+            yours = " (yours)" if one.own else ""
+            cells = [rounded(one.cost), f"{one.best:.4g}", f"{one.iterations}"]
+            rows.append([one.label + yours, *cells])
+
+        titles = ["method", "cost", f"best held-out {self.metric}", "iterations"]
+        return ScreenTable(titles, rows, words=["method"], best=True)
+
     def summary(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         shown = [
@@ -85,6 +106,26 @@ class AdditivePlan:
         }
 
 
+class AdditivePlans:
+    """The plans of trees and mixed families in ``mtcd plan``."""
+
+    refused: Mapping[str, str] = {
+        "machines": "is for linear models: leave it out for this one.",
+        "backend": "are for linear models: leave them out for this one.",
+        "links": "is for linear models: trees are planned by cost and held-out loss.",
+        "target": "is for linear models: trees are planned by cost and held-out loss.",
+    }
+
+    def plan(
+        self, setup: Setup, budget: float, ratio: float | None, watch: Watch | None
+    ) -> AdditivePlan:
+        """See :func:`plan_additive`."""
+        return plan_additive(setup, budget, ratio, watch)
+
+
+PLANS = AdditivePlans()
+
+
 def plan_additive(
     setup: Setup, budget: float = 60.0, ratio: float | None = None, watch: Watch | None = None
 ) -> AdditivePlan:
@@ -96,14 +137,14 @@ def plan_additive(
         raise ConfigError("This plan is for trees and mixed families.")
     data = data if data.test is not None else data.holdout(HOLDOUT, setup.config.seed)
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
-    metric = (
-        "log_loss"
-        if model.plain_loss.gives_probabilities
-        else "mae"
-        if model.loss == "quantile"
-        else "rmse"
-    )
-    methods, notes = candidates(setup.method, setup.network), []
+    if model.plain_loss.gives_probabilities:
+        metric = "log_loss"
+    elif model.loss == "quantile":
+        metric = "mae"
+    else:
+        metric = "rmse"
+    methods = candidates(setup.method, setup.network)
+    notes = []
     curves: list[tuple[Method, list[tuple[float, float, int]], float]] = []
     for number, method in enumerate(methods):
         if watch is not None:
@@ -167,11 +208,10 @@ def candidates(own: Method, network: Network) -> Sequence[Method]:
 
 def _iterations(setup: Setup, method: Method) -> int:
     """As many trees for all candidates, if each visit grows Q of them."""
-    trees = (
-        TREES
-        if setup.stop.iterations is None
-        else setup.stop.iterations * _trees(setup.method, setup)
-    )
+    if setup.stop.iterations is None:
+        trees = TREES
+    else:
+        trees = setup.stop.iterations * _trees(setup.method, setup)
     return max(1, trees // _trees(method, setup))
 
 

@@ -93,7 +93,8 @@ class AdditiveProblem:
 
         All families are kept, as the sync may depend on the penalties of all.
         """
-        nothing, K = np.zeros((self.samples, 0)), range(len(self.families))
+        nothing = np.zeros((self.samples, 0))
+        K = range(len(self.families))
         categorical = tuple(self.categorical[k] if k in own else () for k in K)
         blocks = tuple(own.get(k, nothing) for k in K)
         return replace(self, blocks=blocks, categorical=categorical, evaluation=None, _made={})
@@ -112,9 +113,9 @@ class AdditiveProblem:
     def metrics(self, aggregate: Array, parameters: Callable[[], Thetas]) -> dict[str, float]:
         """The metrics, from the aggregate; those of a test set from the parameters of all
         clients."""
-        return (
-            {} if self.evaluation is None else self.evaluation.measured(self, aggregate, parameters)
-        )
+        if self.evaluation is None:
+            return {}
+        return self.evaluation.measured(self, aggregate, parameters)
 
     def score(self, parameters: Thetas) -> Score:
         """f and the metrics, from scratch."""

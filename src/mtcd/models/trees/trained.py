@@ -107,11 +107,10 @@ class TrainedAdditive(TakesSamples, Trained):
         """The blocks of new samples, in which values are missing only where the training had
         such."""
         blocks = self.blocks_of(X)
-        kept = (
-            [False] * len(blocks)
-            if self.preparations is None
-            else [p.keeps_missing for p in self.preparations.parts]
-        )
+        if self.preparations is None:
+            kept = [False] * len(blocks)
+        else:
+            kept = [p.keeps_missing for p in self.preparations.parts]
         for client, columns, block, may_miss in zip(
             self.clients, self.columns, blocks, kept, strict=True
         ):
@@ -206,7 +205,8 @@ def part_words(kind: str, part: Part) -> str:
 
 def read_additive(folder: Path, about: dict[str, Any], _model: object = None) -> TrainedAdditive:
     """The model of a run folder. Raises ValueError, KeyError, TypeError or OSError."""
-    model, clients = model_from_json(about["model"]), tuple(about["clients"])
+    model = model_from_json(about["model"])
+    clients = tuple(about["clients"])
     try:
         with np.load(io.BytesIO((folder / PARTS).read_bytes()), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}

@@ -30,7 +30,9 @@ class AdditiveTraining(Training):
 
     def __init__(self, asked: Request) -> None:
         assert asked.stop is not None  # a request is complete when its training is made
-        self.data, self.model, self.network = asked.data, asked.model, asked.network
+        self.data = asked.data
+        self.model = asked.model
+        self.network = asked.network
         self.stop, self.seed = asked.stop, asked.seed
         families = self.model.families(self.data.clients)
         self.method = additive_method(asked.method, families)

@@ -86,11 +86,9 @@ class Trace:
         """
         if tracer.rounds:
             return self._exchanged(tracer.rounds)
-        windows, spacing, total = (
-            [list(window) for window in tracer.windows],
-            tracer.spacing,
-            tracer.total,
-        )
+        windows = [list(window) for window in tracer.windows]
+        spacing = tracer.spacing
+        total = tracer.total
         before = [list(visits) for visits in tracer.before]
         if latest and spacing > WINDOW:
             windows.append(
@@ -186,7 +184,8 @@ def block_norm(theta: Any) -> float:
 
 def _links(network: Network) -> Ints:
     """The links, or of too many an even selection of them."""
-    stride, ahead = max(1, math.ceil(network.edges / MOST_EDGES)), 0
+    stride = max(1, math.ceil(network.edges / MOST_EDGES))
+    ahead = 0
     chosen: list[tuple[int, int]] = []
     for k, near in enumerate(network.neighbours):
         later = near[bisect_right(near, k) :]  # each link once
@@ -208,13 +207,17 @@ def _before(windows: Sequence[Sequence[Any]], before: Sequence[Sequence[int]]) -
 
 def _visits(tracer: Tracer, rows: Sequence[Measurement]) -> tuple[Ints | None, Ints | None]:
     """The visits of each client, and the iterations of the last ones."""
-    K, iteration = tracer.clients, rows[-1].iteration if rows else 0
-    visits, polls = np.array(tracer.visits[:K]), np.array(tracer.polls[:K])
+    K = tracer.clients
+    iteration = rows[-1].iteration if rows else 0
+    visits = np.array(tracer.visits[:K])
+    polls = np.array(tracer.polls[:K])
     if tracer.ledger.hops:
-        hops, iterations = [0, *(row.hops for row in rows)], [0, *(row.iteration for row in rows)]
+        hops = [0, *(row.hops for row in rows)]
+        iterations = [0, *(row.iteration for row in rows)]
         last = np.floor(np.interp(tracer.last_hops[:K], hops, iterations)).astype(np.int64)
     elif polls.any():
-        visits, last = polls, np.array(tracer.last_polls[:K]) * tracer.hops_per_sync
+        visits = polls
+        last = np.array(tracer.last_polls[:K]) * tracer.hops_per_sync
     elif tracer.total:  # every client takes part in every iteration
         visits = last = np.full(K, iteration)
     else:
@@ -224,7 +227,8 @@ def _visits(tracer: Tracer, rows: Sequence[Measurement]) -> tuple[Ints | None, I
 
 def _check(trace: Trace, name: str) -> None:
     """Reject a file whose parts do not fit together."""
-    K, messages = len(trace.clients), trace.messages
+    K = len(trace.clients)
+    messages = trace.messages
     fitting = (
         trace.edges.ndim == messages.ndim == 2
         and trace.edges.shape[1] == 2

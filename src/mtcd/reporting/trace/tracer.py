@@ -47,7 +47,9 @@ class Tracer:
     )
 
     def __init__(self, clients: int, hops_per_sync: int, ledger: Ledger) -> None:
-        self.clients, self.hops_per_sync, self.ledger = clients, hops_per_sync, ledger
+        self.clients = clients
+        self.hops_per_sync = hops_per_sync
+        self.ledger = ledger
         self.total = 0
         """The messages that were traced, kept or not."""
         self.tokens = 0
@@ -144,8 +146,11 @@ class Tracer:
 
         For somebody who watches, in another thread. The first call returns none.
         """
-        seen, self._latest, self._open = self._latest or [], [], 0
-        self.latest_before, self._watched_before = self._watched_before, None
+        seen = self._latest or []
+        self._latest = []
+        self._open = 0
+        self.latest_before = self._watched_before
+        self._watched_before = None
         return seen
 
     def _traced(self, message: Message) -> bool:
@@ -153,13 +158,17 @@ class Tracer:
         tokens = _carries_token(type(message.payload))  # type: ignore[arg-type]
         # what was sent before is a warm start: the sum of the first token
         if tokens and not self.tokens:
-            self.tokens, self.total, self.windows, self.before = 1, 0, [], []
+            self.tokens = 1
+            self.total = 0
+            self.windows = []
+            self.before = []
             self._next = self._open = 0
             self._window = []
         return tokens or (not self.tokens and message.floats > 0)
 
     def _keep(self, message: Message, number: int) -> None:
-        sent, latest = self._sent(message), self._latest
+        sent = self._sent(message)
+        latest = self._latest
         watched = latest is not None and len(latest) < WINDOW
         if watched:
             if not latest:
@@ -183,7 +192,8 @@ class Tracer:
     def _full(self) -> None:
         """The present window is full: the next one begins later."""
         if len(self.windows) == MOST_WINDOWS:
-            self.windows, self.spacing = self.windows[::2], 2 * self.spacing
+            self.windows = self.windows[::2]
+            self.spacing = 2 * self.spacing
             self.before = self.before[::2]
         self._next = len(self.windows) * self.spacing
         self._window = []
@@ -202,7 +212,8 @@ class Tracer:
         sender, to = message.sender, message.to
         kind: Any = type(payload)
         if _has_place(kind):
-            token, self._iteration = payload.index, payload.t * self.hops_per_sync + payload.hop
+            token = payload.index
+            self._iteration = payload.t * self.hops_per_sync + payload.hop
             if token >= self.tokens:
                 self.tokens = token + 1
             return token, sender, to, self._iteration
@@ -260,7 +271,9 @@ class TraceLog:
 
     def see(self, message: Message) -> None:
         """A message is being sent."""
-        payload, sender, to = message.payload, message.sender, message.to
+        payload = message.payload
+        sender = message.sender
+        to = message.to
         names = _place_names(type(payload))  # type: ignore[arg-type]
         if message.hop_floats or (sender != to and (message.floats or "index" in names)):
             values = tuple([getattr(payload, name) for name in names])
@@ -268,7 +281,8 @@ class TraceLog:
 
     def take(self) -> list[Traced]:
         """The messages since the last call."""
-        kept, self._kept = self._kept, []
+        kept = self._kept
+        self._kept = []
         return kept
 
 
@@ -290,5 +304,6 @@ def _places(log: Iterable[Traced]) -> Iterable[tuple[int, int, int]]:
     for one in log:
         known = dict(zip(one.names, one.values, strict=True))
         if "t" in known or "iteration" in known:
-            t, hop = known["t" if "t" in known else "iteration"], known.get("hop", 0)
+            t = known["t" if "t" in known else "iteration"]
+            hop = known.get("hop", 0)
         yield t, hop, known.get("index", one.sender)

@@ -63,9 +63,8 @@ class Bin(Transformer):
 
     def fit(self, column: pl.Series) -> Binned:
         values = numbers(column).drop_nulls().to_numpy()
-        edges = (
-            np.unique(np.quantile(values, np.linspace(0, 1, self.bins + 1)))
-            if len(values)
-            else np.zeros(0)
-        )
+        if len(values):
+            edges = np.unique(np.quantile(values, np.linspace(0, 1, self.bins + 1)))
+        else:
+            edges = np.zeros(0)
         return Binned(tuple(edges[1:-1].tolist()), self.encode == "one-hot")

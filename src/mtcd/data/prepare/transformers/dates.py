@@ -102,11 +102,10 @@ class Dates(Transformer):
         if len(known) == 0 or known.dt.hour().n_unique() == 1:
             parts = tuple(part for part in parts if part != "hour")
         first = known.min()
-        start = (
-            datetime(2000, 1, 1)
-            if not isinstance(first, datetime)
-            else datetime(first.year, first.month, first.day)
-        )
+        if not isinstance(first, datetime):
+            start = datetime(2000, 1, 1)
+        else:
+            start = datetime(first.year, first.month, first.day)
         return Dated(
             self.parts or parts, self.origin or start.isoformat(), zone, self.format, self.order
         )

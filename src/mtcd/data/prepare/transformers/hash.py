@@ -25,7 +25,8 @@ class Hashed(Fitted):
     columns: int
     known: tuple[int, ...] | None = None
     reads = "texts"
-    unread, instead = NEW_CATEGORY, "take the columns of others"
+    unread = NEW_CATEGORY
+    instead = "take the columns of others"
 
     def __post_init__(self) -> None:
         check_columns(self.columns)

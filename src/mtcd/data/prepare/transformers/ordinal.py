@@ -17,7 +17,8 @@ class Ordered(Fitted):
 
     categories: tuple[str, ...]
     knows_categories = True
-    reads, unread = "the categories of its order", "not in its order"
+    reads = "the categories of its order"
+    unread = "not in its order"
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         places = pl.Series([float(i) for i in range(len(self.categories))], dtype=pl.Float64)

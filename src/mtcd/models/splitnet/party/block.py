@@ -95,13 +95,16 @@ class NetworkBlock:
     ) -> NetworkBlock:
         """The block of a party at the end; ``fusion`` is the final theta_0, if it was received."""
         assert isinstance(config.model, SplitSection)
-        head, common, own = problem.head.finished(), problem.common, problem.own
+        head = problem.head.finished()
+        common = problem.common
+        own = problem.own
         if fusion is not None:
             head.load_state_dict(fusion_from_bytes(fusion, problem))
         modules = {} if problem.net is None else {config.name: problem.net.finished()}
-        shapes = (
-            {} if own is None else {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
-        )
+        if own is None:
+            shapes = {}
+        else:
+            shapes = {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
         widths = common.aggregation.widths
         trained = TrainedSplit(
             modules, head, config.model.aggregation, widths, common.classes, shapes
@@ -225,13 +228,15 @@ def read_network_block(config: BundleConfig, code: OwnCode, folder: Path) -> Net
 def _block(
     config: BundleConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]
 ) -> NetworkBlock:
-    section, name = section_of(config), config.name
+    section = section_of(config)
+    name = config.name
     classes = None if about["classes"] is None else tuple(about["classes"])
     aggregation = make_aggregation(section.aggregation, config.parties, about["widths"])
     fusion = fusion_module(
         section, own_fusion_maker(config, code), aggregation, classes, config.seed
     )
-    modules, shapes = {}, {}
+    modules = {}
+    shapes = {}
     parts: dict[str, nn.Module] = {"fusion": fusion}
     if not config.is_server:
         shapes[name], number = tuple(about["shape"]), config.parties.index(name)
@@ -249,9 +254,10 @@ def _block(
         classes,
         shapes,
     )
-    preparation = (
-        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None
-    )
+    if "preparation" in about:
+        preparation = ColumnPreparation.from_json(about["preparation"])
+    else:
+        preparation = None
     columns = tuple(about["columns"])
     if preparation is not None and preparation.outputs != columns:
         raise ValueError("its preparation is of another block")

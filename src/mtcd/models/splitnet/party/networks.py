@@ -120,7 +120,8 @@ def network_for(
     config: BundleConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()
 ) -> OwnNetwork:
     """The same for samples of any shape: pictures, say."""
-    section, number = section_of(config), config.parties.index(config.name)
+    section = section_of(config)
+    number = config.parties.index(config.name)
     samples = in_single(as_samples(config.name, features))
     check_samples(config.name, samples, len(samples), columns or None)
     if config.standardise and samples.ndim != 2:
@@ -143,9 +144,9 @@ def in_single(values: NDArray[Any]) -> NDArray[Any]:
     """Convert floats to single precision; values out of its range become infinite, which a check
     refuses."""
     with np.errstate(over="ignore"):
-        return (
-            np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
-        )
+        if values.dtype.kind == "f":
+            return np.ascontiguousarray(values, dtype=np.float32)
+        return values
 
 
 def server_network(

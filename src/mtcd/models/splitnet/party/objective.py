@@ -36,7 +36,8 @@ def represented(problem: OwnProblem, held_out: NDArray[Any] | None = None) -> Te
     assert net is not None
     source, samples = own.source, problem.samples
     if held_out is not None:
-        source, samples = make_source(held_out, own.client, torch.device("cpu")), len(held_out)
+        source = make_source(held_out, own.client, torch.device("cpu"))
+        samples = len(held_out)
     with net.evaluating(), problem.around.precision():
         chunks = torch.split(torch.arange(samples), CHUNK)
         return torch.cat([net.module(net.laid_out(source.rows(rows))).float() for rows in chunks])
@@ -49,7 +50,8 @@ def represented_at_start(problem: OwnProblem, client: NetClient, represents_firs
     batch norm takes it in. The client is left as it was.
     """
     net = client.net
-    buffers, contribution = net.buffers(), client.contribution
+    buffers = net.buffers()
+    contribution = client.contribution
     if represents_first:
         client.represent(0)
     h = represented(problem)
@@ -69,7 +71,9 @@ def part_of(problem: OwnProblem, h: Tensor) -> NDArray[np.float64]:
 
 def objective(problem: OwnProblem, fusion: nn.Module, aggregate: NDArray[np.float64]) -> float:
     """The mean loss on the training samples; ``fusion`` is in evaluation mode."""
-    H, labels, total = torch.as_tensor(aggregate, dtype=torch.float32), problem.common.labels, 0.0
+    H = torch.as_tensor(aggregate, dtype=torch.float32)
+    labels = problem.common.labels
+    total = 0.0
     with torch.no_grad(), problem.around.precision():
         for rows in torch.split(torch.arange(len(labels)), CHUNK):
             total += float(problem.common.loss(fusion(H[rows]).float(), labels[rows])) * len(rows)

@@ -123,13 +123,12 @@ class SplitParticipant(ParticipantTable):
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
-        settings, config, code = (
-            self.checked(agreed.settings, "widths", FUSION_CODE),
-            self.config,
-            self.bundle.code,
-        )
+        settings = self.checked(agreed.settings, "widths", FUSION_CODE)
+        config = self.config
+        code = self.bundle.code
         self._check_fusion_code(settings[FUSION_CODE])
-        widths, samples = settings["widths"], settings["samples"]
+        widths = settings["widths"]
+        samples = settings["samples"]
         if not isinstance(widths, list) or not all(
             type(width) is int and 0 < width <= WIDEST for width in widths
         ):
@@ -159,11 +158,10 @@ class SplitParticipant(ParticipantTable):
         )
         parties = split_parties(method, self.problem, network, config.seed)
         self.stage = parties.stage
-        plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
-        sizes, opening = (
-            split_sizes(plan, widths, theta_0),
-            opening_cost(plan, widths, theta_0, self.costs),
-        )
+        plan = parties.clients[0].plan
+        theta_0 = self.problem.fusion.size
+        sizes = split_sizes(plan, widths, theta_0)
+        opening = opening_cost(plan, widths, theta_0, self.costs)
         watch = Watch(
             self.stop,
             method,
@@ -251,9 +249,9 @@ class SplitParticipant(ParticipantTable):
         labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
         classes = self.problem.common.classes
         with advised():
-            return (
-                encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
-            )
+            if classes is None:
+                return encode(labels, None).numpy()
+            return class_numbers(labels, classes)
 
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss
@@ -308,7 +306,8 @@ class SplitParticipant(ParticipantTable):
     def accept_final_module(self, module: bytes) -> bool:
         """Keep the final theta_0 from the party that ended the training; the first one counts."""
         NetworkBlock.of(self.problem, self.config, (), module)
-        known, self.fusion = self.fusion, self.fusion or module
+        known = self.fusion
+        self.fusion = self.fusion or module
         return known is None
 
 

@@ -63,7 +63,8 @@ class LinearParty(LinearClient):
 
     def __init__(self, family: LinearFamily, inputs: Inputs) -> None:
         self.scale = Scale.of(inputs.X, inputs.weights)
-        fit, penalty = inputs.fit, Penalty(float(family.l1), float(family.l2), free=0)
+        fit = inputs.fit
+        penalty = Penalty(float(family.l1), float(family.l2), free=0)
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:

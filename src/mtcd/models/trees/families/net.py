@@ -48,7 +48,8 @@ class NetFamily(Family):
         return NetParty(self, inputs)
 
     def part(self, arrays: Arrays) -> NetPart:
-        scale, theta = Scale.from_arrays(arrays), np.asarray(arrays["theta"], dtype=float)
+        scale = Scale.from_arrays(arrays)
+        theta = np.asarray(arrays["theta"], dtype=float)
         return NetPart(
             scale, tuple(int(width) for width in arrays["hidden"]), int(arrays["outputs"]), theta
         )
@@ -84,7 +85,9 @@ class NetParty(NoSmoothness):
     raises f."""
 
     def __init__(self, family: NetFamily, inputs: Inputs) -> None:
-        self.family, self.inputs, self.fit = family, inputs, inputs.fit
+        self.family = family
+        self.inputs = inputs
+        self.fit = inputs.fit
         self.scale = Scale.of(inputs.X, inputs.weights)
         self.X = self.scale.apply(inputs.X)
         self._net: Any = find("mtcd.models.trees.families.margin_net").MarginNet(

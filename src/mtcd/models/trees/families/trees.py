@@ -117,7 +117,9 @@ class TreeClient(NoSmoothness):
     """The trees of one client: theta_k is an ensemble, h_k(theta_k) the sum of its trees."""
 
     def __init__(self, family: TreeFamily, inputs: Inputs) -> None:
-        self.family, self.inputs, self.fit = family, inputs, inputs.fit
+        self.family = family
+        self.inputs = inputs
+        self.fit = inputs.fit
         self._margins: dict[int, GrowingMargins] = {}
 
     def initial(self) -> Ensemble:
@@ -182,10 +184,12 @@ class TreeClient(NoSmoothness):
         no split gains."""
         loss, y = self.fit.loss, self.fit.labels
         draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
-        gradient, hessian = loss.gradient(aggregate, y), loss.curvatures(aggregate, y)
+        gradient = loss.gradient(aggregate, y)
+        hessian = loss.curvatures(aggregate, y)
         if rows is not None:
             kept = rows.reshape(-1, *[1] * (aggregate.ndim - 1))
-            gradient, hessian = gradient * kept, hessian * kept
+            gradient = gradient * kept
+            hessian = hessian * kept
         return self.learner.grow(gradient, hessian, draw)
 
     def _margins_of(self, grown: Grown, aggregate: Array, rows: Array | None = None) -> Array:
@@ -209,7 +213,8 @@ class TreeClient(NoSmoothness):
         if grown is None:
             return 0.0
         rows = np.flatnonzero(held_out)
-        loss, y = self.fit.loss.at(rows), self.fit.labels[rows]
+        loss = self.fit.loss.at(rows)
+        y = self.fit.labels[rows]
         after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
         gain = (
             (loss.value(aggregate[rows], y) - loss.value(after, y))

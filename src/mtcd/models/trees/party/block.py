@@ -64,7 +64,8 @@ class OwnAdditive(OwnData):
 
     def block(self, theta: Any) -> AdditiveBlock:
         """The block of the party, from its final parameters. The first party has the constant."""
-        part, problem = self.problem.client(self.number).finish(theta), self.problem
+        part = self.problem.client(self.number).finish(theta)
+        problem = self.problem
         constant = problem.shift if self.number == 0 else np.zeros(problem.shift.shape)
         own = self.data
         return AdditiveBlock(
@@ -89,7 +90,8 @@ def own_additive(
 ) -> OwnAdditive:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their
     labels and weights."""
-    model, own = additive_of(config), own_data(config, table, rows, labels, held_out, weights)
+    model = additive_of(config)
+    own = own_data(config, table, rows, labels, held_out, weights)
     number, data = own.number, own.data
     if not model.family(config.name).keeps_missing:
         data.check_complete("its model")

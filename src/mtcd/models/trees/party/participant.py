@@ -55,8 +55,10 @@ class AdditiveParticipant(LinearParticipant):
         self, rows: Sequence[int], facts: Mapping[str, bytes]
     ) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and the learning rate, and the labels, which this party holds."""
-        taken, model = drawn(self.config, rows), additive_of(self.config)
-        labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
+        taken = drawn(self.config, rows)
+        model = additive_of(self.config)
+        labels = self.held_labels(taken.training)
+        weights = self.held_weights(taken.training)
         loss, _, classes = model.weighted(labels, weights)
         sizes = {"samples": len(labels), "outputs": loss.outputs(classes)}
         rest = {"stepsize": self.method.resolved_stepsize(), "notes": [*taken.notes]}
