@@ -214,5 +214,6 @@ def _header(columns: int, outputs: int) -> str:
     unknown = " ".join(["none"] * columns)
     return (
         f"tree\nversion=v4\nnum_class={outputs}\nnum_tree_per_iteration={outputs}\nlabel_index=0\n"
-        f"max_feature_idx={columns - 1}\nobjective=custom\nfeature_names={names}\nfeature_infos={unknown}\n\n"
+        f"max_feature_idx={columns - 1}\nobjective=custom\nfeature_names={names}\n"
+        f"feature_infos={unknown}\n\n"
     )

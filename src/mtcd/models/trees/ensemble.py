@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtcd.protocol.codec.payloads import stored
 
-WORD = 8  # bytes  # bytes
+WORD = 8  # bytes
 
 
 @stored

@@ -34,8 +34,8 @@ ROUNDS = 2
 # unchanged. Chosen on held-out rows of ten tables (docs/trees.md).
 SHARE = 0.7
 
-# Times Q: the most trees of a visit, while each gains at least as much as others would. More of them
-# did not lower the held-out loss (docs/trees.md).
+# Times Q: the most trees of a visit, while each gains at least as much as others would. More of
+# them did not lower the held-out loss (docs/trees.md).
 MOST = 8
 
 
@@ -168,8 +168,8 @@ class ComparedGains:
     def around(
         self, client: int, update: Callable[[Theta, Any, LocalUpdates], Theta]
     ) -> Callable[..., Theta]:
-        """The update of a client, given what the token knows, and with what it found recorded in the
-        token."""
+        """The update of a client, given what the token knows, and with what it found recorded in
+        the token."""
 
         def compared(theta: Theta, token: GainToken, updates: LocalUpdates) -> Theta:
             gains = token.known_gains(client)

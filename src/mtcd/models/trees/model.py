@@ -67,8 +67,8 @@ class Additive(ABC):
             check_class_weight(self.class_weight)
 
     def _loss_class(self) -> type[Loss]:
-        """The class of the loss. Linear models call the squared loss by their penalty; here there is
-        one name for it."""
+        """The class of the loss. Linear models call the squared loss by their penalty; here there
+        is one name for it."""
         if self.loss == SQUARED:
             return LOSSES["linear"]
         if self.loss in NAMES_OF_SQUARED:
@@ -140,7 +140,10 @@ class Additive(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values, from which ``model_from_json`` makes the model again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"kind": self.kind}  # type: ignore[arg-type]
+        settings: dict[str, Any] = {}
+        for one in fields(self):  # type: ignore[arg-type]
+            settings[one.name] = getattr(self, one.name)
+        return settings | {"kind": self.kind}
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class Family(ABC):
     keeps_missing: ClassVar[bool] = False
     """Whether it takes missing values and categories as they are."""
     additive: ClassVar[bool] = False
-    """Whether h_k(sum_i w_i theta_i) = sum_i w_i h_k(theta_i), so that a sync may average copies."""
+    """Whether h_k(sum_i w_i theta_i) = sum_i w_i h_k(theta_i), so that a sync may average
+    copies."""
     nonsmooth = False
     """Whether its penalty has a part that is not smooth."""
 

@@ -1,5 +1,5 @@
-"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss at
-the token.
+"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss
+at the token.
 
 This is coordinate descent in function space: h_k is a sum of trees, and a visit moves it along one
 more. ``TreeParty.local_update`` is the visit.
@@ -32,7 +32,8 @@ FOLDS = 5
 @FAMILIES.register("trees")
 @dataclass(frozen=True, kw_only=True)
 class TreeFamily(Family):
-    """The settings of boosted trees, under the names of :class:`mtcd.Trees`, which explains them."""
+    """The settings of boosted trees, under the names of :class:`mtcd.Trees`, which explains
+    them."""
 
     learning_rate: float = 0.1
     depth: int = 6
