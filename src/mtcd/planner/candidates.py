@@ -1,8 +1,7 @@
 """Candidates: methods with settings, for the given model, data and network.
 
-Step sizes come from the smoothness of the problem. Where one client moves at a time, 1/max_k L_k is
-safe. Where many move at once they may all correct the same error: there the steps of a visit, Q of
-them, add up to a part of 1/L.
+Those of MTCD and STCD stand here; what other methods propose is registered by their features
+(:class:`mtcd.methods.planned.Planned`).
 """
 
 from __future__ import annotations
@@ -11,27 +10,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
+from mtcd.core import features
 from mtcd.core.errors import ConfigError
-from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.svfl.svfl import SVFL
-from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.methods.planned import CANDIDATES, NOISY, Planned, PlanSetting, planned
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks import WALKS
-from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.theory.stepsize import Smoothness
 
-LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
-# parts of 1/L for all clients at once: the theorems' limit, the safe one, nearly the largest
-TOGETHER = (0.5, 1.0, 1.8)
-# with mini-batches, smaller ones too: the noise that remains grows with the step size
-NOISY = (0.05, 0.2, 0.5, 1.0)
 # parts of 1/max_k L_k for tokens that move at once, a cluster each, and for accelerated tours
 APART = (1.0, 0.2, 0.04)
 CROSSING_TOKENS = (2, 4, 8)
@@ -41,43 +33,14 @@ MOST_TOKENS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
-    """The setting for which candidates are made. ``server``: whether there is one."""
-
-    network: Network
-    smoothness: Smoothness
-    own: Method
-    outputs: int
-    seed: int
-    server: bool = True
-
-    @property
-    def batch(self) -> int | None:
-        """The batch size of the config, for all methods that support mini-batches."""
-        return self.own.batch
-
-    @cached_property
-    def local_updates(self) -> list[int]:
-        """Q: what the config has, unless a visit would take too long for a pilot, and others."""
-        return sorted({min(self.own.local_updates, MOST_UPDATES), *LOCAL_UPDATES})
-
-    @cached_property
-    def alone(self) -> float:
-        """1/max_k L_k."""
-        largest = float(self.smoothness.blocks.max())
-        return 1.0 / (
-            largest if self.batch is None else max(largest, self.smoothness.batch(self.batch))
-        )
+class Space(PlanSetting):
+    """All candidates for a setting."""
 
     @cached_property
     def accelerations(self) -> list[str]:
         """Those that are planned for such a model."""
         objective = "nonsmooth" if self.smoothness.problem.nonsmooth else "smooth"
         return [name for name, made in ACCELERATIONS.usable().items() if objective in made.planned]
-
-    def together(self, part: float, Q: int) -> float:
-        """A step size for all clients at once: Q steps are this part of 1/L."""
-        return min(part / (self.smoothness.batch(self.batch) * Q), 1.8 * self.alone)
 
     def candidates(self) -> Iterator[Method]:
         """Each once, without the config's own; step sizes are numbers. One by one, as some take
@@ -100,49 +63,44 @@ class Space:
                     yield found
 
     def _all(self) -> Iterator[Method]:
-        # an open method would promise less privacy than the config asks for
-        if isinstance(self.own, SealedTours):
+        if not planned(self.own).replaceable:
             return
+
         yield from self._stcd()
-        yield from self._dcpa()
-        if self.network.connected and not self.smoothness.problem.nonsmooth:
-            yield TreeCG()
+        for home in features.parts(CANDIDATES).values():
+            yield from cast(Planned, features.load(home)).candidates(self)
+
+        # last: clusters of large networks take time, and the screening may run out of it
         if self.server:
-            yield from self._svfl()
             yield from self._clustered()
             yield from self._crossing()
 
-    def _adaptive_ones(self) -> Iterator[str]:
-        return (name for name in self.accelerations if ACCELERATIONS[name].adapts)
+    def _adaptive_ones(self) -> list[str]:
+        return [name for name in self.accelerations if ACCELERATIONS[name].adapts]
 
     def _rules(self, tokens: str) -> list[str]:
         """The rules that are planned for such tokens."""
-        rules = {name: rule for name, rule in RULES.usable().items() if tokens in rule.planned}
-        return [
-            name for name, rule in rules.items() if self.batch is None or not rule.server_chooses
-        ]
+        found = []
+        for name, rule in RULES.usable().items():
+            full_batch_only = rule.server_chooses
+            if tokens in rule.planned and (self.batch is None or not full_batch_only):
+                found.append(name)
 
-    def _svfl(self) -> Iterator[Method]:
-        for Q in sorted({1, *self.local_updates}):
-            for part in TOGETHER if self.batch is None else NOISY:
-                yield SVFL(Q, self.together(part, Q), self.batch)
-
-    def _dcpa(self) -> Iterator[Method]:
-        if self.network.connected and self.outputs == 1:
-            rule = DCPA().auto_stepsize(self.smoothness)
-            for factor in (1.0, 0.3, 3.0):  # of mu_w, with mu_y such that the product stays
-                yield DCPA(factor * rule.value, dual_stepsize=float(f"{rule.value / factor:.4g}"))
+        return found
 
     def _stcd(self) -> Iterator[Method]:
         if not self.network.connected:
             return
+
         step = 1.0 / float(self.smoothness.blocks.max())  # all samples, whatever the config's batch
         for acceleration in self._adaptive_ones():
             yield self._adaptive(STCD(walk="tour", acceleration=acceleration))
+
         for Q in self.local_updates:
             for part in APART:
                 for acceleration in self.accelerations:
                     yield STCD(Q, part * step, walk="tour", acceleration=acceleration)
+
             for name, walk in WALKS.usable().items():
                 if walk.planned == "candidate":
                     yield STCD(Q, step, walk=name)
@@ -150,11 +108,12 @@ class Space:
     @property
     def token_counts(self) -> list[int]:
         """Numbers of clusters to try: doubling, from the number of connected components on."""
-        fewest, most = max(2, len(self.network.components)), self.network.size
+        count, most = max(2, len(self.network.components)), self.network.size
         counts: list[int] = []
-        while fewest <= most and (len(counts) < 1 or fewest <= MOST_TOKENS):
-            counts.append(fewest)
-            fewest *= 2
+        while count <= most and (not counts or count <= MOST_TOKENS):
+            counts.append(count)
+            count *= 2
+
         return counts or [1]
 
     def _clustered(self) -> Iterator[Method]:
@@ -162,27 +121,29 @@ class Space:
         kinds: list[MTCD] = [MTCD(tokens, 1, clusters="auto") for tokens in self.token_counts]
         if isinstance(self.own, MTCD) and not isinstance(self.own.clusters, str | None):
             kinds.append(MTCD(None, 1, clusters=self.own.clusters))
+
         for kind in kinds:
-            longest = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
-            for acceleration in self._adaptive_ones() if self.batch is None else ():
-                yield self._adaptive(
-                    replace(kind, hops=longest, walk="tour", acceleration=acceleration)
-                )
+            tour = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
+            touring = replace(kind, hops=tour, walk="tour")
+            if self.batch is None:
+                for acceleration in self._adaptive_ones():
+                    yield self._adaptive(replace(touring, acceleration=acceleration))
+
             for Q in self.local_updates:
                 for part in APART if self.batch is None else NOISY:
-                    base = replace(
-                        kind,
-                        hops=longest,
-                        local_updates=Q,
-                        stepsize=part * self.alone,
-                        walk="tour",
-                        batch=self.batch,
-                    )
-                    for acceleration in self.accelerations if self.batch is None else ():
-                        yield replace(base, acceleration=acceleration)
-                    for rule in self._rules("clustered"):
-                        for tours in TOURS:
-                            yield replace(base, hops=tours * longest, combine=rule)
+                    step = part * self.alone
+                    base = replace(touring, local_updates=Q, stepsize=step, batch=self.batch)
+                    yield from self._of_clusters(base, tour)
+
+    def _of_clusters(self, base: MTCD, tour: int) -> Iterator[Method]:
+        """With every acceleration, and with every rule and some numbers of tours between syncs."""
+        if self.batch is None:
+            for acceleration in self.accelerations:
+                yield replace(base, acceleration=acceleration)
+
+        for rule in self._rules("clustered"):
+            for tours in TOURS:
+                yield replace(base, hops=tours * tour, combine=rule)
 
     def _adaptive(self, method: MTCD) -> Method:
         """Tours that choose their steps by themselves."""
@@ -223,25 +184,12 @@ def neighbours(space: Space, method: Method) -> Iterator[Method]:
 
 
 def _changed(space: Space, method: Method) -> Iterator[Method]:
-    if method.stepsize is None:  # nothing to set
-        return
     if isinstance(method, MTCD):
         yield from _other_roams(space, method)
-        if method.adaptive:
+        if method.adaptive:  # it chooses its steps by itself
             return
-    for factor in (2.0, 0.5):
-        Q = max(1, round(method.local_updates * factor))
-        if not isinstance(method, DCPA) and method.local_updates != Q:
-            yield replace(method, local_updates=Q)  # type: ignore[type-var]
-    for factor in (1.5, 1 / 1.5, 4.0, 1 / 4):
-        step = method.resolved_stepsize() * factor
-        if not method.gradient_steps or step < 2.0 * space.alone:
-            yield method.with_stepsize(step)
-    if isinstance(method, DCPA):
-        for factor in (2.0, 0.5):
-            yield replace(
-                method, dual_stepsize=float(f"{method.resolved_dual_stepsize() * factor:.4g}")
-            )
+
+    yield from planned(method).changed(space, method)
 
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:

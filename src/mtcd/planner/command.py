@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
-from mtcd.config.schema import AdditiveSection, SplitSection
+from mtcd.core import features
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import check_writable, write_whole
 from mtcd.core.own_code import may_run
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.core.terminal.text import escape
+from mtcd.core.terminal.text import escape, rounded
 from mtcd.core.workers import Backend
-from mtcd.models.trees.plan import plan_additive
+from mtcd.models.glm.kind import LinearKind
 from mtcd.planner.command_machines import (
     advice,
     machines_table,
@@ -39,11 +40,51 @@ from mtcd.planner.proposal import Proposal
 from mtcd.planner.regions import regions_png
 from mtcd.planner.scaling import Machine
 from mtcd.planner.screening import kind
-from mtcd.privacy.sealed.dp.cost import plan_private, privacy_row, tours_table
-from mtcd.training.kinds import Request, resolved
+from mtcd.training.kinds import kind_of
 
 ROWS = 8
 REPORTED_SECONDS = 5.0  # an optimum that takes longer is reported
+
+
+PLANS = "mtcd.plans"
+"""The group in which a feature names its own kind of plan, by the class of a section ``model`` in
+configs, or of a method."""
+OPTION_NAMES = {"backend": "workers and --ray"}
+"""The options of ``PlanOptions`` that are called otherwise in the command line."""
+
+
+class OwnPlan(Protocol):
+    """A plan, as far as the command shows it."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes for the user."""
+
+    def said(self) -> str:
+        """The recommendation."""
+
+    def table(self) -> ScreenTable:
+        """What was compared."""
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+
+    def yaml(self) -> str | None:
+        """The config to use; None if it is the one that was given."""
+
+
+class OwnPlans(Protocol):
+    """Plans what the search over linear models cannot: a feature implements it, without importing
+    it."""
+
+    refused: Mapping[str, str]
+    """The options of ``mtcd plan`` that it does not have, with the end of a sentence that says
+    why."""
+
+    def plan(
+        self, setup: Setup, budget: float, ratio: float | None, watch: Watch | None
+    ) -> OwnPlan:
+        """The plan; ``ratio`` replaces that of the config."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +129,20 @@ def plan_config(options: PlanOptions) -> None:
     picture = _checked(out.with_suffix(".png"), options.config)
     if not options.force:
         _check_own_plan(out, picture, options.config)
-    if isinstance(config.model, SplitSection):  # before any network is built
+    own_plans = _own_plans(config.model)
+    if own_plans is None and not isinstance(kind_of(config.model), LinearKind):
+        # before the model is built, which may run code of the user
         raise ConfigError(
             "mtcd plan supports linear models, trees and mixed families, but not split networks."
         )
     if not may_run():
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
-    if isinstance(config.model, AdditiveSection):
-        if options.machines is not None or options.backend is not None:
-            raise ConfigError(
-                "--machines, --workers and --ray are for linear models: leave them out for this "
-                "one."
-            )
-        _plan_additive(setup, options, budget, out)
+    own_plans = own_plans or _own_plans(setup.method)
+    if own_plans is not None:
+        _plan_with(own_plans, setup, options, budget, out)
         return
-    if setup.method.noisy:
-        _plan_private(setup, options)
-        return
+
     links = None if options.links is None else read_links(options.links, setup.network)
     work = None if options.machines is None else work_of(setup)
     with _progress() as watch:
@@ -159,61 +196,34 @@ def plan_config(options: PlanOptions) -> None:
     )
 
 
-def _plan_private(setup: Setup, options: PlanOptions) -> None:
-    """What differential privacy costs: with noise there is no gap to reach, and no other method to
-    choose."""
-    for name in ("links", "target", "machines", "out"):
-        if getattr(options, name) is not None:
-            raise ConfigError(
-                f"--{name} is not for privacy.dp: noise and cost follow from its settings. Leave "
-                f"it out."
-            )
-    if options.ratio is not None:
-        setup = replace(setup, costs=replace(setup.costs, ratio=options.ratio))
-    asked = resolved(Request(**setup.arguments()))[0]
-    found = plan_private(asked)
-    found["notes"] = [*setup.notes, *found["notes"]]
-    if options.as_json:
-        print(json.dumps(found, allow_nan=False))  # noqa: T201
-        return
-    show_notes(found["notes"])
-    screen.print(tours_table(found))
-    screen.print(
-        escape(f"{privacy_row(found)}; cost {found['cost']:.4g}."), highlight=False, soft_wrap=True
-    )
-    screen.print(
-        "The config is used as it is: only its own method trains with privacy.dp.", highlight=False
-    )
+def _own_plans(planned: object) -> OwnPlans | None:
+    """How a model (or its section of a config) or a method is planned, if by a feature."""
+    return cast("OwnPlans | None", features.of_class(PLANS, type(planned)))
 
 
-def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path) -> None:
-    """The same for trees and mixed families, which have no gap to reach."""
-    for name in ("links", "target"):
+def _plan_with(
+    plans: OwnPlans, setup: Setup, options: PlanOptions, budget: float, out: Path
+) -> None:
+    """Plan as a feature does, show it, and write the config that it proposes."""
+    for name, why in plans.refused.items():
         if getattr(options, name) is not None:
-            raise ConfigError(
-                f"--{name} is for linear models: trees are planned by cost and held-out loss."
-            )
+            raise ConfigError(f"--{OPTION_NAMES.get(name, name)} {why}")
+
     with _progress() as watch:
-        found = plan_additive(setup, budget, options.ratio, watch)
-    best = found.candidates[0]
-    said = f"Use {best.label}: cost {_number(best.cost)} to a held-out {found.metric} of {found.target:.4g}."
-    write_whole(out, f"{_planned_from(options.config)}. {said}\n{found.yaml()}")
+        found = plans.plan(setup, budget, options.ratio, watch)
+    config = found.yaml()
+    if config is not None:
+        write_whole(out, f"{_planned_from(options.config)}. {found.said()}\n{config}")
+
     show_notes(found.notes)
     if options.as_json:
-        print(json.dumps(found.summary() | {"out": str(out)}, allow_nan=False))  # noqa: T201
+        written = {} if config is None else {"out": str(out)}
+        print(json.dumps(found.summary() | written, allow_nan=False))  # noqa: T201
         return
-    rows = [
-        [
-            one.label + (" (yours)" if one.own else ""),
-            _number(one.cost),
-            f"{one.best:.4g}",
-            f"{one.iterations}",
-        ]
-        for one in found.candidates
-    ]
-    titles = ["method", "cost", f"best held-out {found.metric}", "iterations"]
-    screen.print(ScreenTable(titles, rows, words=["method"], best=True))
-    screen.print(escape(f"{said} Config to use: {out}"), highlight=False, soft_wrap=True)
+
+    screen.print(found.table())
+    used = "The config is used as it is." if config is None else f"Config to use: {out}"
+    screen.print(escape(f"{found.said()} {used}"), highlight=False, soft_wrap=True)
 
 
 def _checked(path: Path, config: Path) -> Path:
@@ -301,8 +311,8 @@ def candidates_table(found: Plan) -> ScreenTable:
         messages = proposal.messages
         counts = (messages["client_client"], messages["uplink"] + messages["downlink"])
         known = proposal.arrives
-        cells = [_number(proposal.cost)]
-        cells += [_number(count) if known else "-" for count in counts]
+        cells = [rounded(proposal.cost)]
+        cells += [rounded(count) if known else "-" for count in counts]
         cells.append(_seconds(proposal.compute_seconds))
         cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
         rows.append(
@@ -321,7 +331,7 @@ def recommendation(found: Plan) -> str:
             f"{'no gap yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or "
             f"--target."
         )
-    value = _seconds if found.by_time else _number
+    value = _seconds if found.by_time else rounded
     what = (
         f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
     )
@@ -342,10 +352,6 @@ def recommendation(found: Plan) -> str:
     return f"{advice}; saves {found.saving:.3g}x against the config's own method, {own}."
 
 
-def _number(value: float) -> str:
-    return "-" if not math.isfinite(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def _seconds(value: float) -> str:
     return (
         "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
@@ -357,4 +363,4 @@ def _sure(proposal: Proposal) -> str:
     if proposal.forecast.sure != ROUGH:
         return proposal.forecast.sure
     low, high = proposal.range_of(proposal.objective)
-    return f"rough, {_number(low)} to {_number(high) if math.isfinite(high) else 'any'}"
+    return f"rough, {rounded(low)} to {rounded(high) if math.isfinite(high) else 'any'}"

@@ -16,6 +16,7 @@ from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, MtcdError, NetworkError
 from mtcd.core.workers import Backend
 from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.planned import planned
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.hosted_pilots import Racing, hosting
@@ -24,7 +25,6 @@ from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
-from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.costs import Costs
 
 TARGET = 1e-4
@@ -211,7 +211,7 @@ def _config(
         if limit is not None and math.isfinite(value) and value > limit:
             notes.append(f"stop.{name} is {limit:g}: training will end there, before the target.")
     update: dict[str, Any] = {"stop": stop}
-    if not isinstance(chosen.method, SealedTours):  # that is the config's own
+    if planned(chosen.method).replaceable:  # otherwise it is the config's own
         update["method"] = method_section(chosen.method)
     if ratio is not None:
         update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})

@@ -18,9 +18,8 @@ from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, MtcdError, did_you_mean
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.tree_cg.tree_cg import TreeCG
+from mtcd.methods.planned import planned
 from mtcd.network.clusters import find_clusters
-from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.planner.timing import way_of
 from mtcd.protocol.batches import Batches
@@ -195,19 +194,7 @@ def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, floa
     if isinstance(method, MTCD):
         hops = _walked(method, work, where)
         return hops, hops
-    if method.has_server:
-        return 0.0, 0.0  # all goes over the server's link
-    if isinstance(method, TreeCG):
-        tree = spanning_tree(work.network)
-        branches = [k for k, parent in enumerate(tree.parents) if parent is not None]
-        out = sum(where[k] != where[tree.parents[k] or 0] for k in branches)
-        ways = 2.0 * tree.depth * out / max(1, len(branches))
-        return ways, ways
-    # all neighbours send at once: the machine with most links to others
-    cut = [0] * (max(where) + 1)
-    for k, near in enumerate(work.network.neighbours):
-        cut[where[k]] += sum(where[j] != where[k] for j in near)
-    return float(max(cut) > 0), float(max(cut))
+    return planned(method).crossings(method, work.network, where)
 
 
 def _walked(method: MTCD, work: Work, where: list[int]) -> float:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
-from mtcd.network.spanning import spanning_tree
+from mtcd.methods.planned import planned, server_round
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.planner.links import Links
@@ -51,45 +48,11 @@ def travel(
     K = network.size
     if isinstance(method, MTCD):
         return _roams(method.plan(samples, outputs, network, seed), K, links)
-    if method.has_server:
-        floats = Batches(samples, method.batch, seed).length * outputs
-        return Travel(K, None if links is None else _server_round(links, floats), K)
-    if isinstance(method, TreeCG):
-        return Travel(
-            K, None if links is None else _up_and_down(network, links, samples * outputs), K
-        )
-    return Travel(K, None if links is None else _neighbours(network, links, samples * outputs), K)
+    if links is None:
+        return Travel(K, None, K)
 
-
-def _server_round(links: Links, floats: int, down: int | None = None) -> float:
-    """The slowest client, there and back; ``down`` floats on the way there, if they differ."""
-    server = links.server
-    there = floats if down is None else down
-    return max(
-        links.seconds(server, k, there) + links.seconds(k, server, floats)
-        for k in range(links.clients)
-    )
-
-
-def _neighbours(network: Network, links: Links, floats: int) -> float:
-    """All neighbours talk at once: the slowest link."""
-    times = [links.seconds(k, j, floats) for k, near in enumerate(network.neighbours) for j in near]
-    return max(times, default=0.0)
-
-
-def _up_and_down(network: Network, links: Links, floats: int) -> float:
-    """The slowest way from a leaf of the spanning tree to its root, and the slowest way back."""
-    tree = spanning_tree(network)
-    up, down = np.zeros(network.size), np.zeros(network.size)  # from below each client, to below it
-    for level in reversed(tree.levels[1:]):
-        for k in level:
-            parent = tree.parents[k]
-            assert parent is not None
-            up[parent] = max(up[parent], up[k] + links.seconds(k, parent, floats + INNER_PRODUCTS))
-            down[parent] = max(
-                down[parent], down[k] + links.seconds(parent, k, floats + COEFFICIENTS)
-            )
-    return float(up[tree.root] + down[tree.root])
+    floats = Batches(samples, method.batch, seed).length * outputs
+    return Travel(K, planned(method).wire(method, network, links, floats), K)
 
 
 def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
@@ -151,4 +114,4 @@ def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
         + links.seconds(way[-1], server, up)
         for way in ways
     )
-    return slowest + (0.0 if plan.batches.size is None else _server_round(links, down, down=0))
+    return slowest + (0.0 if plan.batches.size is None else server_round(links, down, down=0))

@@ -3,6 +3,7 @@ steer a terminal."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 from rich import markup
@@ -23,6 +24,17 @@ def plain_text(text: str) -> str:
     'a�[2Jb'
     """
     return "".join("\ufffd" if _steers(c) else c for c in text)
+
+
+def rounded(value: float) -> str:
+    """A number as a table shows it; a dash where there is none.
+
+    >>> rounded(0.12345), rounded(12345.6), rounded(float("inf"))
+    ('0.123', '12,346', '-')
+    """
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _steers(character: str) -> bool:

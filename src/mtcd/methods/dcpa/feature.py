@@ -7,6 +7,9 @@ FEATURE = Feature(
         "mtcd.methods": {
             "dcpa": "mtcd.methods.dcpa.dcpa:DCPA",
         },
+        "mtcd.plan_candidates": {
+            "mtcd.methods.dcpa.dcpa:DCPA": "mtcd.methods.dcpa.planned:PLANNED",
+        },
         "mtcd.recovery": {"IN_STEP": "mtcd.methods.dcpa.recovery:policy_of"},
     },
     public_names={

@@ -10,6 +10,9 @@ FEATURE = Feature(
         "mtcd.methods": {
             "tree-cg": "mtcd.methods.tree_cg.tree_cg:TreeCG",
         },
+        "mtcd.plan_candidates": {
+            "mtcd.methods.tree_cg.tree_cg:TreeCG": "mtcd.methods.tree_cg.planned:PLANNED",
+        },
     },
     public_names={
         "TreeCG": "mtcd.methods.tree_cg.tree_cg",

@@ -11,6 +11,9 @@ FEATURE = Feature(
             "mtcd.models.trees.model:Additive": "mtcd.models.trees.kind:ADDITIVE",
             "mtcd.models.trees.config:AdditiveSection": "mtcd.models.trees.kind:ADDITIVE",
         },
+        "mtcd.plans": {
+            "mtcd.models.trees.config:AdditiveSection": "mtcd.models.trees.plan:PLANS",
+        },
         "mtcd.trained": {"additive": "mtcd.models.trees.trained:read_additive"},
         "mtcd.families": {"additive": "mtcd.models.trees.trained:read_families"},
         "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},

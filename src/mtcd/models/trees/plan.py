@@ -9,7 +9,7 @@ charged what it cost to get there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from mtcd.config.default_method import method_section
 from mtcd.config.schema import Config
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.terminal.table import ScreenTable
+from mtcd.core.terminal.text import rounded
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
@@ -77,6 +79,25 @@ class AdditivePlan:
         """The config to use, as YAML."""
         return resolved_yaml(self.config)
 
+    def said(self) -> str:
+        """The recommendation."""
+        best = self.candidates[0]
+        return (
+            f"Use {best.label}: cost {rounded(best.cost)} to a held-out {self.metric} of "
+            f"{self.target:.4g}."
+        )
+
+    def table(self) -> ScreenTable:
+        """The candidates."""
+        rows = []
+        for one in self.candidates:
+            yours = " (yours)" if one.own else ""
+            cells = [rounded(one.cost), f"{one.best:.4g}", f"{one.iterations}"]
+            rows.append([one.label + yours, *cells])
+
+        titles = ["method", "cost", f"best held-out {self.metric}", "iterations"]
+        return ScreenTable(titles, rows, words=["method"], best=True)
+
     def summary(self) -> dict[str, Any]:
         """The plan as plain values, for JSON."""
         shown = [
@@ -95,6 +116,26 @@ class AdditivePlan:
             "candidates": shown,
             "notes": list(self.notes),
         }
+
+
+class AdditivePlans:
+    """The plans of trees and mixed families in ``mtcd plan``."""
+
+    refused: Mapping[str, str] = {
+        "machines": "is for linear models: leave it out for this one.",
+        "backend": "are for linear models: leave them out for this one.",
+        "links": "is for linear models: trees are planned by cost and held-out loss.",
+        "target": "is for linear models: trees are planned by cost and held-out loss.",
+    }
+
+    def plan(
+        self, setup: Setup, budget: float, ratio: float | None, watch: Watch | None
+    ) -> AdditivePlan:
+        """See :func:`plan_additive`."""
+        return plan_additive(setup, budget, ratio, watch)
+
+
+PLANS = AdditivePlans()
 
 
 def plan_additive(

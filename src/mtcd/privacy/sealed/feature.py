@@ -10,6 +10,9 @@ FEATURE = Feature(
         "mtcd.privacy_modes": {
             "sealed": "mtcd.privacy.sealed.mode:Sealed",
         },
+        "mtcd.plan_candidates": {
+            "mtcd.privacy.sealed.settings:SealedTours": "mtcd.privacy.sealed.planned:PLANNED",
+        },
         "mtcd.party_privacy": {"sealed": "mtcd.privacy.sealed.in_federation:SEALED_PRIVACY"},
     },
 )

@@ -7,6 +7,7 @@ the others. f never rises in a sealed training, so that there is no divergence t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import WireError
+from mtcd.core.errors import DataError, WireError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -29,21 +30,14 @@ from mtcd.models.glm.party.problem import OwnPart, own_part, server_problem, wit
 from mtcd.models.losses import Labels
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import Parameters
-from mtcd.privacy.sealed.dp.participant_account import PartyAccount
-from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
-from mtcd.privacy.sealed.settings import SealedTours, start_bound
-from mtcd.privacy.sealed.sizes import (
-    FIELD,
-    KEYS,
-    classes_from,
-    columns_from_bytes,
-    columns_to_bytes,
-    sizes_from,
-)
+from mtcd.privacy.sealed.settings import PartyAccount, SealedSizes, SealedTours, start_bound
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"
+FIELD = "the number of columns"
+MOST_COLUMNS = 1_000_000
+KEYS = ("columns", "start", "classes")
 
 
 class SealedParticipant(LinearParticipant):
@@ -123,23 +117,24 @@ class SealedParticipant(LinearParticipant):
 
     def _end_notes(self, reliable: ReliableParty, begun: int) -> tuple[str, ...]:
         """Notes on the end; the party with the key knows f after each tour."""
-        if isinstance(self.tours, PrivateTours):
-            return self.tours.end_notes(self.config.network, begun)
-        ended = begun - 1 if reliable.ended is None else reliable.ended.hop
+        finished = begun - 1 if reliable.ended is None else reliable.ended.hop
+        tours = self.tours.ended_tours(begun, finished)
         known = [] if self.key_holder is None else self.key_holder.holding.objectives()
-        return self.tours.end_notes(self.config.network, ended, self.most_tours, known)
+        return self.tours.end_notes(self.config.network, tours, self.most_tours, known)
 
     def _enter(self, run: str, tours: int | None) -> None:
-        """With differential privacy: enter the run in the account of this party's table."""
+        """Enter the run in the account of this party's table, if the method keeps one."""
         self.account = None
-        if self.table is None or not isinstance(self.tours, PrivateTours):
+        if self.table is None:
             return
+
         number = self.config.parties.index(self.config.name)
-        self.account = PartyAccount(
-            self.tours, self.config.network, number, self.own.path, self.bundle.folder
+        self.account = self.tours.party_account(
+            self.config.network, number, self.own.path, self.bundle.folder
         )
-        self.run = run
-        self.account.begin(run, tours or self.tours.dp.tours, str(self.folder or ""))
+        if self.account is not None:
+            self.run = run
+            self.account.begin(run, tours, str(self.folder or ""))
 
     def _key_holder(self, parties: Parties) -> SealedServer | LoneHolder | None:
         """This party, if it has the key."""
@@ -198,3 +193,50 @@ class SealedParticipant(LinearParticipant):
         summary = super().keep(folder, reliable, watch, notes, unjudged)
         (folder / KEY_FILE).unlink(missing_ok=True)
         return summary
+
+
+def columns_to_bytes(columns: int) -> bytes:
+    """The report of a party to the label holder: d_k."""
+    return json.dumps({"columns": columns}).encode()
+
+
+def columns_from_bytes(party: str, data: bytes) -> int:
+    """Decode and check the report of another party."""
+    try:
+        report = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DataError(f"{party}: {FIELD} cannot be read.") from None
+    columns = report.get("columns") if isinstance(report, dict) and len(report) == 1 else None
+    if type(columns) is not int or not 1 <= columns <= MOST_COLUMNS:
+        raise DataError(f"{party}: {FIELD} is out of range.")
+    return columns
+
+
+def sizes_from(settings: Mapping[str, Any], parties: int) -> SealedSizes:
+    """The sizes in the settings of a run, checked.
+
+    Args:
+        settings: What the label holder has sent.
+        parties: The number of parties.
+
+    Raises:
+        WireError: If they are not one number of columns for each party, and a bound of f(0).
+    """
+    columns, start = settings["columns"], settings["start"]
+    if not isinstance(columns, list) or len(columns) != parties:
+        raise WireError(FIELD, "is not given for each party")
+    if not all(type(one) is int and 1 <= one <= MOST_COLUMNS for one in columns):
+        raise WireError(FIELD, "is out of range")
+    if type(start) is not float or not 0 < start < 1e300:
+        raise WireError("start", "is not a finite number above 0")
+    return SealedSizes(tuple(columns), start)
+
+
+def classes_from(settings: Mapping[str, Any]) -> tuple[str | float, ...]:
+    """The classes of the labels, which all parties may know: none in regression."""
+    classes = settings["classes"]
+    if not isinstance(classes, list) or len(classes) not in (0, 2):
+        raise WireError("classes", "are not two, or none")
+    if not all(isinstance(one, str | float | int) and not isinstance(one, bool) for one in classes):
+        raise WireError("classes", "are neither texts nor numbers")
+    return tuple(classes)

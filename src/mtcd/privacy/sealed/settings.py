@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import networkx as nx
 import numpy as np
@@ -46,6 +47,16 @@ MOST_BYTES = 1_048_576
 MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
 HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
 DEPTH = 20
+
+
+class PartyAccount(Protocol):
+    """Where a party of a federation enters what a run spends."""
+
+    def begin(self, run: str, tours: int | None, place: str) -> None:
+        """Enter a run before anything is released; ``tours``: the most that it may take."""
+
+    def end(self, run: str, tours: int) -> str:
+        """Enter how many tours a run has begun; returns a note for its owner."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +223,28 @@ class SealedTours(Method):
         if most is None or iterations < most:
             return ()
         return (cap_note(most, objectives, self.server),)
+
+    def party_account(
+        self, network: Network, number: int, table: Path, bundle: Path
+    ) -> PartyAccount | None:
+        """What a party of a federation enters beside its table; None if nothing is counted.
+
+        Parameters
+        ----------
+        network : Network
+            The network of all parties.
+        number : int
+            The party, by number.
+        table : Path
+            Its table.
+        bundle : Path
+            A folder to use where that of the table cannot be written.
+        """
+        return None
+
+    def ended_tours(self, begun: int, finished: int) -> int:
+        """The tours that the notes at the end of a run in a federation are about: finished ones."""
+        return finished
 
     def most_iterations(self, problem: Problem) -> int | None:
         """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as

@@ -1,4 +1,4 @@
-"""Ten scripted scenarios, each with a fault and the recovery from it.
+"""Scripted scenarios, each with a fault and the recovery from it.
 
 ``python -m mtcd.testing.simulator NAME`` prints the transcript of one.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
+from mtcd.core import features
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER
@@ -20,6 +21,8 @@ from mtcd.testing.simulator.transcript import Transcript
 from mtcd.testing.simulator.world import World, make_with
 
 Script = Callable[[Transcript], None]
+GROUP = "mtcd.stories"
+"""The group in which a feature names the fields of its stories, by their names."""
 
 
 @dataclass(frozen=True)
@@ -214,21 +217,6 @@ def two_initiators(story: Transcript) -> None:
     story.deliver(2, sender=1, to=0)
 
 
-def round_without_client(story: Transcript) -> None:
-    """SVFL: the last upload of a client that is down stays in the sum."""
-    story.until(lambda: _round(story) >= 1)
-    story.crash(1)
-    story.notice(1, True, [SERVER])
-    story.say("The server does not wait for c1: its last upload stays in the sum.")
-    story.until(lambda: _round(story) >= 2)
-    story.say(
-        "The request that waits for c1 was kept up to date, so c1 takes part as soon as it is up."
-    )
-    story.restart(1)
-    story.notice(1, False, [SERVER])
-    story.until(lambda: _round(story) >= 3)
-
-
 def _term(story: Transcript) -> int:
     """The highest term of the lone token."""
     return max((term for party in story.world.parties.values() for term in party.terms), default=0)
@@ -238,12 +226,6 @@ def _uploaded(story: Transcript) -> dict[int, int]:
     """The tokens that the server has, by their indices."""
     uploaders: dict[int, int] = story.world.journals[SERVER].last()["uploaders"]
     return uploaders
-
-
-def _round(story: Transcript) -> int:
-    """The round of the server."""
-    now: int = story.world.journals[SERVER].last()["party"]["round"]
-    return now
 
 
 def _iteration(story: Transcript) -> int:
@@ -277,8 +259,7 @@ STORIES: dict[str, Story] = {
         "The only token is lost with its client", ROAMING, "complete", token_regenerated, 3
     ),
     "two-initiators": Story("Two clients search for the token", ROAMING, "cycle", two_initiators),
-    "round-without-client": Story(
-        "A round without a client", SVFL(stepsize=0.05), "cycle", round_without_client, 3
-    ),
 }
-"""By name."""
+"""By name; features add their own."""
+for _name, _home in features.parts(GROUP).items():
+    STORIES[_name] = Story(**cast("dict[str, Any]", features.load(_home)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mtcd.methods.svfl.svfl import Shared
 from mtcd.protocol.codec.envelopes import (
     Ack,
     Cancelled,
@@ -22,6 +21,7 @@ from mtcd.protocol.codec.envelopes import (
     ResendTokens,
     Undeliverable,
 )
+from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Progress
@@ -293,8 +293,8 @@ def describe(envelope: Envelope) -> str:
             return f"c{payload.client} is down with a token"
         case ResendTokens():
             return f"resend tokens{term}"
-        case Shared():
-            return f"aggregate of round {payload.round}"
+        case Payload() if payload.opens_round:
+            return f"aggregate of round {payload.rounds_ended}"
         case Fresh():
             return f"upload of round {envelope.iteration}"
         case End():

@@ -19,8 +19,7 @@ from live import engine_of, in_process, unobserved
 from mtcd.core.errors import ConfigError
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.privacy.sealed import participant as sealed_participant
-from mtcd.privacy.sealed.participant import KEY_FILE
-from mtcd.privacy.sealed.sizes import columns_to_bytes
+from mtcd.privacy.sealed.participant import KEY_FILE, columns_to_bytes
 from mtcd.testing.federation_engine import FederationEngine
 
 SEALED: dict[str, Any] = {

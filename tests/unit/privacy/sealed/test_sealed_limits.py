@@ -14,9 +14,9 @@ from mtcd.config.privacy_schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.privacy.sealed.cap import cap_note, estimated_gap
+from mtcd.privacy.sealed.participant import sizes_from
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
 from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
-from mtcd.privacy.sealed.sizes import sizes_from
 from mtcd.protocol.party import SERVER, Message
 
 MODEL = mtcd.Glm("logistic", l2=1.0)

@@ -13,9 +13,14 @@ from clear_parties import CLEAR, of_kind, parties_of, problem_of, run
 from mtcd.core.errors import DataError, WireError
 from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.client import SealedClient
+from mtcd.privacy.sealed.participant import (
+    classes_from,
+    columns_from_bytes,
+    columns_to_bytes,
+    sizes_from,
+)
 from mtcd.privacy.sealed.payloads import SealedEnd, SealedKeys, SealedToken, as_block
 from mtcd.privacy.sealed.settings import SealedSizes
-from mtcd.privacy.sealed.sizes import classes_from, columns_from_bytes, columns_to_bytes, sizes_from
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
 
 

@@ -1,5 +1,6 @@
-"""The account of a private training in one process: what it spends is entered beside each of its
-tables."""
+"""The accounts of a private training: what it spends is entered beside each of its tables, in one
+process by ``TableAccounts``, at a party of a federation by ``PartyAccount``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtcd.core.errors import ConfigError
 from mtcd.methods.account import Account
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
@@ -66,6 +68,64 @@ class TableAccounts(Account):
         if not self._entered:
             return (IN_MEMORY,)
         return tuple(spent_by(TableBudget(path), self.method.dp.delta) for path in self._entered)
+
+
+class PartyAccount:
+    """The account of one party in a federation.
+
+    Parameters
+    ----------
+    method : PrivateTours
+        The method, with its budget.
+    network : Network
+        The network of all parties.
+    number : int
+        The party, by number.
+    table : Path
+        Its table, beside which the account is kept.
+    bundle : Path
+        Where the account is kept if the folder of the table cannot be written.
+    """
+
+    def __init__(
+        self, method: PrivateTours, network: Network, number: int, table: Path, bundle: Path
+    ) -> None:
+        self.method, self.network, self.number = method, network, number
+        self._budget = TableBudget(table)
+        self._instead = TableBudget(table, bundle)
+
+    def begin(self, run: str, tours: int | None, place: str) -> None:
+        """Enter a run, once, before anything is released.
+
+        Parameters
+        ----------
+        run : str
+            The id of the run.
+        tours : int, optional
+            The tours that it takes at most; all that are planned unless given.
+        place : str
+            The folder of the run.
+        """
+        most = self.method.dp.tours if tours is None else tours
+        table = self._budget.table
+        entry = entry_of(self.method, self.network, [self.number], table, most, run, place)
+        if self._instead.path.exists() or not table.exists():
+            self._budget = self._instead
+        if any(known.id == run for known in self._budget.entries()):  # after a restart
+            return
+
+        try:
+            self._budget.enter(entry)
+        except ConfigError:
+            if self._budget is self._instead:
+                raise
+            self._budget = self._instead
+            self._budget.enter(entry)
+
+    def end(self, run: str, tours: int) -> str:
+        """Enter how many tours a run has begun; returns a note on what all have spent."""
+        self._budget.settle(run, tours)
+        return spent_by(self._budget, self.method.dp.delta)
 
 
 def holders(tables: Sequence[Path]) -> dict[Path, list[int]]:

@@ -3,10 +3,12 @@ before training."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mtcd.config.build import Setup
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.privacy.sealed.dp.account import entry_of, holders
@@ -14,7 +16,7 @@ from mtcd.privacy.sealed.dp.budget import plan_budget
 from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
 from mtcd.privacy.sealed.dp.spending import TableBudget, composed
 from mtcd.privacy.sealed.inspect import inspect_sealed
-from mtcd.training.kinds import Request
+from mtcd.training.kinds import Request, resolved
 
 
 def inspect_private(method: PrivateTours, setting: Setting) -> MethodFacts:
@@ -115,6 +117,61 @@ def plan_private(asked: Request) -> dict[str, Any]:
         "noise_by_tours": noise_by_tours,
         "notes": [*data.notes, *method.notes(network)],
     }
+
+
+@dataclass(frozen=True)
+class PrivatePlan:
+    """What a private training costs, as ``mtcd plan`` shows it.
+
+    With noise there is no gap to reach, and no other method keeps the promise: the config is used
+    as it is.
+    """
+
+    facts: dict[str, Any]
+    """See :func:`plan_private`."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes for the user."""
+        notes: Sequence[str] = self.facts["notes"]
+        return notes
+
+    def said(self) -> str:
+        """The noise, the spending and the cost."""
+        return f"{privacy_row(self.facts)}; cost {self.facts['cost']:.4g}."
+
+    def table(self) -> ScreenTable:
+        """The noise by the number of tours."""
+        return tours_table(self.facts)
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return self.facts
+
+    def yaml(self) -> None:
+        """None: the config is used as it is."""
+        return
+
+
+class PrivatePlans:
+    """The plans of private tours in ``mtcd plan``."""
+
+    refused: Mapping[str, str] = dict.fromkeys(
+        ("links", "target", "machines", "out"),
+        "is not for privacy.dp: noise and cost follow from its settings. Leave it out.",
+    )
+
+    def plan(self, setup: Setup, budget: float, ratio: float | None, watch: object) -> PrivatePlan:
+        """What the training of a config costs; nothing is trained."""
+        if ratio is not None:
+            setup = replace(setup, costs=replace(setup.costs, ratio=ratio))
+
+        asked = resolved(Request(**setup.arguments()))[0]
+        facts = plan_private(asked)
+        return PrivatePlan({**facts, "notes": [*setup.notes, *facts["notes"]]})
+
+
+PLANS = PrivatePlans()
 
 
 def tours_table(found: dict[str, Any]) -> ScreenTable:

@@ -7,6 +7,9 @@ FEATURE = Feature(
         "mtcd.inspections": {
             "mtcd.privacy.sealed.dp.settings:PrivateTours": "mtcd.privacy.sealed.dp.cost:inspect_private",
         },
+        "mtcd.plans": {
+            "mtcd.privacy.sealed.dp.settings:PrivateTours": "mtcd.privacy.sealed.dp.cost:PLANS",
+        },
         "mtcd.privacy_modes": {
             "dp": "mtcd.privacy.sealed.dp.mode:Private",
         },

@@ -14,7 +14,7 @@ from mtcd.methods.account import Account
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.account import TableAccounts
+from mtcd.privacy.sealed.dp.account import PartyAccount, TableAccounts
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
@@ -83,6 +83,14 @@ class PrivateTours(SealedTours):
     ) -> Account:
         most = self.dp.tours if iterations is None else iterations
         return TableAccounts(self, network, tables, most, place, resumes)
+
+    def party_account(
+        self, network: Network, number: int, table: Path, bundle: Path
+    ) -> PartyAccount:
+        return PartyAccount(self, network, number, table, bundle)
+
+    def ended_tours(self, begun: int, finished: int) -> int:
+        return begun  # some parties have their gradients of the tour that is under way
 
     def most_iterations(self, problem: Problem) -> int:
         return self.dp.tours

@@ -2,7 +2,7 @@
 
 A training is entered before it releases anything, with all the tours that it may take, and
 corrected at its end: one that crashes stays entered in full. Trainings are Gaussian mechanisms, so
-the squares of their mu add up, exactly (``gaussian.py``). All entries count, whatever the table
+the squares of their mu add up, exactly (``budget.py``). All entries count, whatever the table
 held at the time: its rows may be the same.
 """
 
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.files import WRITING
-from mtcd.privacy.sealed.dp.gaussian import epsilon_of
+from mtcd.privacy.sealed.dp.budget import epsilon_of
 
 SUFFIX = ".mtcd-budget.json"
 FORMAT = 1

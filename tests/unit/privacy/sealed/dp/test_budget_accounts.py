@@ -19,10 +19,8 @@ from commands import run
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.data.sources import parquet_blocks
 from mtcd.data.tables import TableShare
-from mtcd.privacy.sealed.dp.account import IN_MEMORY
-from mtcd.privacy.sealed.dp.budget import plan_budget
-from mtcd.privacy.sealed.dp.gaussian import epsilon_of
-from mtcd.privacy.sealed.dp.participant_account import PartyAccount
+from mtcd.privacy.sealed.dp.account import IN_MEMORY, PartyAccount
+from mtcd.privacy.sealed.dp.budget import epsilon_of, plan_budget
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
 from mtcd.privacy.sealed.settings import SealedTours

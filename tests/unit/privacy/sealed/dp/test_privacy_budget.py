@@ -15,8 +15,14 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import kstest
 
 from mtcd.core.errors import ConfigError
-from mtcd.privacy.sealed.dp.budget import Budget, plan_budget, shared_precisions
-from mtcd.privacy.sealed.dp.gaussian import epsilon_of, log_delta, mu_of
+from mtcd.privacy.sealed.dp.budget import (
+    Budget,
+    epsilon_of,
+    log_delta,
+    mu_of,
+    plan_budget,
+    shared_precisions,
+)
 from mtcd.privacy.sealed.dp.noise import draw_secret, gaussian_noise, insecure_secret
 from mtcd.privacy.settings import DP
 from project import SUPPORT

@@ -1,0 +1,212 @@
+"""What a method tells the planner of itself: the settings that are worth a try, and where its
+messages go.
+
+A method that declares nothing can be planned all the same, where the config names it: the planner
+then changes its number of local updates and its step size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Protocol, cast
+
+from mtcd.core import features
+from mtcd.methods.method import Method
+from mtcd.network.topology import Network
+from mtcd.theory.stepsize import Smoothness
+
+CANDIDATES = "mtcd.plan_candidates"
+"""The group in which a feature names the :class:`Planned` of its classes of methods."""
+
+LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
+# Parts of 1/L for all clients at once: the theorems' limit, the safe one, nearly the largest.
+TOGETHER = (0.5, 1.0, 1.8)
+# With mini-batches, smaller ones too: the noise that remains grows with the step size.
+NOISY = (0.05, 0.2, 0.5, 1.0)
+
+
+class LinkTimes(Protocol):
+    """The time of messages: clients are 0..K-1."""
+
+    @property
+    def clients(self) -> int:
+        """K."""
+
+    @property
+    def server(self) -> int:
+        """The number of the server."""
+
+    def seconds(self, sender: int, to: int, floats: int) -> float:
+        """The seconds of a message with this many floats."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanSetting:
+    """The setting for which settings of a method are proposed.
+
+    Step sizes come from the smoothness of the problem. Where one client moves at a time,
+    1/max_k L_k is safe. Where many move at once they may all correct the same error: there the
+    steps of a visit, Q of them, add up to a part of 1/L.
+
+    Parameters
+    ----------
+    network
+        The network.
+    smoothness
+        L and L_k of the problem.
+    own
+        The method of the config, with a number as its step size.
+    outputs
+        Numbers per sample in an aggregate.
+    seed
+        The seed of the config.
+    server
+        Whether there is a server.
+    """
+
+    network: Network
+    smoothness: Smoothness
+    own: Method
+    outputs: int
+    seed: int
+    server: bool = True
+
+    @property
+    def batch(self) -> int | None:
+        """The batch size of the config, for all methods that support mini-batches."""
+        return self.own.batch
+
+    @cached_property
+    def local_updates(self) -> list[int]:
+        """Q: what the config has, unless a visit would take too long for a pilot, and others."""
+        return sorted({min(self.own.local_updates, MOST_UPDATES), *LOCAL_UPDATES})
+
+    @cached_property
+    def alone(self) -> float:
+        """1/max_k L_k."""
+        largest = float(self.smoothness.blocks.max())
+        if self.batch is not None:
+            largest = max(largest, self.smoothness.batch(self.batch))
+        return 1.0 / largest
+
+    @property
+    def parts_together(self) -> Sequence[float]:
+        """The parts of 1/L to try for all clients at once."""
+        return TOGETHER if self.batch is None else NOISY
+
+    def together(self, part: float, Q: int) -> float:
+        """A step size for all clients at once: Q steps are this part of 1/L."""
+        return min(part / (self.smoothness.batch(self.batch) * Q), 1.8 * self.alone)
+
+
+class Planned:
+    """What the planner asks about a class of methods. An instance has no state.
+
+    A feature derives from it, and names an instance in ``mtcd.plan_candidates`` by the class of
+    the method. These are the answers for a method of which nothing is declared.
+
+    Examples
+    --------
+    >>> from mtcd import DCPA
+    >>> planned(DCPA()).replaceable
+    True
+    """
+
+    replaceable = True
+    """Whether other methods keep what the config asks for. False for those of a mode of privacy:
+    any other method would promise less."""
+
+    def candidates(self, setting: PlanSetting) -> Iterator[Method]:
+        """Methods that are worth a pilot; step sizes are numbers.
+
+        Parameters
+        ----------
+        setting
+            The problem, the network and the config's own method.
+
+        Returns
+        -------
+        iterator of Method
+            None where the method cannot work there.
+        """
+        return iter(())
+
+    def changed(self, setting: PlanSetting, method: Method) -> Iterator[Method]:
+        """The same method with one setting changed a little: for a search around a good one."""
+        if method.stepsize is None:
+            return
+
+        if any(one.name == "local_updates" for one in fields(method)):  # type: ignore[arg-type]
+            for factor in (2.0, 0.5):
+                Q = max(1, round(method.local_updates * factor))
+                if method.local_updates != Q:
+                    yield replace(method, local_updates=Q)  # type: ignore[type-var]
+
+        for factor in (1.5, 1 / 1.5, 4.0, 1 / 4):
+            step = method.resolved_stepsize() * factor
+            if not method.gradient_steps or step < 2.0 * setting.alone:
+                yield method.with_stepsize(step)
+
+    def wire(self, method: Method, network: Network, links: LinkTimes, floats: int) -> float:
+        """Seconds on the wire of an iteration, whose messages have this many floats.
+
+        With a server, the slowest client there and back; without one all neighbours talk at once,
+        and the slowest link counts.
+        """
+        if method.has_server:
+            return server_round(links, floats)
+
+        times = [
+            links.seconds(k, j, floats) for k, near in enumerate(network.neighbours) for j in near
+        ]
+        return max(times, default=0.0)
+
+    def crossings(
+        self, method: Method, network: Network, machine_of: Sequence[int]
+    ) -> tuple[float, float]:
+        """Messages between machines on the critical path of an iteration, but for those of a
+        server.
+
+        Parameters
+        ----------
+        method
+            The method.
+        network
+            The network.
+        machine_of
+            The machine of each client.
+
+        Returns
+        -------
+        tuple of float
+            How often an iteration waits for one, and how many it sends.
+        """
+        if method.has_server:
+            return 0.0, 0.0  # all goes over the server's link
+
+        # All neighbours send at once: the machine with most links to others decides.
+        cut = [0] * (max(machine_of) + 1)
+        for k, near in enumerate(network.neighbours):
+            cut[machine_of[k]] += sum(machine_of[k] != machine_of[j] for j in near)
+        return float(max(cut) > 0), float(max(cut))
+
+
+UNDECLARED = Planned()
+
+
+def planned(method: Method) -> Planned:
+    """What the planner is told of a method, by the first of its classes that declares it."""
+    found = features.of_class(CANDIDATES, type(method))
+    return UNDECLARED if found is None else cast(Planned, found)
+
+
+def server_round(links: LinkTimes, floats: int, down: int | None = None) -> float:
+    """The slowest client, there and back; ``down`` floats on the way there, if they differ."""
+    server = links.server
+    there = floats if down is None else down
+    return max(
+        links.seconds(server, k, there) + links.seconds(k, server, floats)
+        for k in range(links.clients)
+    )
