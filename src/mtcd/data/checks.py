@@ -148,8 +148,7 @@ def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool
     column = int(where.col[bad])
     raise DataError(
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row "
-        f"{row + 1}: "
-        "remove the row, mend the value, or leave the column out."
+        f"{row + 1}: remove the row, mend the value, or leave the column out."
     )
 
 

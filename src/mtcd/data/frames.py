@@ -179,8 +179,7 @@ def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
     if not rows.equals(others) and Counter(rows) == Counter(others):
         raise DataError(
             f"The {what} have the index of the features in another order: sort them with "
-            f"y.loc[X.index], or, "
-            "if the rows match as they are, give y.to_numpy()."
+            "y.loc[X.index], or, if the rows match as they are, give y.to_numpy()."
         )
 
 
@@ -220,8 +219,7 @@ def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
         hint = f"; {did_you_mean(missing[0], others, 'they also have')}" if others else "."
         raise DataError(
             f"The new samples have no column {listing([repr(name) for name in missing])}, which "
-            f"this model was "
-            f"trained on{hint}"
+            f"this model was trained on{hint}"
         )
 
 

@@ -26,10 +26,8 @@ def no_such_file(path: Path) -> DataError:
 
     return DataError(
         f"{address} is an address, and data is read from files of this machine: .csv, .tsv, "
-        f".parquet, or svmlight. "
-        "Copy it to this machine and name the copy; or read it in Python (polars.read_parquet, "
-        "pandas.read_csv) "
-        "and pass the frame to mtcd.split."
+        ".parquet, or svmlight. Copy it to this machine and name the copy; or read it in Python "
+        "(polars.read_parquet, pandas.read_csv) and pass the frame to mtcd.split."
     )
 
 

@@ -67,8 +67,7 @@ def _client_names(columns: Sequence[str], clients: list[str]) -> list[str]:
     if set(clients) <= set(columns):
         raise DataError(
             f"clients lists names of columns ({listing(clients, 3)}): give one list of columns per "
-            f"client, "
-            "or a mapping from each client to its columns."
+            "client, or a mapping from each client to its columns."
         )
     if len(set(clients)) < len(clients):
         raise DataError(f"Client names must differ: {listing(sorted(clients))}.")

@@ -134,8 +134,7 @@ class BlockSources:
         if block.ndim != 2 or block.shape != (self.samples, len(columns)):
             raise DataError(
                 f"The block of {client!r} has the shape {block.shape}, but there are "
-                f"{self.samples} labels and "
-                f"{len(columns)} columns."
+                f"{self.samples} labels and {len(columns)} columns."
             )
         check_values(client, columns, block)
         return block

@@ -49,8 +49,7 @@ class Scaling:
             if self.means[k].any():
                 raise DataError(
                     f"Client number {k} was scaled with means to subtract, which would make sparse "
-                    f"features dense: "
-                    "give .toarray() of them."
+                    "features dense: give .toarray() of them."
                 )
             return block @ scipy.sparse.diags_array(1 / self.scales[k])
         scaled: Array = np.subtract(block, self.means[k], order="F")

@@ -103,9 +103,8 @@ def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tup
     """
     if strange := next((name for name in names if not re.fullmatch(r"x\d{1,8}", name)), None):
         raise DataError(
-            f"The columns of an svmlight file are numbered, but this model was trained on "
-            f"{strange!r}: give a CSV or "
-            "Parquet table with its columns."
+            "The columns of an svmlight file are numbered, but this model was trained on "
+            f"{strange!r}: give a CSV or Parquet table with its columns."
         )
     places = [int(name[1:]) for name in names]
     labels, rows, indices, values = _parsed(path)
@@ -119,8 +118,7 @@ def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tup
     if min(places) == 0 and len(indices) and indices.min() > 0:
         notes = (
             f"{path.name} has no index 0, but this model has a column x0: the indices are taken as "
-            f"the numbers of its "
-            "columns. If the file counts from 1, write it with indices from 0.",
+            "the numbers of its columns. If the file counts from 1, write it with indices from 0.",
         )
     width = max([*places, int(indices.max()) if len(indices) else 0]) + 1
     return _matrix(path, values, indices, rows, width)[:, places], labels, notes

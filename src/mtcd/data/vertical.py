@@ -129,8 +129,7 @@ class VerticalData:
             if kept and (clients is None or client in clients):
                 raise DataError(
                     f"The columns of {client!r} are prepared for trees, with missing values and "
-                    f"categories, which "
-                    f"{model} does not take: prepare them with 'auto'."
+                    f"categories, which {model} does not take: prepare them with 'auto'."
                 )
 
     @cached_property

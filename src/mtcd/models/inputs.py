@@ -116,8 +116,7 @@ def _of_matrix(preparations: Preparations, X: Any) -> list[pl.DataFrame]:
     if matrix.ndim != 2 or matrix.shape[1] != len(order):
         raise DataError(
             f"This model wants a table with the {len(order)} columns that the clients hold, or a "
-            f"matrix of them, "
-            f"but got one of shape {matrix.shape}."
+            f"matrix of them, but got one of shape {matrix.shape}."
         )
     bounds = np.cumsum([len(own) for own in places])[:-1]
     return [

@@ -82,6 +82,5 @@ def _policy(scripts: tuple[str, ...], served: bool) -> str:
     asks = "'self'" if served else "'none'"
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: "
-        f"blob:; "
-        f"connect-src {asks}; base-uri 'none'; form-action 'none'"
+        f"blob:; connect-src {asks}; base-uri 'none'; form-action 'none'"
     )

@@ -125,8 +125,7 @@ def notes_on(choices: Sequence[Choice], client: str) -> list[str]:
         ]
         notes.append(
             f"Columns of {client!r} with leading zeros are taken as codes, which are categories: "
-            f"{_all(shown)}. To "
-            "take one as numbers, give its steps: [number, impute, standardise]."
+            f"{_all(shown)}. To take one as numbers, give its steps: [number, impute, standardise]."
         )
     mixed = [
         f"{one.column} ({one.kind.unread:,} values are neither)"
@@ -146,8 +145,7 @@ def notes_on(choices: Sequence[Choice], client: str) -> list[str]:
     if hashed:
         notes.append(
             f"Columns of {client!r} with more than {MOST_CATEGORIES} categories are hashed into "
-            f"{HASHED} columns each, "
-            f"which categories share: {_all(hashed)}."
+            f"{HASHED} columns each, which categories share: {_all(hashed)}."
         )
     return notes
 

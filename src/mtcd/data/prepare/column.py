@@ -142,8 +142,7 @@ class PreparedColumn:
                 what = "is missing"
             raise DataError(
                 f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in "
-                f"all): mend the value, or "
-                "prepare with on_unseen: ignore."
+                "all): mend the value, or prepare with on_unseen: ignore."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -200,9 +199,8 @@ def _check_reads_some(state: Fitted, column: pl.Series, odd: pl.Series) -> None:
         row = int(known.arg_true()[0])
         raise DataError(
             f"Column {column.name!r}: {name_of(type(state))} reads {state.reads}, but none of the "
-            f"values is such: row "
-            f"{row + 1} holds {column[row]!r}. Choose another step, such as one-hot for texts, or "
-            f"auto."
+            f"values is such: row {row + 1} holds {column[row]!r}. Choose another step, such as "
+            "one-hot for texts, or auto."
         )
 
 

@@ -49,8 +49,7 @@ class ForeignPreparation(Preparation):
         if block.shape != (frame.height, len(self.outputs)):
             raise DataError(
                 f"{_name(self.transformer)} gave {block.shape[1]} columns for new samples, but "
-                f"{len(self.outputs)} "
-                "for the training rows."
+                f"{len(self.outputs)} for the training rows."
             )
         return block
 
@@ -104,8 +103,7 @@ def fit_foreign(
     ]:
         raise DataError(
             f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an "
-            f"imputer follow it: "
-            "make_pipeline(..., SimpleImputer())."
+            "imputer follow it: make_pipeline(..., SimpleImputer())."
         )
     check_outputs(client, outputs)
     return ForeignPreparation(own, tuple(frame.columns), outputs), block, []

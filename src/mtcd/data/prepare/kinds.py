@@ -272,10 +272,8 @@ def _refuse_missing_years(cells: _Cells) -> None:
         return
     raise OpenChoiceError(
         f"Column {cells.name!r} holds dates such as {cells.examples(short)}, whose two digits may "
-        f"be the year or the "
-        f"day: give their format, prepare: {{columns: {{{cells.name}: [{{dates: {{format: "
-        f"'%b-%y'}}}}, impute, "
-        "standardise]}}, or take them as categories (one-hot)."
+        f"be the year or the day: give their format, prepare: {{columns: {{{cells.name}: [{{dates: "
+        "{format: '%b-%y'}}, impute, standardise]}}, or take them as categories (one-hot)."
     )
 
 
@@ -283,9 +281,8 @@ def _open_dates(cells: _Cells, mask: pl.Series, orders: Sequence[str]) -> OpenCh
     choices = " or ".join(orders)
     return OpenChoiceError(
         f"Column {cells.name!r} holds dates such as {cells.examples(mask)}, whose order of day and "
-        f"month no value "
-        f"tells, or values contradict each other: set it ({choices}), "
-        f"prepare: {{columns: {{{cells.name}: {{auto: {{dates: {orders[0]}}}}}}}}}."
+        f"month no value tells, or values contradict each other: set it ({choices}), prepare: "
+        f"{{columns: {{{cells.name}: {{auto: {{dates: {orders[0]}}}}}}}}}."
     )
 
 
@@ -395,9 +392,8 @@ def _refuse_limits(cells: _Cells, found: pl.DataFrame, number: pl.Series, auto: 
         return
     raise OpenChoiceError(
         f"Column {cells.name!r} holds numbers, but {cells.holding(limits):,} of {cells.total:,} "
-        f"are bounds such as "
-        f"{cells.examples(limits)}: say what these count as (missing or value), prepare: "
-        f"{{columns: {{{cells.name}: {{auto: {{limits: missing}}}}}}}}."
+        f"are bounds such as {cells.examples(limits)}: say what these count as (missing or value), "
+        f"prepare: {{columns: {{{cells.name}: {{auto: {{limits: missing}}}}}}}}."
     )
 
 
@@ -424,8 +420,7 @@ def _decimal(cells: _Cells, found: pl.DataFrame, fits: pl.Series, unit: str, aut
 def _open_decimals(cells: _Cells, mask: pl.Series) -> OpenChoiceError:
     return OpenChoiceError(
         f"Column {cells.name!r} holds numbers such as {cells.examples(mask)}, whose decimal mark "
-        f"no value tells, or "
-        "values contradict each other: set it ('.' or ','), prepare: "
+        "no value tells, or values contradict each other: set it ('.' or ','), prepare: "
         f"{{columns: {{{cells.name}: {{auto: {{decimal: ','}}}}}}}}."
     )
 

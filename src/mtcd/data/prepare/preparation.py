@@ -196,9 +196,8 @@ def fit_columns(
         values, are = ("value", "is") if total == 1 else ("values", "are")
         raise DataError(
             f"{total:,} {values} of client {client!r} {are} still missing after preparation, of "
-            f"{frame.height:,} rows "
-            f"each: {shown}. Add impute to the steps of these columns, or prepare them "
-            f"automatically (auto)."
+            f"{frame.height:,} rows each: {shown}. Add impute to the steps of these columns, or "
+            "prepare them automatically (auto)."
         )
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
     check_outputs(client, preparation.outputs)
@@ -240,8 +239,7 @@ def _odd_note(one: Odd) -> str:
     all_of_them = " (all of them)" if one.count == one.total and one.total > 1 else ""
     return (
         f"{one.count} value(s) of column {one.column!r}{all_of_them} that are {one.what}, such as "
-        f"{one.example!r}, "
-        f"{one.instead}."
+        f"{one.example!r}, {one.instead}."
     )
 
 

@@ -68,8 +68,7 @@ def as_column(column: pl.Series) -> pl.Series:
     if column.dtype.is_nested() or column.dtype == pl.Binary:
         raise DataError(
             f"Column {column.name!r} holds {column.dtype}, which no transformer takes: give "
-            f"numbers, texts or dates, "
-            "or leave the column out."
+            "numbers, texts or dates, or leave the column out."
         )
     return column
 

@@ -58,9 +58,8 @@ class Loss(ABC):
     def values(self, z: Array, y: Array) -> Array:
         """The loss of every sample."""
         raise ConfigError(
-            f"Weights of samples or classes need a loss that defines values(z, y), the loss of "
-            f"every sample, "
-            f"which {type(self).__name__} does not. Leave the weights out, or add it."
+            "Weights of samples or classes need a loss that defines values(z, y), the loss of "
+            f"every sample, which {type(self).__name__} does not. Leave the weights out, or add it."
         )
 
     @abstractmethod

@@ -45,9 +45,8 @@ class Multinomial(Loss):
         shown = listing(classes, 3)
         raise DataError(
             f"The labels are {found} ({shown}): these are no classes. For a number that is "
-            f"measured or counted use a "
-            "model of regression, such as ridge. If they are classes, join the rare ones, and give "
-            "them names."
+            "measured or counted use a model of regression, such as ridge. If they are classes, "
+            "join the rare ones, and give them names."
         )
 
     def class_notes(self, classes: tuple[str | float, ...], samples: int) -> tuple[str, ...]:

@@ -121,8 +121,7 @@ def _check_shapes(loss: Loss, y: Array) -> None:
     if not isinstance(curvature, int | float | np.number) or not 0 < curvature < math.inf:
         raise ConfigError(
             f"{_what(loss, 'curvature')} must be a number above 0, the largest second derivative "
-            f"of one sample, but "
-            f"is {curvature!r}."
+            f"of one sample, but is {curvature!r}."
         )
     z = np.zeros(y.shape)
     for part, found in (
@@ -149,8 +148,7 @@ def _check_shapes(loss: Loss, y: Array) -> None:
         if abs(total - value) > GRADIENT_ERROR * abs(value) + 1e-9:
             raise ConfigError(
                 f"The values of the loss {type(loss).__name__} add up to {total:.6g} at z = 0, but "
-                f"its value is "
-                f"{value:.6g}, which must be their sum: correct one of them."
+                f"its value is {value:.6g}, which must be their sum: correct one of them."
             )
 
 
@@ -189,10 +187,8 @@ def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
         raise ConfigError(f"{_what(loss, 'gradient')} does not point uphill: check the sign.")
     raise ConfigError(
         f"{_what(loss, 'gradient')} is not the derivative of its value: along a direction where "
-        f"the gradient promises "
-        f"a slope of {promised:.4g}, the value rises by {slope:.4g} (finite differences at a "
-        f"random point of size "
-        f"{point.size:.3g}). Correct gradient, or value."
+        f"the gradient promises a slope of {promised:.4g}, the value rises by {slope:.4g} (finite "
+        f"differences at a random point of size {point.size:.3g}). Correct gradient, or value."
     )
 
 
@@ -251,10 +247,9 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
         )
     raise ConfigError(
         f"{_what(loss, 'hessian_product')} is not the derivative of its gradient: for one sample "
-        f"it is "
-        f"{shown[0]:.4g} per unit of v, where the gradient changes by {shown[1]:.4g} (finite "
-        f"differences at a random "
-        f"point of size {point.size:.3g}). Correct hessian_product, or gradient."
+        f"it is {shown[0]:.4g} per unit of v, where the gradient changes by {shown[1]:.4g} (finite "
+        f"differences at a random point of size {point.size:.3g}). Correct hessian_product, or "
+        "gradient."
     )
 
 
@@ -282,9 +277,8 @@ def _check_curvature(loss: Loss, y: Array, point: _Point) -> None:
     if curved > loss.curvature * (1.0 + CURVATURE_ERROR):
         raise ConfigError(
             f"{_what(loss, 'curvature')} is {loss.curvature:.4g}, but the second derivative of one "
-            f"sample reaches "
-            f"{curved:.4g}: steps would be too long. Set curvature to the largest second "
-            f"derivative, for any z."
+            f"sample reaches {curved:.4g}: steps would be too long. Set curvature to the largest "
+            "second derivative, for any z."
         )
 
 

@@ -28,9 +28,8 @@ class TwoClasses(Loss):
         if len(found) != 2:
             raise DataError(
                 f"The labels hold {len(found)} different values ({listing(found.tolist(), 5)}); "
-                f"this model wants two "
-                "classes, such as 0/1 or -1/1 or yes/no. Recode the label column, or use the "
-                "multinomial model."
+                "this model wants two classes, such as 0/1 or -1/1 or yes/no. Recode the label "
+                "column, or use the multinomial model."
             )
         if self.positive is not None and not self._is_positive(found[1]):
             if not self._is_positive(found[0]):

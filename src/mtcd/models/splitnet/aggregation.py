@@ -113,7 +113,6 @@ def make_aggregation(name: str, clients: Sequence[str], widths: Sequence[int]) -
         )
         raise ConfigError(
             f"aggregation {name!r} needs representations of the same width from all clients, but "
-            f"they have {found}. "
-            "Make them equal, or use aggregation='concat'."
+            f"they have {found}. Make them equal, or use aggregation='concat'."
         )
     return AGGREGATIONS[name](widths)

@@ -50,8 +50,7 @@ class Fetched(Source):
         except Exception as error:  # the user's code may raise anything
             raise DataError(
                 f"The dataset of client {self.client!r} must give one tensor of the same shape for "
-                f"every sample, "
-                f"without the label: {error}"
+                f"every sample, without the label: {error}"
             ) from None
         check_finite(self.client, samples, rows=numbers)
         return samples.to(self.device)
@@ -139,8 +138,7 @@ class Feed:
             got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise DataError(
                 f"The transform of client {self.client!r} must give a tensor of the same shape, "
-                f"but made {got} of "
-                f"{tuple(batch.shape)}."
+                f"but made {got} of {tuple(batch.shape)}."
             )
         return found
 

@@ -88,8 +88,7 @@ def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Los
     ):
         raise ConfigError(
             f"There are {len(classes)} classes ({listing(classes)}), but the fusion module gives "
-            f"outputs of shape "
-            f"{tuple(outputs.shape[1:])}: make it give {len(classes)}."
+            f"outputs of shape {tuple(outputs.shape[1:])}: make it give {len(classes)}."
         )
 
 

@@ -181,8 +181,7 @@ def split_plan(method: Method, samples: int, outputs: int, network: Network, see
     if plan.roles is not PLAIN_ROLES or plan.majorises or network.changes:
         raise ConfigError(
             "combine: optimal, acceleration, local_solver and network.changes rest on linear "
-            "representations: "
-            "leave them out for split networks."
+            "representations: leave them out for split networks."
         )
     if plan.hops is not None or not getattr(method, "first_pass", True):
         return plan
@@ -227,8 +226,7 @@ def split_parties(
     if aggregation.hides_parts and not stage.sums:
         raise ConfigError(
             "privacy.aggregation: masked gives the server the sum of the representations: set "
-            "model.aggregation to "
-            "sum or mean. In a concatenation it would see each by itself."
+            "model.aggregation to sum or mean. In a concatenation it would see each by itself."
         )
     clients = [
         SplitClient(k, network, plan, stage, k in fusion.at)

@@ -115,8 +115,7 @@ class TrainedSplit(Trained):
             trained = self.shapes[client]
             raise DataError(
                 f"The network of client {client!r} was trained on samples of shape {trained}, and "
-                f"cannot take new ones "
-                f"of shape {shape}: {error}"
+                f"cannot take new ones of shape {shape}: {error}"
             ) from None
         return h
 

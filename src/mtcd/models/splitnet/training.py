@@ -103,10 +103,9 @@ class SplitTraining(Training):
                 "outputs of the modules."
             )
         return (
-            f"Diverged: the loss is no longer finite, or grew far above its start, with a stepsize "
-            f"of "
-            f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer "
-            f"local_updates."
+            "Diverged: the loss is no longer finite, or grew far above its start, with a stepsize "
+            f"of {self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer "
+            "local_updates."
         )
 
 

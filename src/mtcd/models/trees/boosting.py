@@ -19,13 +19,18 @@ from mtcd.data.vertical import Block
 from mtcd.models.losses import Loss
 from mtcd.models.trees.ensemble import Ensemble
 
-FIRST, END = "Tree=", "end of trees"
+# LightGBM's text format: a header, the trees from the first "Tree=0" on, "end of trees", and then
+# importances and parameters, which are about the whole model
+FIRST = "Tree="
+END = "end of trees"
 LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
 class Learner:
-    """LightGBM on the block of one client. Columns are binned once; a visit brings gradients
-    only."""
+    """LightGBM on the block of one client.
+
+    Columns are binned once, when the learner is made; a visit only supplies derivatives.
+    """
 
     def __init__(
         self,
@@ -38,39 +43,43 @@ class Learner:
         self._lightgbm = find("lightgbm")
         self._X = as_input(X)
         self._outputs = outputs
-        # the results do not depend on the number of threads: sums are formed column by column, in a
-        # fixed order
         fixed: dict[str, Any] = {
             "objective": "none",
             "verbose": -1,
+            # the results do not depend on the number of threads: sums are formed column by column,
+            # in a fixed order
             "deterministic": True,
             "force_col_wise": True,
+            # a block of which no column can be split is no error
+            "feature_pre_filter": False,
         }
-        # a block of which no column can be split is no error
-        fixed |= {"feature_pre_filter": False}
         self._settings = {**fixed, "num_class": outputs, "num_threads": threads, **settings}
-        chosen: Any = list(categorical) or "auto"
-        made = self._lightgbm.Dataset(self._X, params=self._settings, categorical_feature=chosen)
-        self._bins = made.construct()
+
+        categorical_feature: Any = list(categorical) or "auto"
+        dataset = self._lightgbm.Dataset(
+            self._X, params=self._settings, categorical_feature=categorical_feature
+        )
+        self._bins = dataset.construct()
 
     def grow(self, gradient: Array, hessian: Array, draw: int) -> Grown | None:
         """One more round on these derivatives; ``draw`` seeds its random samples. None if no split
         gains anything."""
+        # a new booster for every round, so that its margins are of this round alone: the earlier
+        # trees of all parties are in the token, and so in the derivatives
         booster = self._lightgbm.Booster({**self._settings, "seed": draw}, self._bins)
-        if booster.update(fobj=lambda scores, bins: (gradient, hessian)):
-            return None
-        return Grown(booster, self._X)
+        cannot_split = booster.update(fobj=lambda scores, bins: (gradient, hessian))
+        return None if cannot_split else Grown(booster, self._X)
 
 
 class Grown:
-    """A round that has been grown: its text, and its margins on the samples that it was grown
-    on."""
+    """A round of boosting on the training samples: its text, and its margins on them."""
 
     def __init__(self, booster: Any, X: Any) -> None:
         self._booster, self._X = booster, X
 
     def margins(self) -> Array:
-        """The margins, as the learner computed them while it grew the trees."""
+        """The margins, as the learner computed them while it grew the trees: no tree is evaluated
+        again."""
         found: list[Array] = []
 
         def take(scores: Array, bins: Any) -> tuple[str, float, bool]:
@@ -83,26 +92,45 @@ class Grown:
     def renewed(
         self, loss: Loss, z: Array, y: Array, rate: float, among: Array | None = None
     ) -> Array:
-        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples; returns
-        the margins.
+        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples.
 
-        ``among``: a mask of the samples that count; all unless given.
+        For losses with ``renews_leaves``, whose second derivatives do not say how far to go. They
+        have one output, so that the round has one tree.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss of all samples.
+        z : array
+            The aggregate before this round.
+        y : array
+            The encoded labels.
+        rate : float
+            The learning rate.
+        among : array of bool, optional
+            The samples that leaf values are computed from; all unless given.
+
+        Returns
+        -------
+        array
+            The margins of the changed tree on all samples.
         """
-        leaves = np.asarray(self._booster.predict(self._X, pred_leaf=True)).reshape(len(z), -1)[
-            :, 0
-        ]
+        numbers = np.asarray(self._booster.predict(self._X, pred_leaf=True))
+        leaves = numbers.reshape(len(z), -1)[:, 0]
         margins = np.zeros(len(z))
         for leaf in np.unique(leaves):
             held = leaves == leaf
             rows = np.flatnonzero(held if among is None else held & among)
-            value = rate * float(loss.at(rows).best_shift(z[rows], y[rows])) if len(rows) else 0.0
+            value = 0.0
+            if len(rows):
+                value = rate * float(loss.at(rows).best_shift(z[rows], y[rows]))
             self._booster.set_leaf_output(0, int(leaf), value)
             margins[held] = value
         return margins
 
     @property
     def text(self) -> str:
-        """The trees as LightGBM writes them, without what is about the whole model."""
+        """The trees as LightGBM writes them, without the parts about the whole model."""
         whole = self._booster.model_to_string()
         return str(whole[whole.index(FIRST) : whole.index(END)])
 
@@ -117,23 +145,25 @@ class Forest:
 
     @staticmethod
     def of(ensemble: Ensemble, columns: int, outputs: int) -> Forest:
-        """The trees of an ensemble over so many columns."""
+        """The trees of an ensemble over this number of columns."""
         trees = "".join(tree.text for tree in ensemble.trees)
-        booster = find("lightgbm").Booster(
-            model_str=_header(columns, outputs) + trees + END + "\n\n"
-        )
+        text = _header(columns, outputs) + trees + END + "\n\n"
+        booster = find("lightgbm").Booster(model_str=text)
+
+        # the format has no weights of trees: they are multiplied into the leaves
         for number, (tree, weight) in enumerate(zip(ensemble.trees, ensemble.weights, strict=True)):
-            if weight != 1.0:
-                for place, leaves in enumerate(LEAVES.findall(tree.text), number * outputs):
-                    for leaf in range(int(leaves)):
-                        booster.set_leaf_output(
-                            place, leaf, weight * booster.get_leaf_output(place, leaf)
-                        )
+            if weight == 1.0:
+                continue
+            # a round of several classes is as many trees, numbered one after the other
+            for place, leaves in enumerate(LEAVES.findall(tree.text), number * outputs):
+                for leaf in range(int(leaves)):
+                    value = booster.get_leaf_output(place, leaf)
+                    booster.set_leaf_output(place, leaf, weight * value)
         return Forest(booster, columns, outputs)
 
     @staticmethod
     def read(text: str) -> Forest:
-        """The trees in a text that ``text`` gave. Raises ValueError."""
+        """The trees of a text that ``Forest.text`` gave. Raises ValueError if it cannot be read."""
         try:
             booster = find("lightgbm").Booster(model_str=text)
         except find("lightgbm").basic.LightGBMError as error:
@@ -147,11 +177,11 @@ class Forest:
 
     @property
     def rounds(self) -> int:
-        """How many rounds of boosting it has."""
+        """The number of rounds of boosting."""
         return int(self._booster.num_trees()) // self.outputs
 
     def margins(self, X: Block) -> Array:
-        """The margins of samples."""
+        """The margins of samples: one number each, or one for every class."""
         if X.shape[1] != self.columns:
             raise MtcdError(
                 f"These trees take {self.columns} columns, but the samples have {X.shape[1]}."
@@ -159,29 +189,31 @@ class Forest:
         shape = (X.shape[0],) if self.outputs == 1 else (X.shape[0], self.outputs)
         if not self.rounds or not X.shape[0]:
             return np.zeros(shape)
-        return np.asarray(
-            self._booster.predict(as_input(X), raw_score=True, num_threads=1), dtype=float
-        ).reshape(shape)
+
+        scores = self._booster.predict(as_input(X), raw_score=True, num_threads=1)
+        return np.asarray(scores, dtype=float).reshape(shape)
 
     def gains(self) -> Array:
-        """The gain of the splits on each column."""
+        """The total gain of the splits on each column."""
         return np.asarray(self._booster.feature_importance("gain"), dtype=float)
 
 
 def as_input(X: Block) -> Any:
-    """A block as LightGBM takes it."""
+    """A block in a form that LightGBM accepts: a dense array, or a matrix of compressed rows."""
     return scipy.sparse.csr_matrix(X) if is_sparse(X) else np.asarray(X)
 
 
 def as_bytes(text: str) -> NDArray[np.uint8]:
-    """A text as an array of bytes."""
+    """A text as an array of bytes, for files of arrays without pickle."""
     return np.frombuffer(text.encode("ascii"), np.uint8)
 
 
 def _header(columns: int, outputs: int) -> str:
+    """The header that LightGBM expects in front of trees, with the names that it gives columns."""
     names = " ".join(f"Column_{j}" for j in range(columns))
     unknown = " ".join(["none"] * columns)
     return (
         f"tree\nversion=v4\nnum_class={outputs}\nnum_tree_per_iteration={outputs}\nlabel_index=0\n"
-        f"max_feature_idx={columns - 1}\nobjective=custom\nfeature_names={names}\nfeature_infos={unknown}\n\n"
+        f"max_feature_idx={columns - 1}\nobjective=custom\nfeature_names={names}\n"
+        f"feature_infos={unknown}\n\n"
     )

@@ -32,7 +32,7 @@ class AdditiveSection(Section):
 
 
 class TreesSection(AdditiveSection):
-    """Gradient-boosted trees: see mtcd.Trees."""
+    """Gradient-boosted trees; the parameters are explained at :class:`mtcd.Trees`."""
 
     kind: Literal["trees"]
     """`trees`: a visit grows `method.local_updates` trees on the party's own columns
@@ -65,7 +65,7 @@ class TreesSection(AdditiveSection):
 
 
 class MixedSection(AdditiveSection):
-    """A family of its own at every party: see mtcd.Mixed."""
+    """A model of another family at every party; see :class:`mtcd.Mixed`."""
 
     kind: Literal["mixed"] = "mixed"
     """`mixed`, which `parties` imply"""

@@ -1,8 +1,8 @@
 """Ensembles: formal weighted sums of trees. They form a vector space, so that a sync combines
-copies as it does arrays.
+copies of theta_k in the same way as arrays.
 
-An ensemble is immutable, and two ensembles share their trees: extending one or adding two copies no
-tree.
+An ensemble is immutable, and ensembles share their trees: neither extending an ensemble nor adding
+two of them copies a tree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtcd.protocol.codec.payloads import stored
 
-WORD = 8
+WORD = 8  # bytes
 
 
 @stored
@@ -24,8 +24,8 @@ class Tree:
     """One round of boosting: a tree, or one for every class.
 
     ``visit`` identifies it among the trees of one client: token, iteration, hop, and place within
-    the visit. ``words`` is the text of the learner, filled up with line ends to whole words:
-    journals hold words.
+    the visit. ``words`` is the learner's text, padded with line ends to whole words of 8 bytes,
+    because journals store arrays of words.
     """
 
     visit: tuple[int, ...]
@@ -33,13 +33,13 @@ class Tree:
 
     @staticmethod
     def of(visit: tuple[int, ...], text: str) -> Tree:
-        """The tree with this text."""
+        """The tree of a visit, from the text that the learner gave."""
         data = text.encode("ascii")
         return Tree(visit, np.frombuffer(data + b"\n" * (-len(data) % WORD), "<i8"))
 
     @property
     def text(self) -> str:
-        """The text of the learner."""
+        """The learner's text, with the line ends that pad it."""
         return self.words.tobytes().decode("ascii")
 
 
@@ -62,7 +62,7 @@ class Ensemble:
         return Ensemble((*self.trees, tree), (*self.weights, 1.0))
 
     def copy(self) -> Ensemble:
-        """The ensemble itself: it does not change."""
+        """The ensemble itself, because it is immutable."""
         return self
 
     def __add__(self, other: Ensemble) -> Ensemble:
@@ -83,7 +83,7 @@ class Ensemble:
 
 
 def summed(parts: Sequence[tuple[float, Ensemble]]) -> Ensemble:
-    """The weighted sum of ensembles: trees are the same if their visits are; those of weight 0 are
+    """The weighted sum of ensembles. Trees are the same if their visits are; trees of weight 0 are
     left out."""
     trees: dict[tuple[int, ...], Tree] = {}
     weights: dict[tuple[int, ...], float] = {}

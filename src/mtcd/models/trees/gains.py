@@ -1,7 +1,8 @@
-"""Parties with trees compare their gains: the token carries them, and each can tell whether its
-next tree is worth it.
+"""Parties with trees compare their gains: the token carries them, so that each party can tell
+whether its next tree is worth a visit.
 
-A :class:`mtcd.methods.mtcd.features.TokenFeature`: methods carry it without knowing it.
+``ComparedGains`` is a :class:`mtcd.methods.mtcd.features.TokenFeature`: methods carry it without
+knowing it. ``GrowthRule`` says how many trees a visit grows.
 """
 
 from __future__ import annotations
@@ -21,11 +22,73 @@ from mtcd.protocol.model import Theta
 from mtcd.protocol.token import HOPS, NOTHING, Token
 from mtcd.protocol.updates import MOST_MEASURED, Gains, LocalUpdates
 
+# gains are never negative, so negative numbers are free to say what is known of them
 UNKNOWN = -1.0
 AWAITED = -2.0  # unknown too, and no trees are grown before it is known
-# a token waits for gains in its first 2K hops (at most MOST_MEASURED): a client may be down, or
-# gone
+
+# A token waits for gains in its first ROUNDS * K hops, at most MOST_MEASURED: a client may be down,
+# and the others must not wait for it for ever.
 ROUNDS = 2
+
+# A party whose tree gains less than this share of the largest gain of others passes the token on
+# unchanged. Chosen on held-out rows of ten tables (docs/trees.md).
+SHARE = 0.7
+
+# Times Q: the most trees of a visit, while each gains at least as much as others would. More of
+# them did not lower the held-out loss (docs/trees.md).
+MOST = 8
+
+
+class GrowthRule:
+    """Decides tree by tree how much a visit grows, by comparing gains with those of other parties.
+
+    With G the largest latest gain of the other parties, a visit grows no tree where the own gain is
+    below ``SHARE`` * G, up to Q trees from there to G, and up to ``MOST`` * Q from G on. Where the
+    token knows no gains of others, it grows Q trees.
+
+    This is greedy coordinate descent (the Gauss-Southwell rule) with what a token knows: the gains
+    of others date from their last visits. A token that roams without syncs learns the gains of all
+    parties before the first tree: trees of weak columns fit noise in proportion to the residuals,
+    which are largest at the start.
+
+    Parameters
+    ----------
+    Q : int
+        The local updates of a visit.
+    gains : Gains, optional
+        What the token knows; None where parties do not compare gains.
+    """
+
+    def __init__(self, Q: int, gains: Gains | None) -> None:
+        self.Q = Q
+        self.gains = gains
+
+    @property
+    def compares(self) -> bool:
+        """Whether the token carries gains."""
+        return self.gains is not None
+
+    @property
+    def most(self) -> int:
+        """The most trees that a visit may grow."""
+        return self.Q * MOST if self.gains is not None else self.Q
+
+    def accepts(self, place: int, gain: float) -> bool:
+        """Whether to grow tree number ``place`` of the visit, whose gain on held-out samples is
+        ``gain``."""
+        assert self.gains is not None
+        # the token takes along the gain of the next tree, grown or not: others compare with it
+        self.gains.own = gain
+        if self.gains.awaited:
+            return False
+
+        others = self.gains.others
+        within_Q = place < self.Q
+        if others is None:
+            return within_Q
+
+        least = SHARE * others if within_Q else others
+        return gain > 0.0 and gain >= least
 
 
 @payload(41, HOPS)
@@ -33,8 +96,8 @@ ROUNDS = 2
 class GainToken(Token):
     """A token with the latest gain of every client that it has met since the last sync.
 
-    Of the others it is ``UNKNOWN``, or ``AWAITED`` in a training without syncs, which compares all
-    clients first.
+    The gain of a client that it has not met is ``UNKNOWN``, or ``AWAITED`` in a training without
+    syncs, which compares all clients first.
     """
 
     gains: Annotated[Array, Row(lambda bounds: bounds.limits.get("gains", 0))] = field(
@@ -42,23 +105,28 @@ class GainToken(Token):
     )
 
     def known_gains(self, client: int) -> Gains:
+        """What the token tells this client about the gains of the others."""
         others = np.delete(self.gains, client)
         known = others[others >= 0.0]
-        awaited = self.hop < min(ROUNDS * len(self.gains), MOST_MEASURED) and bool(
-            (others == AWAITED).any()
-        )
-        return Gains(float(known.max()) if len(known) else None, awaited=awaited)
+        largest = float(known.max()) if len(known) else None
+
+        still_waits = self.hop < min(ROUNDS * len(self.gains), MOST_MEASURED)
+        awaited = still_waits and bool((others == AWAITED).any())
+        return Gains(largest, awaited=awaited)
 
     def record(self, client: int, gains: Gains) -> None:
-        self.gains = self.gains.copy()  # copies of the token, for recovery, keep theirs
+        """Keep the gain that this client found during its visit."""
+        # a new array: recovery keeps shallow copies of tokens, which must not change with this one
+        self.gains = self.gains.copy()
         self.gains[client] = UNKNOWN if gains.own is None else gains.own
 
     def check(self, bounds: Bounds) -> None:
-        # slots make another class, which the short form does not find
+        # dataclass(slots=True) makes a new class, which super() without arguments does not find
         super(GainToken, self).check(bounds)
         if len(self.gains) != bounds.limits.get("gains", 0):
             raise WireError("gains", "has another length than there are clients")
-        if any(gain < 0.0 and gain not in (UNKNOWN, AWAITED) for gain in self.gains):
+        negative = self.gains[self.gains < 0.0]
+        if not np.isin(negative, (UNKNOWN, AWAITED)).all():
             raise WireError("gains", "has a negative number")
 
     def expected_extra(self, bounds: Bounds) -> int:
@@ -67,14 +135,14 @@ class GainToken(Token):
 
 @dataclass(frozen=True)
 class ComparedGains:
-    """Tokens carry a gain for each of ``clients``."""
+    """Tokens carry the latest gain of each of ``clients`` clients."""
 
     clients: int
     payload = GainToken
 
     @property
     def floats(self) -> int:
-        """One number for each client."""
+        """The numbers that a token carries more: one for each client."""
         return self.clients
 
     @property
@@ -100,7 +168,8 @@ class ComparedGains:
     def around(
         self, client: int, update: Callable[[Theta, Any, LocalUpdates], Theta]
     ) -> Callable[..., Theta]:
-        """Tell the model what the token knows, and the token what the model found."""
+        """The update of a client, given what the token knows, and with what it found recorded in
+        the token."""
 
         def compared(theta: Theta, token: GainToken, updates: LocalUpdates) -> Theta:
             gains = token.known_gains(client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,17 @@ KINDS = ("gain", "permutation")
 
 
 def gains(trained: TrainedAdditive) -> Rows:
-    """The total gain of the splits on each column, and its share of all; parties without trees are
-    left out."""
-    rows: list[dict[str, Any]] = [
-        {"client": client, "column": column, "gain": float(gain)}
-        for client, columns, part in zip(
-            trained.clients, trained.columns, trained.held, strict=True
-        )
-        if isinstance(part, TreePart)
-        for column, gain in zip(columns, part.forest.gains(), strict=True)
-    ]
+    """The total gain of the splits on each column, and its share of the sum over all columns;
+    parties without trees are left out."""
+    rows: list[dict[str, Any]] = []
+    for client, columns, part in zip(trained.clients, trained.columns, trained.held, strict=True):
+        if isinstance(part, TreePart):
+            for column, gain in zip(columns, part.forest.gains(), strict=True):
+                rows.append({"client": client, "column": column, "gain": float(gain)})
     if not rows:
         raise ConfigError("Gains are of trees, and no party has any: ask for kind='permutation'.")
-    total = sum(row["gain"] for row in rows) or 1.0
+
+    total = sum(row["gain"] for row in rows) or 1.0  # without any split, all shares are 0
     return Rows({**row, "share": row["gain"] / total} for row in rows)
 
 
@@ -46,32 +45,36 @@ def permutation(
     check_whole("repeats", repeats)
     blocks = trained.checked_blocks(X)
     loss = trained.model.plain_loss
+
     labels = true_labels(y, trained.classes, blocks[0].shape[0])
     known = np.asarray(trained.classes)[labels.astype(int)] if trained.classes else labels
     encoded, classes = loss.encode(known)
     if classes != trained.classes:
         raise ConfigError("The samples do not have all classes of the model: give more of them.")
+
     margins = [part.margins(block) for part, block in zip(trained.held, blocks, strict=True)]
     z = np.asarray(trained.constant + sum(margins))
     before = loss.value(z, encoded) / len(z)
     rows = Rows()
     for k, (client, columns) in enumerate(zip(trained.clients, trained.columns, strict=True)):
         others = z - margins[k]
-        for place, column in enumerate(columns) if by_column else [(None, None)]:
+        places: Iterable[int | None] = range(len(columns)) if by_column else [None]
+        for place in places:
             rises = []
             for repeat in range(repeats):
-                order = stream(
-                    seed, "permutation", k, -1 if place is None else place, repeat
-                ).permutation(len(z))
-                shuffled = _shuffled(blocks[k], order, place)
-                rises.append(
-                    loss.value(others + trained.held[k].margins(shuffled), encoded) / len(z)
-                    - before
-                )
-            named = {"client": client} if column is None else {"client": client, "column": column}
-            rows.append(
-                {**named, "importance": float(np.mean(rises)), "deviation": float(np.std(rises))}
-            )
+                # the draw depends on what is shuffled alone, so that a party finds the same
+                # importance by itself
+                draw = stream(seed, "permutation", k, -1 if place is None else place, repeat)
+                shuffled = _shuffled(blocks[k], draw.permutation(len(z)), place)
+                after = loss.value(others + trained.held[k].margins(shuffled), encoded) / len(z)
+                rises.append(after - before)
+
+            row: dict[str, Any] = {"client": client}
+            if place is not None:
+                row["column"] = columns[place]
+            row["importance"] = float(np.mean(rises))
+            row["deviation"] = float(np.std(rises))
+            rows.append(row)
     return rows
 
 
@@ -79,6 +82,7 @@ def _shuffled(block: Any, order: NDArray[np.intp], place: int | None) -> Any:
     """The block with its rows, or the values of one column, in this order."""
     if place is None:
         return block[order]
+    # SciPy warns of assignments to compressed rows, which are slow
     changed = block.tolil() if is_sparse(block) else block.copy()
     changed[:, [place]] = block[order][:, [place]]
     return changed.tocsr() if is_sparse(block) else changed
@@ -87,7 +91,7 @@ def _shuffled(block: Any, order: NDArray[np.intp], place: int | None) -> Any:
 def importance(
     trained: TrainedAdditive, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
 ) -> Rows:
-    """One of the kinds by name."""
+    """The importance of this kind, 'gain' or 'permutation'."""
     if kind not in KINDS:
         raise ConfigError(f"importance: unknown kind {kind!r}: {did_you_mean(str(kind), KINDS)}")
     if kind == "gain":

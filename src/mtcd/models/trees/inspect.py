@@ -18,8 +18,8 @@ from mtcd.inspection.facts import (
     theory_rows,
 )
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.models.trees.choice import MOST, SHARE
 from mtcd.models.trees.families.family import Family
+from mtcd.models.trees.gains import MOST, SHARE
 from mtcd.models.trees.problem import AdditiveProblem
 from mtcd.models.trees.training import additive_method, check_additive, compares_gains
 from mtcd.training.kinds import Request
@@ -103,7 +103,7 @@ def visit_row(found: Mapping[str, Any]) -> str:
 
 
 def additive_rows(found: Mapping[str, Any]) -> dict[str, str]:
-    """The facts as text, without those of the method."""
+    """The facts as text, except the theory of the method."""
     samples = f"{found['samples']:,} samples, {found['test_samples']:,} for the test"
     return {
         "method": found["method"],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AdditiveKind:
-    """Trees, and other families whose outputs are added."""
+    """Boosted trees, and other families whose outputs are added."""
 
     linear = True
     reads_sources = False
@@ -39,11 +39,11 @@ class AdditiveKind:
         return MTCD(tokens=2)
 
     def default_stop(self, method: Method) -> Stop:
-        """Few iterations: each grows trees."""
+        """Few iterations, because each grows trees."""
         return Stop(iterations=100)
 
     def training(self, asked: Request) -> AdditiveTraining:
-        """The training."""
+        """The training of a complete request."""
         from mtcd.models.trees.training import AdditiveTraining
 
         return AdditiveTraining(asked)

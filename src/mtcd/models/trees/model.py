@@ -1,5 +1,5 @@
-"""Additive models: z is a constant plus the sum of what the parties' models say, each of a family
-of its own."""
+"""Additive models: z is a constant plus the sum of the outputs of the parties' models, each of any
+family."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ NAMES_OF_SQUARED = ("ridge", "linear")  # as linear models call it, by their pen
 
 
 class Additive(ABC):
-    """f = sum_n w_n l(c + sum_k h_k(x_n), y_n) + sum_k r(theta_k), with h_k of any family; see
-    Trees and Mixed."""
+    """f = sum_n w_n l(c + sum_k h_k(x_n), y_n) + sum_k r(theta_k), with h_k of any family.
+
+    :class:`Trees` has the same family at all parties, :class:`Mixed` one for each.
+    """
 
     loss: str
     delta: float
@@ -41,40 +43,52 @@ class Additive(ABC):
         """The family of a client."""
 
     def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
-        """The family of every client."""
+        """The family of every client, in the order of the clients."""
         return tuple(self.family(client) for client in clients)
 
     def recipe(self, client: str) -> str:
-        """How a client prepares its columns, unless it is told otherwise: as its family takes
-        them."""
+        """The default recipe by which a client prepares its columns: in the form that its family
+        takes."""
         return TREES if self.family(client).keeps_missing else AUTO
 
     def recipes(self, clients: Sequence[str]) -> dict[str, str]:
-        """The same for all clients."""
-        self.families(clients)  # refuses names of others
+        """The default recipes of all clients, by name."""
+        self.families(clients)  # refuses families of clients that do not exist
         return {client: self.recipe(client) for client in clients}
 
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The name in a config."""
+        """The name of this kind of model in a config."""
 
     def _check(self) -> None:
-        self.plain_loss  # noqa: B018 - refuses settings that it has no use for
+        self.plain_loss  # noqa: B018 - refuses settings that the loss does not use
         if self.class_weight is not None:
             check_class_weight(self.class_weight)
 
+    def _loss_class(self) -> type[Loss]:
+        """The class of the loss. Linear models call the squared loss by their penalty; here there
+        is one name for it."""
+        if self.loss == SQUARED:
+            return LOSSES["linear"]
+        if self.loss in NAMES_OF_SQUARED:
+            raise ConfigError(f"model.loss: no loss is called {self.loss!r}: write {SQUARED}")
+        if self.loss not in LOSSES:
+            known = [SQUARED, *(name for name in LOSSES if name not in NAMES_OF_SQUARED)]
+            hint = did_you_mean(str(self.loss), known)
+            raise ConfigError(f"model.loss: no loss is called {self.loss!r}: {hint}")
+        return LOSSES[self.loss]
+
     @property
     def plain_loss(self) -> Loss:
-        """The loss, without weights and without the constant."""
-        known = [SQUARED, *(name for name in LOSSES if name not in NAMES_OF_SQUARED)]
-        if self.loss in NAMES_OF_SQUARED or (self.loss != SQUARED and self.loss not in LOSSES):
-            if self.loss in NAMES_OF_SQUARED:
-                hint = f"write {SQUARED}"
-            else:
-                hint = did_you_mean(str(self.loss), known)
-            raise ConfigError(f"model.loss: no loss is called {self.loss!r}: {hint}")
-        kind = LOSSES["linear" if self.loss == SQUARED else self.loss]
+        """The loss, without weights and without the constant.
+
+        Raises
+        ------
+        ConfigError
+            If no loss has this name, or a setting is given that the loss does not use.
+        """
+        kind = self._loss_class()
         settings: dict[str, Any] = {}
         for name, default, used in (
             ("delta", 1.0, kind.uses_delta),
@@ -92,8 +106,24 @@ class Additive(ABC):
     def weighted(
         self, labels: Labels, weights: Array | None = None
     ) -> tuple[Loss, Array, tuple[str | float, ...]]:
-        """The loss with the weights of these samples and their classes; the encoded labels; the
-        classes."""
+        """The loss on these samples.
+
+        Parameters
+        ----------
+        labels : array
+            The labels as given.
+        weights : array, optional
+            A weight for every sample. The weights of classes are multiplied with them.
+
+        Returns
+        -------
+        loss : Loss
+            The loss with all weights.
+        encoded : array
+            The labels in the form that the loss takes.
+        classes : tuple
+            The classes in the order of their numbers; empty in regression.
+        """
         loss = self.plain_loss
         encoded, classes = loss.encode(labels)
         loss.check_classes(classes, len(labels))
@@ -110,7 +140,10 @@ class Additive(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values, from which ``model_from_json`` makes the model again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"kind": self.kind}  # type: ignore[arg-type]
+        settings: dict[str, Any] = {}
+        for one in fields(self):  # type: ignore[arg-type]
+            settings[one.name] = getattr(self, one.name)
+        return settings | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -192,7 +225,7 @@ class Mixed(Additive):
     parties : mapping from str to families
         The family of each party.
     default : family, optional
-        That of parties that are not named.
+        The family of parties that are not named.
     delta : float, default 1.0
         The residual from which the loss 'huber' is linear.
     quantile : float, default 0.5
@@ -227,12 +260,13 @@ class Mixed(Additive):
         own = {name: family_of(name, given) for name, given in self.parties.items()}
         if self.default is not None:
             own["default"] = family_of("default", self.default)
+        # losses without a bound on the curvature leave no step size for families other than trees
+        # losses without a bound on the curvature leave no step size for families other than trees
         steps = [name for name, family in own.items() if not isinstance(family, TreeFamily)]
         if steps and self.plain_loss.not_linear:
             raise ConfigError(
                 f"model.loss: {self.loss} is for trees alone, as {self.plain_loss.not_linear}: "
-                f"give {steps[0]!r} "
-                "trees, or choose another loss."
+                f"give {steps[0]!r} trees, or choose another loss."
             )
 
     def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
@@ -255,18 +289,17 @@ def family_of(party: str, given: Any) -> Family:
     """A family from its name, or from a mapping with the name as ``kind`` and its settings."""
     if isinstance(given, Family):
         return given
+    settings: dict[str, Any] = {}
     if isinstance(given, str):
         settings = {"kind": given}
     elif isinstance(given, Mapping):
         settings = dict(given)
-    else:
-        settings = {}
+
     kind = settings.pop("kind", None)
     if not isinstance(kind, str):
         raise ConfigError(
             f"model.parties: the family of {party!r} must be a name, such as trees, or a mapping "
-            f"with a kind, but is "
-            f"{given!r}."
+            f"with a kind, but is {given!r}."
         )
     family = FAMILIES[kind]
     known = [one.name for one in fields(family)]  # type: ignore[arg-type]
@@ -280,7 +313,7 @@ def family_of(party: str, given: Any) -> Family:
 
 
 def model_from_json(stored: Mapping[str, Any]) -> Additive:
-    """A model from what ``to_json`` gave."""
+    """The model that ``Additive.to_json`` described."""
     settings = dict(stored)
     kind = settings.pop("kind")
     return Trees(**settings) if kind == "trees" else Mixed(**settings)

@@ -33,18 +33,30 @@ SLACK = 0.01  # the target is the best held-out loss, and this share of it
 TREES = 200  # of a candidate, unless the config says how many
 
 Watch = Callable[[str, float], None]
+"""Called with the method that is tried next, and the share of the candidates that are done."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Curve:
+    """How the held-out loss of a method fell: (loss, cost, iteration) of each measurement."""
+
+    method: Method
+    points: Sequence[tuple[float, float, int]]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AdditiveCandidate:
     """What a method achieved: its best held-out loss, and its cost to the target (infinite if it
     was not reached)."""
 
     method: Method
     own: bool
+    """Whether it is the method of the config."""
     best: float
     cost: float
     iterations: int
+    """The iteration at which the target was reached, or else of the best loss."""
     seconds: float
 
     @property
@@ -57,14 +69,14 @@ class Candidate:
 class AdditivePlan:
     """The candidates, best first, and the config with the best one."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[AdditiveCandidate, ...]
     metric: str
     target: float
     config: Config
     notes: tuple[str, ...]
 
     def yaml(self) -> str:
-        """The config to use."""
+        """The config to use, as YAML."""
         return resolved_yaml(self.config)
 
     def said(self) -> str:
@@ -87,7 +99,7 @@ class AdditivePlan:
         return ScreenTable(titles, rows, words=["method"], best=True)
 
     def summary(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """The plan as plain values, for JSON."""
         shown = [
             {
                 "method": one.label,
@@ -130,22 +142,43 @@ def plan_additive(
     setup: Setup, budget: float = 60.0, ratio: float | None = None, watch: Watch | None = None
 ) -> AdditivePlan:
     """Train all candidates on a part of the samples, and choose by their cost to a loss on the
-    others."""
+    others.
+
+    Parameters
+    ----------
+    setup : Setup
+        The parts of a config.
+    budget : float, default 60
+        Seconds for all candidates together.
+    ratio : float, optional
+        The price of a message with the server in messages between clients; as in the config unless
+        given.
+    watch : callable, optional
+        Told of the progress.
+
+    Returns
+    -------
+    AdditivePlan
+        The candidates, best first, and the config with the best one.
+
+    Raises
+    ------
+    ConfigError
+        If the model is not additive, or no candidate can train it.
+    """
     check_number("budget", budget, above=0)
-    data, model = setup.data, setup.model
+    data = setup.data
+    model = setup.model
     if not isinstance(data, VerticalData) or not isinstance(model, Additive):
         raise ConfigError("This plan is for trees and mixed families.")
-    data = data if data.test is not None else data.holdout(HOLDOUT, setup.config.seed)
+    if data.test is None:
+        data = data.holdout(HOLDOUT, setup.config.seed)
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
-    if model.plain_loss.gives_probabilities:
-        metric = "log_loss"
-    elif model.loss == "quantile":
-        metric = "mae"
-    else:
-        metric = "rmse"
+    metric = _metric(model)
+
     methods = candidates(setup.method, setup.network)
     notes = []
-    curves: list[tuple[Method, list[tuple[float, float, int]], float]] = []
+    curves: list[Curve] = []
     for number, method in enumerate(methods):
         if watch is not None:
             watch(method.describe(), number / len(methods))
@@ -164,28 +197,44 @@ def plan_additive(
         except MtcdError as error:
             notes.append(f"{method.describe()} cannot work here. {error}")
             continue
+
         name = f"test_{metric}"
-        rows = [
+        points = [
             (row.metrics[name], row.cost, row.iteration)
             for row in run.history.rows
             if name in row.metrics
         ]
-        curves.append((method, rows, run.final.seconds))
+        curves.append(Curve(method, points, run.final.seconds))
     if not curves:
         raise ConfigError(f"No method can work here. {' '.join(notes)}")
-    target = min(loss for _, rows, _ in curves for loss, _, _ in rows) * (1 + SLACK)
+
+    lowest = min(min(curve.points)[0] for curve in curves)
+    target = lowest * (1 + SLACK)
+    # candidates that miss the target cost infinitely much: among them, the lowest loss wins
     found = sorted(
-        (_candidate(setup, *curve, target) for curve in curves),
+        (_candidate(setup, curve, target) for curve in curves),
         key=lambda one: (one.cost, one.best),
     )
-    chosen = found[0]
-    stop_section = setup.config.stop.model_copy(update={"iterations": chosen.iterations})
-    update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop_section}
+    config = _with_method(setup.config, found[0], ratio)
+    return AdditivePlan(tuple(found), metric, target, config, tuple(notes))
+
+
+def _metric(model: Additive) -> str:
+    """The held-out loss by which methods are compared: one that all losses of this task share."""
+    if model.plain_loss.gives_probabilities:
+        return "log_loss"
+    if model.loss == "quantile":
+        return "mae"
+    return "rmse"
+
+
+def _with_method(config: Config, chosen: AdditiveCandidate, ratio: float | None) -> Config:
+    """The config with this method, stopped where it had reached the target."""
+    stop = config.stop.model_copy(update={"iterations": chosen.iterations})
+    update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop}
     if ratio is not None:
-        update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
-    return AdditivePlan(
-        tuple(found), metric, target, setup.config.model_copy(update=update), tuple(notes)
-    )
+        update["costs"] = config.costs.model_copy(update={"ratio": ratio})
+    return config.model_copy(update=update)
 
 
 def candidates(own: Method, network: Network) -> Sequence[Method]:
@@ -207,7 +256,8 @@ def candidates(own: Method, network: Network) -> Sequence[Method]:
 
 
 def _iterations(setup: Setup, method: Method) -> int:
-    """As many trees for all candidates, if each visit grows Q of them."""
+    """The iterations in which this method grows as many trees as all other candidates, if each
+    visit grows Q of them."""
     if setup.stop.iterations is None:
         trees = TREES
     else:
@@ -216,8 +266,7 @@ def _iterations(setup: Setup, method: Method) -> int:
 
 
 def _trees(method: Method, setup: Setup) -> int:
-    """Those of an iteration, which is a hop of a lone token, and S hops of every token with
-    syncs."""
+    """The trees of an iteration: a hop of a lone token, or S hops of every token up to the sync."""
     if not isinstance(method, MTCD):
         return method.local_updates
     clusters = method.token_clusters(setup.network, setup.config.seed)
@@ -225,14 +274,15 @@ def _trees(method: Method, setup: Setup) -> int:
     return tokens * (method.hops or 1) * method.local_updates
 
 
-def _candidate(
-    setup: Setup,
-    method: Method,
-    rows: Sequence[tuple[float, float, int]],
-    seconds: float,
-    target: float,
-) -> Candidate:
-    best = min(rows)
-    reached = next(((cost, iteration) for loss, cost, iteration in rows if loss <= target), None)
-    cost, iterations = (math.inf, best[2]) if reached is None else reached
-    return Candidate(method, method == setup.method, best[0], cost, max(1, iterations), seconds)
+def _candidate(setup: Setup, curve: Curve, target: float) -> AdditiveCandidate:
+    """What the method of this curve achieved."""
+    best, _, iterations = min(curve.points)
+    cost = math.inf
+    for loss, cost_so_far, iteration in curve.points:
+        if loss <= target:
+            cost = cost_so_far
+            iterations = iteration
+            break
+
+    own = curve.method == setup.method
+    return AdditiveCandidate(curve.method, own, best, cost, max(1, iterations), curve.seconds)

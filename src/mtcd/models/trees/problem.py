@@ -26,43 +26,51 @@ Thetas = Sequence[Any]
 
 @dataclass(frozen=True, eq=False)
 class AdditiveProblem:
-    """A family and a block for every client. In a federation, only a party's own block has
-    columns."""
+    """A family and a block for every client, and the loss around the constant c.
+
+    In a federation, and in a process of several, only the process's own blocks have columns.
+    """
 
     families: tuple[Family, ...]
     blocks: tuple[Block, ...]
     categorical: tuple[tuple[int, ...], ...]
     fit: LabelFit
     shift: Array
-    """The constant that the model starts from."""
+    """The constant c that the model starts from; the loss of ``fit`` contains it."""
     classes: tuple[str | float, ...]
     seed: int
-    evaluation: Evaluation | None = None
+    evaluation: AdditiveEvaluation | None = None
     _made: dict[int, PartyModel] = field(default_factory=dict)
 
     warm = False  # all families start with margins of 0
 
     @staticmethod
     def of(model: Additive, data: VerticalData, seed: int) -> AdditiveProblem:
-        """This model on this data."""
+        """The problem of a model on data.
+
+        Raises
+        ------
+        DataError
+            If values are missing at a client whose family does not take missing values.
+        """
         fit, shift, classes = fit_of(model, data.labels, data.weights)
         families = model.families(data.clients)
-        others = [
+        need_all_values = [
             client
             for client, family in zip(data.clients, families, strict=True)
             if not family.keeps_missing
         ]
-        data.check_complete("its model", others)
+        data.check_complete("its model", need_all_values)
         return AdditiveProblem(families, data.blocks, data.categorical, fit, shift, classes, seed)
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of training samples."""
         return len(self.fit.labels)
 
     @property
     def labels(self) -> Array:
-        """The encoded labels."""
+        """The labels as the loss encodes them."""
         return self.fit.labels
 
     @property
@@ -94,25 +102,36 @@ class AdditiveProblem:
         All families are kept, as the sync may depend on the penalties of all.
         """
         nothing = np.zeros((self.samples, 0))
-        K = range(len(self.families))
-        categorical = tuple(self.categorical[k] if k in own else () for k in K)
-        blocks = tuple(own.get(k, nothing) for k in K)
-        return replace(self, blocks=blocks, categorical=categorical, evaluation=None, _made={})
+        blocks: list[Block] = []
+        categorical: list[tuple[int, ...]] = []
+        for k in range(len(self.families)):
+            blocks.append(own.get(k, nothing))
+            categorical.append(self.categorical[k] if k in own else ())
+        return replace(
+            self,
+            blocks=tuple(blocks),
+            categorical=tuple(categorical),
+            evaluation=None,
+            _made={},
+        )
 
     def aggregate(self, parameters: Thetas) -> Array:
-        """H = sum_k h_k(theta_k)."""
+        """The aggregate H = sum_k h_k(theta_k), without the constant."""
         total = np.zeros(self.labels.shape)
         for k, theta in enumerate(parameters):
             total += self.client(k).represent(theta)
         return total
 
     def read_off(self, aggregate: Array, penalty: float) -> float:
-        """f, from the aggregate and the penalty of a token."""
+        """f, from what a token carries: the aggregate and the sum of penalties."""
         return self.fit.objective(aggregate, penalty)
 
     def metrics(self, aggregate: Array, parameters: Callable[[], Thetas]) -> dict[str, float]:
-        """The metrics, from the aggregate; those of a test set from the parameters of all
-        clients."""
+        """The metrics by name.
+
+        Training metrics follow from the aggregate. ``parameters`` is called only if there is a test
+        set, whose aggregate needs the models of all clients.
+        """
         if self.evaluation is None:
             return {}
         return self.evaluation.measured(self, aggregate, parameters)
@@ -121,9 +140,8 @@ class AdditiveProblem:
         """f and the metrics, from scratch."""
         aggregate = self.aggregate(parameters)
         metrics = self.metrics(aggregate, lambda: parameters)
-        return Score(
-            self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics
-        )
+        objective = self._objective(aggregate, parameters)
+        return Score(objective, None, metrics.get("test_accuracy"), metrics)
 
     def evaluate(self, parameters: Thetas) -> float:
         """f, from the parameters of all clients: for measurements only."""
@@ -139,16 +157,17 @@ def fit_of(
 ) -> tuple[LabelFit, Array, tuple[str | float, ...]]:
     """The loss around the constant that minimises it, with the labels; that constant; the classes.
 
-    Every party with the labels computes the same constant.
+    Every party with the labels computes the same constant, so that it is never sent.
     """
     loss, encoded, classes = model.weighted(labels, weights)
+    # without a check of the curvature, which trees do not rely on
     check_own_loss(model.plain_loss, encoded, bounded=False)
     shift = loss.best_shift(np.zeros(encoded.shape), encoded)
     return LabelFit(Shifted(loss, shift), encoded), shift, classes
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class AdditiveEvaluation:
     """Which metrics to compute on the training samples, and on those that were held out."""
 
     chosen: Metrics
@@ -157,9 +176,11 @@ class Evaluation:
     names: tuple[str | float, ...]
 
     @staticmethod
-    def of(chosen: Metrics, data: VerticalData, classes: tuple[str | float, ...]) -> Evaluation:
+    def of(
+        chosen: Metrics, data: VerticalData, classes: tuple[str | float, ...]
+    ) -> AdditiveEvaluation:
         """The metrics of this data and its test set."""
-        return Evaluation(chosen, known_labels(data.labels, classes), data.test, classes)
+        return AdditiveEvaluation(chosen, known_labels(data.labels, classes), data.test, classes)
 
     @cached_property
     def _test_labels(self) -> Array:
@@ -169,18 +190,18 @@ class Evaluation:
     def measured(
         self, problem: AdditiveProblem, aggregate: Array, parameters: Callable[[], Thetas]
     ) -> dict[str, float]:
-        """The metrics by name."""
+        """The metrics on the training samples and on the test set, by name."""
         if not self.chosen:
             return {}
-        found = self.chosen.measured("train", self._outputs(problem, self.labels, aggregate))
+        outputs = self._outputs(problem, self.labels, aggregate)
+        found = self.chosen.measured("train", outputs)
         if self.test is not None:
             margins = [
                 problem.client(k).margins(theta, self.test.blocks[k])
                 for k, theta in enumerate(parameters())
             ]
-            found |= self.chosen.measured(
-                "test", self._outputs(problem, self._test_labels, np.asarray(sum(margins)))
-            )
+            held_out = self._outputs(problem, self._test_labels, np.asarray(sum(margins)))
+            found |= self.chosen.measured("test", held_out)
         return found
 
     def _outputs(self, problem: AdditiveProblem, labels: Array, aggregate: Array) -> Outputs:

@@ -24,24 +24,25 @@ class Scale:
 
     @staticmethod
     def of(X: Block, weights: Array | None = None) -> Scale:
-        """Those of the training samples."""
+        """The means and deviations of the training samples."""
         dense = np.asarray(X.todense()) if is_sparse(X) else X
         means = np.average(dense, axis=0, weights=weights)
         scales = np.sqrt(np.average((dense - means) ** 2, axis=0, weights=weights))
+        # rounding of the mean leaves a constant column a deviation just above 0
         return Scale(means, np.where(scales > 1e-12, scales, 1.0))
 
     def apply(self, X: Block) -> Array:
-        """The scaled columns."""
+        """The columns less their means, divided by their deviations."""
         dense = np.asarray(X.todense()) if is_sparse(X) else X
         return np.asfortranarray((dense - self.means) / self.scales)
 
     def arrays(self) -> Arrays:
-        """Both, by name."""
+        """The means and deviations by name, to be stored."""
         return {"means": self.means, "scales": self.scales}
 
     @staticmethod
     def from_arrays(arrays: Arrays) -> Scale:
-        """Both again."""
-        return Scale(
-            np.asarray(arrays["means"], dtype=float), np.asarray(arrays["scales"], dtype=float)
-        )
+        """The scaling that ``arrays`` described."""
+        means = np.asarray(arrays["means"], dtype=float)
+        scales = np.asarray(arrays["scales"], dtype=float)
+        return Scale(means, scales)

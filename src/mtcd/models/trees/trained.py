@@ -26,7 +26,7 @@ from mtcd.models.metrics import Outputs
 from mtcd.models.predicted import Columns, predicted_columns, true_labels
 from mtcd.models.samples import Samples, TakesSamples
 from mtcd.models.trained import Trained
-from mtcd.models.trees.families.family import Part
+from mtcd.models.trees.families.family import TrainedPart
 from mtcd.models.trees.families.trees import TreePart
 from mtcd.models.trees.model import Additive, model_from_json
 
@@ -40,7 +40,7 @@ class TrainedAdditive(TakesSamples, Trained):
     clients: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     positions: tuple[tuple[int, ...], ...]
-    held: tuple[Part, ...]
+    held: tuple[TrainedPart, ...]
     """The parts in the order of the clients."""
     constant: Array
     preparations: Preparations | None = None
@@ -52,41 +52,40 @@ class TrainedAdditive(TakesSamples, Trained):
     offers = frozenset({"parts", "importance"})
 
     def __repr__(self) -> str:
-        families = self.model.families(self.clients)
         held = [
-            f"{client}: {part_words(family.kind, part)}"
-            for client, family, part in self._each(families)
+            f"{client}: {part_words(family, part)}"
+            for client, family, part in zip(self.clients, self.families, self.held, strict=True)
         ]
-        shown = ", ".join(held[:4]) + (", ..." if len(held) > 4 else "")
-        return f"TrainedAdditive({self.model.loss}, {shown}{', prepared' if self.preparations else ''})"
+        shown = ", ".join(held[:4])
+        if len(held) > 4:
+            shown += ", ..."
+        prepared = ", prepared" if self.preparations else ""
+        return f"TrainedAdditive({self.model.loss}, {shown}{prepared})"
 
     @property
     def known_classes(self) -> tuple[str | float, ...]:
-        """The classes; none of values."""
+        """The classes in the order of their numbers; empty in regression."""
         return self.classes
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, TrainedPart]:
         """The trained part of every client by name: trees, a linear block or a net."""
         return dict(zip(self.clients, self.held, strict=True))
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The family of every client."""
+        """The name of every client's family."""
         return tuple(family.kind for family in self.model.families(self.clients))
-
-    def _each(self, families: Sequence[Any]) -> zip[tuple[str, Any, Part]]:
-        return zip(self.clients, families, self.held, strict=True)
 
     @staticmethod
     def assemble(
         model: Additive,
         data: VerticalData,
         classes: tuple[str | float, ...],
-        parts: Sequence[Part],
+        parts: Sequence[TrainedPart],
         constant: Array,
     ) -> TrainedAdditive:
-        """From the parts of the clients that this data has."""
+        """The trained model of the clients of this data, from their parts in the same order."""
         return TrainedAdditive(
             model,
             classes,
@@ -104,23 +103,25 @@ class TrainedAdditive(TakesSamples, Trained):
         return self._sum(self.checked_blocks(X))
 
     def checked_blocks(self, X: Samples) -> tuple[Block, ...]:
-        """The blocks of new samples, in which values are missing only where the training had
-        such."""
+        """The blocks of new samples.
+
+        Raises
+        ------
+        DataError
+            If values are missing at a client whose columns were not prepared for that.
+        """
         blocks = self.blocks_of(X)
-        if self.preparations is None:
-            kept = [False] * len(blocks)
-        else:
-            kept = [p.keeps_missing for p in self.preparations.parts]
-        for client, columns, block, may_miss in zip(
-            self.clients, self.columns, blocks, kept, strict=True
-        ):
-            check_values(client, columns, block, may_miss)
+        for k, (client, block) in enumerate(zip(self.clients, blocks, strict=True)):
+            may_miss = False
+            if self.preparations is not None:
+                may_miss = self.preparations.parts[k].keeps_missing
+            check_values(client, self.columns[k], block, may_miss)
         return blocks
 
     def _sum(self, blocks: Sequence[Block]) -> Array:
-        return np.asarray(
-            self.constant + sum(part.margins(X) for part, X in zip(self.held, blocks, strict=True))
-        )
+        """The constant plus the margins of all parties on these blocks."""
+        margins = [part.margins(X) for part, X in zip(self.held, blocks, strict=True)]
+        return np.asarray(self.constant + sum(margins))
 
     def predict(self, X: Samples) -> NDArray[np.generic]:
         """Values in regression, the labels of the classes otherwise."""
@@ -137,20 +138,15 @@ class TrainedAdditive(TakesSamples, Trained):
     def outputs(self, X: Samples, y: ArrayLike) -> Outputs:
         """The outputs for samples with known labels, for metrics."""
         aggregate = self.decision(X)
-        return linear_outputs(
-            self.model.plain_loss,
-            self.classes,
-            true_labels(y, self.classes, len(aggregate)),
-            aggregate,
-        )
+        labels = true_labels(y, self.classes, len(aggregate))
+        return linear_outputs(self.model.plain_loss, self.classes, labels, aggregate)
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the parts into a folder; returns the description that ``read_additive`` needs."""
-        arrays = {
-            f"{k}/{name}": array
-            for k, part in enumerate(self.held)
-            for name, array in part.arrays().items()
-        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for k, part in enumerate(self.held):
+            for name, array in part.arrays().items():
+                arrays[f"{k}/{name}"] = array
         np.savez(folder / PARTS, constant=self.constant, **arrays)  # type: ignore[arg-type]
         if any(isinstance(part, TreePart) for part in self.held):
             gains = self.importance()
@@ -165,11 +161,10 @@ class TrainedAdditive(TakesSamples, Trained):
         }
 
     def onnx(self, path: Path) -> dict[Path, bytes]:
-        """Trees cannot be exported."""
+        """Raise: trees cannot be exported to ONNX."""
         raise MtcdError(
             "Trees are not exported to ONNX: their parties' texts in the run folder are models of "
-            "LightGBM, which "
-            "its own runtimes and converters read."
+            "LightGBM, which its own runtimes and converters read."
         )
 
     def importance(
@@ -181,12 +176,27 @@ class TrainedAdditive(TakesSamples, Trained):
         repeats: int = 5,
         seed: int = 0,
     ) -> Rows:
-        """The importance of columns or parties, as a list of dicts.
+        """The importance of columns or parties.
 
-        ``kind`` 'gain': the gain of the splits on each column of the parties with trees.
-        'permutation': how much the mean loss of samples ``X`` with labels ``y`` rises when the rows
-        of a party's block are shuffled, or with ``by`` 'column' those of each column; the mean of
-        so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
+        Parameters
+        ----------
+        X, y : samples and labels, optional
+            As in ``evaluate``; needed for 'permutation'.
+        kind : 'gain' or 'permutation', default 'gain'
+            'gain': the total gain of the splits on each column of the parties with trees.
+            'permutation': how much the mean loss of the samples rises when the rows of a party's
+            block are shuffled.
+        by : 'party' or 'column', default 'party'
+            With 'permutation': shuffle all columns of a party together, or one at a time.
+        repeats : int, default 5
+            With 'permutation': the number of random orders whose rises are averaged.
+        seed : int, default 0
+            The seed of these orders.
+
+        Returns
+        -------
+        Rows
+            A list of dicts, one for each party or column.
         """
         if by not in ("party", "column"):
             raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
@@ -198,13 +208,17 @@ class TrainedAdditive(TakesSamples, Trained):
         return found
 
 
-def part_words(kind: str, part: Part) -> str:
-    """A part in a few words."""
+def part_words(kind: str, part: TrainedPart) -> str:
+    """A trained part in a few words."""
     return f"{part.forest.rounds} rounds of trees" if isinstance(part, TreePart) else kind
 
 
 def read_additive(folder: Path, about: dict[str, Any], _model: object = None) -> TrainedAdditive:
-    """The model of a run folder. Raises ValueError, KeyError, TypeError or OSError."""
+    """The model of a run folder, from its files and their description in run.json.
+
+    Raises ValueError, KeyError, TypeError or OSError if they cannot be read: the caller says of
+    which folder.
+    """
     model = model_from_json(about["model"])
     clients = tuple(about["clients"])
     try:
@@ -214,10 +228,11 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
         raise ValueError(f"{PARTS} is not a file of arrays: {error}") from None
     parts = []
     for k, family in enumerate(model.families(clients)):
+        prefix = f"{k}/"
         own = {
-            name.partition("/")[2]: array
+            name.removeprefix(prefix): array
             for name, array in arrays.items()
-            if name.startswith(f"{k}/")
+            if name.startswith(prefix)
         }
         parts.append(family.part(own))
     return TrainedAdditive(
@@ -249,9 +264,9 @@ def additive_predictions(
 def additive_columns(
     model: Additive, classes: tuple[str | float, ...], aggregate: Array
 ) -> Columns:
-    """The same with probabilities or scores, by the names of their columns."""
+    """The predictions of an aggregate with their probabilities or scores, by the names of the
+    columns."""
     loss = model.plain_loss
+    predictions = additive_predictions(model, classes, aggregate)
     probabilities = loss.probabilities(aggregate) if loss.gives_probabilities else None
-    return predicted_columns(
-        additive_predictions(model, classes, aggregate), classes, aggregate, probabilities
-    )
+    return predicted_columns(predictions, classes, aggregate, probabilities)

@@ -17,7 +17,7 @@ from mtcd.models.metrics import chosen_metrics
 from mtcd.models.trees.families.family import Family
 from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.gains import ComparedGains
-from mtcd.models.trees.problem import AdditiveProblem, Evaluation
+from mtcd.models.trees.problem import AdditiveEvaluation, AdditiveProblem
 from mtcd.models.trees.trained import TrainedAdditive
 from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
@@ -42,7 +42,7 @@ class AdditiveTraining(Training):
         gives = self.model.plain_loss.gives_probabilities
         chosen = chosen_metrics(asked.metrics, len(problem.classes), gives)
         self.problem = replace(
-            problem, evaluation=Evaluation.of(chosen, self.data, problem.classes)
+            problem, evaluation=AdditiveEvaluation.of(chosen, self.data, problem.classes)
         )
         self.worst_end = worst_end_of(self.method, linear=True)
         self.checkpoints = array_checkpoints(asked, self.data)
@@ -54,10 +54,10 @@ class AdditiveTraining(Training):
         return (*self.data.notes, *classes, *self.method.notes(self.network))
 
     def trained(self, parameters: Sequence[Any]) -> TrainedAdditive | None:
-        """The model; None if it is not finite."""
-        if not all(
-            np.isfinite(theta).all() for theta in parameters if isinstance(theta, np.ndarray)
-        ):
+        """The trained model; None if its parameters are not finite."""
+        # ensembles of trees are finite by construction: a tree is added only if it lowers the loss
+        arrays = [theta for theta in parameters if isinstance(theta, np.ndarray)]
+        if not all(np.isfinite(theta).all() for theta in arrays):
             return None
         parts = [self.problem.client(k).finish(theta) for k, theta in enumerate(parameters)]
         return TrainedAdditive.assemble(
@@ -68,8 +68,7 @@ class AdditiveTraining(Training):
         """The reason of a divergence, and advice."""
         return (
             "Diverged: the loss grew beyond where it started, as the syncs added changes of "
-            "several tokens. Set "
-            "combine: optimal, a smaller model.learning_rate, or fewer hops."
+            "several tokens. Set combine: optimal, a smaller model.learning_rate, or fewer hops."
         )
 
 
@@ -79,9 +78,8 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
     Its step size is the learning rate of the trees, for the record: families choose their own.
     """
     if isinstance(method, MTCD):
-        method = replace(
-            method, features=(ComparedGains(len(families)),) if compares_gains(families) else ()
-        )
+        features = (ComparedGains(len(families)),) if compares_gains(families) else ()
+        method = replace(method, features=features)
     if method.stepsize != "auto":
         return method
     rates = [family.learning_rate for family in families if isinstance(family, TreeFamily)]
@@ -90,24 +88,35 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
 
 def compares_gains(families: Sequence[Family]) -> bool:
     """Whether at least two parties choose by their gains how many trees to grow."""
-    return sum(isinstance(family, TreeFamily) and family.adaptive for family in families) > 1
+    adaptive = [family for family in families if isinstance(family, TreeFamily) and family.adaptive]
+    return len(adaptive) > 1
 
 
 def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> None:
-    """Reject settings that rest on linear representations or on gradient steps of one size."""
+    """Reject settings that rest on linear representations or on gradient steps of one size.
+
+    Raises
+    ------
+    ConfigError
+        With the name of the setting, the reason, and what to do.
+    """
     kinds = " and ".join(sorted({family.kind for family in families}))
     if not isinstance(method, MTCD) and method.kind in ("stcd", "mtcd"):
         raise ConfigError(
             f"privacy.mode: sealed tours hide the derivatives of each sample, from which {kinds} "
-            f"learn: leave it out, "
-            "or train a linear model (docs/trees.md)."
+            "learn: leave it out, or train a linear model (docs/trees.md)."
         )
     if not isinstance(method, MTCD):
-        served = " (without hops between clients: a cluster per client, hops: 1, combine: optimal)"
+        instead = ""
+        if method.kind == "svfl":
+            instead = (
+                " (without hops between clients: a cluster per client, hops: 1, combine: optimal)"
+            )
         raise ConfigError(
-            f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}"
-            f"{served if method.kind == 'svfl' else ''}."
+            f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}{instead}."
         )
+
+    own_solver = None if method.local_solver == GRADIENT else method.local_solver
     for name, given, why in (
         ("acceleration", method.acceleration, "extrapolates parameters, which trees do not have"),
         (
@@ -117,11 +126,7 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
         ),
         ("schedule", method.schedule, "changes the step size; trees have model.learning_rate"),
         ("fusion_updates", method.fusion_updates, "is for split networks"),
-        (
-            "local_solver",
-            None if method.local_solver == GRADIENT else method.local_solver,
-            "is for linear models",
-        ),
+        ("local_solver", own_solver, "is for linear models"),
     ):
         if given is not None:
             raise ConfigError(f"method.{name} {why}: leave it out for {kinds}.")
@@ -135,10 +140,13 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
             f"stop.gap needs the optimum, which is not known for {kinds}: use stop.iterations or "
             f"plateau."
         )
+
+    # where several tokens may visit a client before a sync, its copies have to be combined
+
+    # where several tokens may visit a client before a sync, its copies have to be combined
     crossing = method.hops is not None and not method.one_token_per_client
     if crossing and not all(family.additive for family in families):
         raise ConfigError(
             "A net's copies cannot be averaged: with a party of the family net, use stcd, one "
-            "token, or a token per "
-            "cluster (combine: cluster)."
+            "token, or a token per cluster (combine: cluster)."
         )

@@ -19,11 +19,10 @@ from mtcd.core.seeding import stream
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.losses.quantile import Quantile
 from mtcd.models.losses.squared import Squared
-from mtcd.models.trees.choice import Choice
 from mtcd.models.trees.ensemble import Ensemble, Tree, summed
 from mtcd.models.trees.families.family import Inputs
-from mtcd.models.trees.families.trees import TreeClient, TreeFamily
-from mtcd.models.trees.gains import AWAITED, GainToken
+from mtcd.models.trees.families.trees import TreeFamily, TreeParty
+from mtcd.models.trees.gains import AWAITED, GainToken, GrowthRule
 from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Plateau
 
@@ -264,16 +263,16 @@ def test_a_tree_whose_gain_is_measured_has_not_seen_the_held_out_labels(
     visit = (4, 0)
     held_out = stream(9, "held-out", 1, *visit).permutation(120) % 5 == 0
     others = np.where(held_out, np.random.default_rng(0).permutation(y) + 50.0, y)
-    found, measured = [], TreeClient._margins_of
+    found, measured = [], TreeParty._margins_of
 
     def kept(*args: Any) -> Any:
         found.append(measured(*args))
         return found[-1]
 
-    monkeypatch.setattr(TreeClient, "_margins_of", kept)
+    monkeypatch.setattr(TreeParty, "_margins_of", kept)
     gains = []
     for labels in (y, others):
-        client = TreeClient(TreeFamily(min_samples=2), Inputs(1, X, (), LabelFit(loss, labels), 9))
+        client = TreeParty(TreeFamily(min_samples=2), Inputs(1, X, (), LabelFit(loss, labels), 9))
         gains.append(client._held_out_gain(np.zeros(120), visit))
     np.testing.assert_array_equal(*found)
     assert len(np.unique(found[0])) > 3
@@ -324,12 +323,12 @@ def test_trees_do_not_depend_on_where_the_token_starts() -> None:
 )
 def test_the_choice_compares_gains(others: float | None, gains: list[float], grown: int) -> None:
     known = Gains(others)
-    choice = Choice(2, known)
+    rule = GrowthRule(2, known)
     taken = list(
-        itertools.takewhile(lambda place: choice.accepts(place, gains[place]), range(choice.most))
+        itertools.takewhile(lambda place: rule.accepts(place, gains[place]), range(rule.most))
     )
     assert len(taken) == grown
-    assert known.own == gains[min(grown, choice.most - 1)]
+    assert known.own == gains[min(grown, rule.most - 1)]
 
 
 def test_a_token_tells_the_largest_gain_of_other_clients() -> None:
@@ -356,5 +355,5 @@ def test_a_token_waits_for_the_gains_of_all_clients_but_not_for_ever() -> None:
     token.record(2, Gains(None))  # a family that does not compare gains
     assert token.known_gains(0) == Gains(2.0)
     measured = Gains(2.0, awaited=True)
-    assert not Choice(1, measured).accepts(0, 9.0)
+    assert not GrowthRule(1, measured).accepts(0, 9.0)
     assert measured.own == 9.0

@@ -36,9 +36,8 @@ class Clip(Transformer):
     def __post_init__(self) -> None:
         if not 0 <= self.lower < self.upper <= 1:
             raise ConfigError(
-                f"prepare: clip: lower and upper are quantiles, 0 <= lower < upper <= 1, not "
-                f"{self.lower} and "
-                f"{self.upper}."
+                "prepare: clip: lower and upper are quantiles, 0 <= lower < upper <= 1, not "
+                f"{self.lower} and {self.upper}."
             )
 
     def fit(self, column: pl.Series) -> Clipped:

@@ -47,8 +47,7 @@ def mvcnn(shape: Sequence[int], width: int = 64) -> nn.Module:
     if len(shape) != 3 or min(shape[1:]) < least:
         raise ConfigError(
             f"mvcnn needs samples of (views, rows, columns), with {least} rows and columns or "
-            f"more, "
-            f"but they are {tuple(shape)}."
+            f"more, but they are {tuple(shape)}."
         )
     check_whole("mvcnn: width", width)
     return Views(width)

@@ -134,9 +134,8 @@ class NetworkBlock:
         if table.columns != self.inputs:
             raise DataError(
                 f"{table.path}: the network of {self.party!r} was trained on the columns "
-                f"{listing(self.inputs)}, but "
-                f"these are {listing(table.columns)}: read the new samples with the same columns, "
-                f"in that order."
+                f"{listing(self.inputs)}, but these are {listing(table.columns)}: read the new "
+                "samples with the same columns, in that order."
             )
         return self.represent_values(prepared_values(self.preparation, table))
 
@@ -185,8 +184,7 @@ class NetworkBlock:
         if not self.knows_fusion:
             raise MtcdError(
                 f"{self.party!r} did not receive the final fusion module, and cannot predict: "
-                f"start all parties again "
-                "with the same folders, to receive it."
+                "start all parties again with the same folders, to receive it."
             )
         return self.trained.columns_from(self.trained.fused(torch.as_tensor(aggregate)))
 

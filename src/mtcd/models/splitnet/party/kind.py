@@ -28,7 +28,7 @@ from mtcd.network.topology import Network
 BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
-class SplitKind(PartyKind):
+class SplitPartyKind(PartyKind):
     """A network for every party, and a fusion module."""
 
     block_files = (WEIGHTS,)
@@ -78,4 +78,4 @@ class SplitKind(PartyKind):
         return model.model_copy(update={key: BUILT_IN[key] for key in own})
 
 
-SPLIT = SplitKind()
+SPLIT = SplitPartyKind()

@@ -71,9 +71,8 @@ from mtcd.training.divergence import Divergence, worst_end_of
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
     "The objective is not evaluated at the end, as the representations of all samples do not fit "
-    "into a message: slow "
-    "divergence is not detected. To evaluate it, set a larger limits.message_mb in the federation "
-    "file."
+    "into a message: slow divergence is not detected. To evaluate it, set a larger "
+    "limits.message_mb in the federation file."
 )
 
 
@@ -264,10 +263,9 @@ class SplitParticipant(ParticipantTable):
             there = digest if is_digest else "another one"
             raise ConfigError(
                 f"model.fusion: the file with the fusion module has sha256 {own} at "
-                f"{self.config.name}, but {there} at "
-                f"{self.config.labels.held_by}. It must be the same for all: put the fusion module "
-                f"into a file of its "
-                "own, and give all parties the same file."
+                f"{self.config.name}, but {there} at {self.config.labels.held_by}. It must be the "
+                "same for all: put the fusion module into a file of its own, and give all parties "
+                "the same file."
             )
 
     def keep(

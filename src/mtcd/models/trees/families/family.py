@@ -1,4 +1,8 @@
-"""The interface of model families."""
+"""The interface of model families: what a party of an additive model needs in order to train.
+
+A family is a frozen dataclass of settings, registered under the name that configs use. It makes a
+``PartyModel`` from the party's data; that makes a ``TrainedPart`` at the end.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What client ``number`` trains on: its block, and the loss with the labels."""
+    """What a client trains on: its block, and the loss with the labels."""
 
     number: int
     X: Block
@@ -29,10 +33,11 @@ class Inputs:
     """The columns of the block that hold the numbers of categories."""
     fit: LabelFit
     seed: int
+    """The seed of the training; draws of the client also depend on ``number``."""
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of training samples."""
         return len(self.fit.labels)
 
     @property
@@ -46,11 +51,11 @@ class Inputs:
         return 1 if self.fit.labels.ndim == 1 else self.fit.labels.shape[1]
 
 
-class Part(Protocol):
+class TrainedPart(Protocol):
     """The trained model of one party."""
 
     def margins(self, X: Block) -> Array:
-        """The representation of new samples."""
+        """The representation h_k of new samples: one number each, or one for every class."""
 
     def arrays(self) -> Arrays:
         """The model as arrays by name, from which ``Family.part`` makes it again."""
@@ -60,18 +65,18 @@ class PartyModel(ClientModel, Protocol):
     """The model of one party on its data."""
 
     def margins(self, theta: Theta, X: Block) -> Array:
-        """The representation of other samples, such as a test set. It is asked for again and again
-        as theta grows."""
+        """The representation of other samples, such as a test set. It is called at every
+        measurement, as theta grows."""
 
-    def finish(self, theta: Theta) -> Part:
-        """The trained model."""
+    def finish(self, theta: Theta) -> TrainedPart:
+        """The trained model of the party, from its final parameters."""
 
 
 class NoSmoothness:
-    """The members of a party's model that only linear blocks have a use for."""
+    """The members of ``ClientModel`` that only linear blocks support."""
 
     def nonsmooth_penalty(self, theta: Any) -> float:
-        """0."""
+        """0: no part of the penalty has kinks."""
         return 0.0
 
     @property
@@ -82,30 +87,68 @@ class NoSmoothness:
         )
 
     def survey(self) -> Array:
-        """Raise, likewise."""
+        """Raise: the statistics describe linear blocks."""
         raise MtcdError(
             "This method needs a survey of linear blocks, which this family does not have."
         )
 
 
 class Family(ABC):
-    """The settings of a party's model: a frozen dataclass."""
+    """The settings of a party's model: the base class of families.
+
+    Subclasses are frozen dataclasses with keyword arguments, registered in ``FAMILIES``; each field
+    is a setting that ``Mixed`` and configs accept.
+
+    Examples
+    --------
+    >>> FAMILIES["linear"](l2=0.1)
+    LinearFamily(l1=0.0, l2=0.1)
+    """
 
     kind: ClassVar[str]
+    """The name that it is registered under."""
     keeps_missing: ClassVar[bool] = False
     """Whether it takes missing values and categories as they are."""
     additive: ClassVar[bool] = False
-    """Whether a weighted sum of copies represents the weighted sum of what they represent."""
+    """Whether h_k(sum_i w_i theta_i) = sum_i w_i h_k(theta_i), so that a sync may average
+    copies."""
     nonsmooth = False
     """Whether its penalty has a part that is not smooth."""
 
     @abstractmethod
     def client(self, inputs: Inputs) -> PartyModel:
-        """The model of a party that trains on these inputs."""
+        """The model of one party during a training.
+
+        Parameters
+        ----------
+        inputs : Inputs
+            The party's block, and the loss with the labels.
+
+        Returns
+        -------
+        PartyModel
+            The model; it may keep prepared columns, but no parameters.
+        """
 
     @abstractmethod
-    def part(self, arrays: Arrays) -> Part:
-        """A trained model from its arrays. Raises ValueError or KeyError."""
+    def part(self, arrays: Arrays) -> TrainedPart:
+        """A trained model, read from a run folder.
+
+        Parameters
+        ----------
+        arrays : mapping from str to arrays
+            What ``TrainedPart.arrays`` gave.
+
+        Returns
+        -------
+        TrainedPart
+            The trained model.
+
+        Raises
+        ------
+        ValueError, KeyError
+            If the arrays do not describe a model of this family.
+        """
 
 
 FAMILIES: Registry[type[Family]] = Registry(

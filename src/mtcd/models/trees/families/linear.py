@@ -50,11 +50,11 @@ class LinearPart:
     theta: Array
 
     def margins(self, X: Block) -> Array:
-        """X_k theta_k."""
+        """X_k theta_k, with the columns standardised as in training."""
         return np.asarray(self.scale.apply(X) @ self.theta)
 
     def arrays(self) -> Arrays:
-        """Coefficients, means and scales."""
+        """The coefficients, and the means and deviations of the columns."""
         return {**self.scale.arrays(), "theta": self.theta}
 
 
@@ -69,14 +69,14 @@ class LinearParty(LinearClient):
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q steps of the size 1/L_k, with which f never rises."""
-        return super().local_update(
-            theta, aggregate, updates._replace(eta=1.0 / max(self.smoothness, 1e-300))
-        )
+        # L_k is 0 if all columns are constant and l2 is 0; then so is the gradient
+        own_steps = updates._replace(eta=1.0 / max(self.smoothness, 1e-300))
+        return super().local_update(theta, aggregate, own_steps)
 
     def margins(self, theta: Array, X: Block) -> Array:
         """The representation of other samples."""
         return self.finish(theta).margins(X)
 
     def finish(self, theta: Array) -> LinearPart:
-        """The trained coefficients."""
+        """The trained part: these coefficients and the scaling of the columns."""
         return LinearPart(self.scale, theta)

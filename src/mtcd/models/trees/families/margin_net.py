@@ -1,5 +1,7 @@
-"""A small network whose outputs are margins: for a party of an additive model. Parameters are one
-vector."""
+"""A small PyTorch network whose outputs are margins, with its parameters as one NumPy vector.
+
+It is apart from ``net.py`` so that PyTorch is imported only where a party has a network.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,13 @@ class MarginNet:
 
     @property
     def size(self) -> int:
-        """How many parameters it has."""
+        """The number of parameters."""
         return sum(parameter.numel() for parameter in self._module.parameters())
 
     def initial(self, draw: int) -> Array:
         """Parameters drawn from a seed; those of the last layer are 0, so that all outputs are
         0."""
+        # the process's generator is left as it was: the user may draw from it
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw)
             layers = [layer for layer in self._module.modules() if isinstance(layer, nn.Linear)]
@@ -49,6 +52,7 @@ class MarginNet:
         return np.array(margins.detach().numpy()), _Pullback(self._module, margins)
 
     def _forward(self, theta: Array, X: Array) -> torch.Tensor:
+        """The margins at these parameters, which the module then holds."""
         vector_to_parameters(torch.tensor(theta), self._module.parameters())
         found: torch.Tensor = self._module(torch.as_tensor(np.ascontiguousarray(X)))
         return found.squeeze(1)

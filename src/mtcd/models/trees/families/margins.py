@@ -16,10 +16,15 @@ KEPT = 4  # ensembles whose margins are kept: theta_k, and its latest copies
 
 
 class GrowingMargins:
-    """The margins of one block for ensembles that differ by a few trees."""
+    """The margins of one block for ensembles that differ by a few trees.
+
+    A training asks for the margins of an ensemble after every visit. Evaluating all trees each time
+    would take time quadratic in their number.
+    """
 
     def __init__(self, X: Block, outputs: int) -> None:
-        self.X, self.outputs = X, outputs
+        self.X = X
+        self.outputs = outputs
         shape = (X.shape[0],) if outputs == 1 else (X.shape[0], outputs)
         self._empty: tuple[Ensemble, Array] = Ensemble(), np.zeros(shape)
         self._known: OrderedDict[int, tuple[Ensemble, Array]] = OrderedDict()
@@ -29,15 +34,17 @@ class GrowingMargins:
         if id(ensemble) in self._known:
             self._known.move_to_end(id(ensemble))
             return self._known[id(ensemble)][1]
-        differences = [
-            (summed([(1.0, ensemble), (-1.0, e)]), z)
-            for e, z in (self._empty, *self._known.values())
-        ]
-        missing, known = min(differences, key=lambda pair: len(pair[0]))
-        margins = known
+
+        # start from the known ensemble that differs by the fewest trees
+        differences = []
+        for known, margins_of_known in (self._empty, *self._known.values()):
+            difference = summed([(1.0, ensemble), (-1.0, known)])
+            differences.append((difference, margins_of_known))
+        missing, margins = min(differences, key=lambda pair: len(pair[0]))
         if len(missing):
-            margins = known + Forest.of(missing, self.X.shape[1], self.outputs).margins(self.X)
-        # the ensemble is kept, so that its id is its own
+            margins = margins + Forest.of(missing, self.X.shape[1], self.outputs).margins(self.X)
+
+        # the ensemble is kept beside its margins, so that no other one gets its id
         self._known[id(ensemble)] = ensemble, margins
         if len(self._known) > KEPT:
             self._known.popitem(last=False)

@@ -20,14 +20,17 @@ from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, 
 from mtcd.models.trees.scaled import Scale
 from mtcd.protocol.updates import LocalUpdates
 
-STEPS = 5  # of L-BFGS for each local update
+STEPS = 5  # iterations of L-BFGS for each local update
 
 
 @FAMILIES.register("net")
 @dataclass(frozen=True, kw_only=True)
 class NetFamily(Family):
-    """A network with layers of ``hidden`` units on the standardised columns; ``l2`` is on the
-    change of parameters."""
+    """A network with layers of ``hidden`` units on the standardised columns.
+
+    The penalty l2/2 * |theta - theta^0|^2 is on the change since the start: random initial layers
+    are not drawn towards 0, and the penalty of the first token is 0.
+    """
 
     hidden: tuple[int, ...] = (16,)
     l2: float = 1e-3
@@ -41,7 +44,7 @@ class NetFamily(Family):
             )
         for width in self.hidden:
             check_whole("model.hidden", width)
-        object.__setattr__(self, "hidden", tuple(self.hidden))  # lists, in configs
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # configs give a list
         check_number("model.l2", self.l2)
 
     def client(self, inputs: Inputs) -> NetParty:
@@ -49,10 +52,9 @@ class NetFamily(Family):
 
     def part(self, arrays: Arrays) -> NetPart:
         scale = Scale.from_arrays(arrays)
+        hidden = tuple(int(width) for width in arrays["hidden"])
         theta = np.asarray(arrays["theta"], dtype=float)
-        return NetPart(
-            scale, tuple(int(width) for width in arrays["hidden"]), int(arrays["outputs"]), theta
-        )
+        return NetPart(scale, hidden, int(arrays["outputs"]), theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +77,13 @@ class NetPart:
         return found
 
     def arrays(self) -> Arrays:
-        """Parameters, sizes, means and scales."""
+        """The parameters, the widths of the layers, and the means and deviations of the columns."""
         sizes = {"hidden": np.array(self.hidden, dtype=int), "outputs": np.array(self.outputs)}
         return {**self.scale.arrays(), **sizes, "theta": self.theta}
 
 
 class NetParty(NoSmoothness):
-    """The network of one party. Its local updates are steps of L-BFGS, whose line search never
+    """The network of one party. Its local updates are iterations of L-BFGS, whose line search never
     raises f."""
 
     def __init__(self, family: NetFamily, inputs: Inputs) -> None:
@@ -98,7 +100,7 @@ class NetParty(NoSmoothness):
         self._start: Array = self._net.initial(draw)
 
     def initial(self) -> Array:
-        """Random layers, but for the last, which is 0: so are the margins."""
+        """Random layers, except the last, which is 0, so that all margins are 0."""
         return self._start.copy()
 
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:
@@ -111,7 +113,7 @@ class NetParty(NoSmoothness):
         return self.finish(theta).margins(X)
 
     def finish(self, theta: Array) -> NetPart:
-        """The trained network."""
+        """The trained network with the scaling of its columns."""
         return NetPart(self.scale, self.family.hidden, self.inputs.outputs, theta)
 
     def penalty(self, theta: Array) -> float:
@@ -120,25 +122,25 @@ class NetParty(NoSmoothness):
         return 0.5 * self.family.l2 * float(change @ change)
 
     def penalty_product(self, a: Array, b: Array) -> float:
-        """l2 * a.b."""
+        """The inner product l2 * a.b of two changes of theta."""
         return self.family.l2 * float(a @ b)
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
-        """Q local updates of a few steps each; theta itself if they do not lower f."""
-        held = self.represent(theta)
-        others = aggregate - held
+        """Q local updates of ``STEPS`` iterations each; theta itself if they do not lower f."""
+        others = aggregate - self.represent(theta)
 
         def objective(given: Array) -> tuple[float, Array]:
             margins, pullback = self._net.pullback(given, self.X)
             z = others + margins
             value = self.fit.objective(z, self.penalty(given))
-            return value, pullback(self.fit.gradient(z)) + self.family.l2 * (given - self._start)
+            gradient = pullback(self.fit.gradient(z)) + self.family.l2 * (given - self._start)
+            return value, gradient
 
         before, _ = objective(theta)
         found = scipy.optimize.minimize(
             objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS * updates.Q}
         )
-        if not found.fun < before:
+        if not found.fun < before:  # also if it is NaN
             return theta
         aggregate[...] = others + self.represent(found.x)
         return np.asarray(found.x)

@@ -1,5 +1,9 @@
 """Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss
-at the token."""
+at the token.
+
+This is coordinate descent in function space: h_k is a sum of trees, and a visit moves it along one
+more. ``TreeParty.local_update`` is the visit.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +19,21 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import stream
 from mtcd.data.vertical import Block
 from mtcd.models.trees.boosting import Forest, Grown, Learner, as_bytes
-from mtcd.models.trees.choice import Choice
 from mtcd.models.trees.ensemble import Ensemble, Tree
 from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
 from mtcd.models.trees.families.margins import GrowingMargins
+from mtcd.models.trees.gains import GrowthRule
 from mtcd.protocol.updates import LocalUpdates
 
-# a gain is measured on one part of the samples in so many, for a tree grown on the others
+# a gain is measured on one fifth of the samples, by a tree that is grown on the other four
 FOLDS = 5
 
 
 @FAMILIES.register("trees")
 @dataclass(frozen=True, kw_only=True)
 class TreeFamily(Family):
-    """Trees of at most ``depth`` levels (0: any) and ``leaves`` leaves, each multiplied by the
-    ``learning_rate``.
-
-    ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples``
-    samples, a column has at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the
-    shares of columns and samples that a tree is grown on, drawn anew for every visit. ``threads``
-    changes the time only. ``adaptive``: parties compare their gains, and grow trees where they gain
-    most (``Choice``); otherwise every visit grows as many.
-    """
+    """The settings of boosted trees, under the names of :class:`mtcd.Trees`, which explains
+    them."""
 
     learning_rate: float = 0.1
     depth: int = 6
@@ -76,7 +73,7 @@ class TreeFamily(Family):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings in the learner's words."""
+        """The settings under LightGBM's names."""
         return {
             "learning_rate": self.learning_rate,
             "max_depth": self.depth or -1,
@@ -85,17 +82,16 @@ class TreeFamily(Family):
             "min_data_in_leaf": self.min_samples,
             "feature_fraction": self.columns,
             "bagging_fraction": self.rows,
-            "bagging_freq": int(self.rows < 1),
+            "bagging_freq": int(self.rows < 1),  # draws rows only if it is not 0
             "max_bin": self.bins,
         }
 
-    def client(self, inputs: Inputs) -> TreeClient:
-        return TreeClient(self, inputs)
+    def client(self, inputs: Inputs) -> TreeParty:
+        return TreeParty(self, inputs)
 
     def part(self, arrays: Arrays) -> TreePart:
-        return TreePart(
-            Forest.read(np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii"))
-        )
+        text = np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii")
+        return TreePart(Forest.read(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +105,11 @@ class TreePart:
         return self.forest.margins(X)
 
     def arrays(self) -> Arrays:
-        """The trees in the learner's text format."""
+        """The trees in LightGBM's text format."""
         return {"trees": as_bytes(self.forest.text)}
 
 
-class TreeClient(NoSmoothness):
+class TreeParty(NoSmoothness):
     """The trees of one client: theta_k is an ensemble, h_k(theta_k) the sum of its trees."""
 
     def __init__(self, family: TreeFamily, inputs: Inputs) -> None:
@@ -123,17 +119,18 @@ class TreeClient(NoSmoothness):
         self._margins: dict[int, GrowingMargins] = {}
 
     def initial(self) -> Ensemble:
-        """No tree."""
+        """The ensemble without trees."""
         return Ensemble()
 
     def represent(self, theta: Ensemble, rows: Rows | None = None) -> Array:
-        """The margins of all samples, or of these rows. Trees that it has seen before are not
-        evaluated again."""
+        """The margins of all samples, or of these rows. Trees that were evaluated for an earlier
+        theta are not evaluated again."""
         margins = self.margins(theta, self.inputs.X)
         return margins if rows is None else margins[rows]
 
     def margins(self, theta: Ensemble, X: Block) -> Array:
-        """The margins of these samples, a block that is asked about again and again."""
+        """The margins of these samples: the training block, or the block of a test set."""
+        # a GrowingMargins keeps its block, so that no other block gets its id
         if id(X) not in self._margins:
             self._margins[id(X)] = GrowingMargins(X, self.inputs.outputs)
         return self._margins[id(X)].of(theta)
@@ -143,38 +140,49 @@ class TreeClient(NoSmoothness):
         return TreePart(Forest.of(theta, self.inputs.X.shape[1], self.inputs.outputs))
 
     def penalty(self, theta: Ensemble) -> float:
-        """0: l2 acts on each tree while it is grown."""
+        """0: l2 acts on each tree while it is grown, and is no part of f."""
         return 0.0
 
     def penalty_product(self, a: Ensemble, b: Ensemble) -> float:
-        """0."""
+        """0, as the penalty."""
         return 0.0
 
     @cached_property
     def learner(self) -> Learner:
-        """The learner with the binned columns, made at the first visit."""
-        X, categorical = self.inputs.X, self.inputs.categorical
+        """The learner with the binned columns, made at the first visit: a process that only
+        evaluates this client never bins them."""
         return Learner(
-            X, categorical, self.inputs.outputs, self.family.settings, self.family.threads
+            self.inputs.X,
+            self.inputs.categorical,
+            self.inputs.outputs,
+            self.family.settings,
+            self.family.threads,
         )
 
     def local_update(self, theta: Ensemble, aggregate: Array, updates: LocalUpdates) -> Ensemble:
-        """As many trees as the choice allows, as long as each lowers the loss; theta itself if
-        there is none."""
+        """Grow as many trees as the rule allows, as long as each lowers the loss.
+
+        Returns theta itself, and leaves the aggregate as it is, if no tree is grown.
+        """
         value = self.fit.objective(aggregate, 0.0)
-        choice = Choice(updates.Q, updates.gains if self.family.adaptive else None)
-        for place in range(choice.most):
+        rule = GrowthRule(updates.Q, updates.gains if self.family.adaptive else None)
+        for place in range(rule.most):
             visit = (*updates.visit, place)
-            if choice.compares and not choice.accepts(place, self._held_out_gain(aggregate, visit)):
+            if rule.compares and not rule.accepts(place, self._held_out_gain(aggregate, visit)):
                 break
             grown = self._grown(aggregate, visit)
             if grown is None:
                 break
+
+            # A Newton step may overshoot where the second derivative falls (logistic, Poisson), and
+            # a tree on a sample of the rows may raise the loss of the others.
             after = aggregate + self._margins_of(grown, aggregate)
             lower = self.fit.objective(after, 0.0)
             if not lower < value:
                 break
-            value, aggregate[...], theta = lower, after, theta.extended(Tree.of(visit, grown.text))
+            value = lower
+            aggregate[...] = after
+            theta = theta.extended(Tree.of(visit, grown.text))
         return theta
 
     def _grown(
@@ -182,11 +190,14 @@ class TreeClient(NoSmoothness):
     ) -> Grown | None:
         """A tree grown at this aggregate, on all samples or on those of ``rows``, a mask; None if
         no split gains."""
-        loss, y = self.fit.loss, self.fit.labels
+        loss = self.fit.loss
+        y = self.fit.labels
+        # the same visit draws the same rows and columns, in any engine and after a crash
         draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
         gradient = loss.gradient(aggregate, y)
         hessian = loss.curvatures(aggregate, y)
         if rows is not None:
+            # samples without derivatives do not count, and the binned columns stay as they are
             kept = rows.reshape(-1, *[1] * (aggregate.ndim - 1))
             gradient = gradient * kept
             hessian = hessian * kept
@@ -202,8 +213,8 @@ class TreeClient(NoSmoothness):
         return grown.margins()
 
     def _held_out_gain(self, aggregate: Array, visit: tuple[int, ...]) -> float:
-        """By how much a tree grown on four fifths of the samples lowers the mean loss of the
-        others, times N; 0 if not.
+        """By how much a tree grown on four fifths of the samples lowers the loss of the others,
+        scaled to all N samples; 0 if it does not lower it.
 
         Trees fit noise: on the samples that it was grown on, nearly every tree gains.
         """
@@ -212,13 +223,12 @@ class TreeClient(NoSmoothness):
         grown = self._grown(aggregate, visit, ~held_out)
         if grown is None:
             return 0.0
+
         rows = np.flatnonzero(held_out)
         loss = self.fit.loss.at(rows)
         y = self.fit.labels[rows]
         after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
-        gain = (
-            (loss.value(aggregate[rows], y) - loss.value(after, y))
-            * self.inputs.samples
-            / len(rows)
-        )
-        return gain if 0.0 < gain < np.inf else 0.0
+        decrease = loss.value(aggregate[rows], y) - loss.value(after, y)
+        gain = decrease * self.inputs.samples / len(rows)
+        is_gain = 0.0 < gain < np.inf  # neither NaN nor infinite, which tokens do not carry
+        return gain if is_gain else 0.0

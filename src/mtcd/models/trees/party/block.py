@@ -27,7 +27,7 @@ from mtcd.models.glm.party.own_block import (
 )
 from mtcd.models.glm.party.problem import OwnData, own_data, sized_problem
 from mtcd.models.predicted import Columns
-from mtcd.models.trees.families.family import Part
+from mtcd.models.trees.families.family import TrainedPart
 from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.model import Additive, model_from_json
 from mtcd.models.trees.problem import AdditiveProblem, fit_of
@@ -48,7 +48,7 @@ def additive_of(config: BundleConfig) -> Additive:
 
 @dataclass(frozen=True, eq=False)
 class OwnAdditive(OwnData):
-    """A party's data and problem, of which only the block of this party, ``number``, has
+    """A party's data, and the problem in which only the block of this party, ``number``, has
     columns."""
 
     model: Additive
@@ -60,19 +60,19 @@ class OwnAdditive(OwnData):
         return self.problem.client(self.number).margins(theta, self.held_out)
 
     def gap_part(self, theta: Any, aggregate: Array) -> None:
-        """There is no bound of the gap."""
+        """None: no bound of the gap is known for trees."""
 
     def block(self, theta: Any) -> AdditiveBlock:
-        """The block of the party, from its final parameters. The first party has the constant."""
-        part = self.problem.client(self.number).finish(theta)
+        """The block of the party, from its final parameters."""
         problem = self.problem
+        part = problem.client(self.number).finish(theta)
+        # parties predict by adding up their outputs, so exactly one of them adds the constant
         constant = problem.shift if self.number == 0 else np.zeros(problem.shift.shape)
-        own = self.data
         return AdditiveBlock(
-            own.clients[0],
+            self.data.clients[0],
             self.model,
             self.number,
-            own.columns[0],
+            self.data.columns[0],
             problem.classes,
             part,
             constant,
@@ -92,7 +92,8 @@ def own_additive(
     labels and weights."""
     model = additive_of(config)
     own = own_data(config, table, rows, labels, held_out, weights)
-    number, data = own.number, own.data
+    number = own.number
+    data = own.data
     if not model.family(config.name).keeps_missing:
         data.check_complete("its model")
     problem = _problem(config, model, labels, weights, {number: data.categorical[0]})
@@ -107,7 +108,7 @@ def _problem(
     weights: Array | None,
     categorical: Mapping[int, tuple[int, ...]],
 ) -> AdditiveProblem:
-    """The problem without blocks."""
+    """The problem of a federation, without the block of any party."""
     fit, shift, classes = fit_of(model, labels, weights)
     families = model.families(config.parties)
     by_party = tuple(categorical.get(k, ()) for k in range(len(families)))
@@ -134,7 +135,7 @@ class AdditiveBlock(OwnBlock):
     number: int
     columns: tuple[str, ...]
     classes: tuple[str | float, ...]
-    part: Part
+    part: TrainedPart
     constant: Array
     preparation: ColumnPreparation | None = None
 
@@ -159,7 +160,8 @@ class AdditiveBlock(OwnBlock):
         return additive_predictions(self.model, self.classes, aggregate)
 
     def columns_of(self, aggregate: Array) -> Columns:
-        """The same, with the probabilities of classes or scores, by the names of their columns."""
+        """The predictions with the probabilities of classes or scores, by the names of their
+        columns."""
         return additive_columns(self.model, self.classes, aggregate)
 
     def files(self) -> dict[str, bytes]:
@@ -178,7 +180,7 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBl
     """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
     check_format(about)
     model = model_from_json(about["additive"])
-    own = {
+    part_arrays = {
         name.removeprefix("part/"): array
         for name, array in arrays.items()
         if name.startswith("part/")
@@ -189,7 +191,7 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBl
         int(about["number"]),
         tuple(about["columns"]),
         tuple(about["classes"]),
-        model.family(about["party"]).part(own),
+        model.family(about["party"]).part(part_arrays),
         np.asarray(arrays["constant"], dtype=float),
         preparation_of(about),
     )

@@ -39,10 +39,10 @@ def _section(given: Any) -> AdditiveSection:
     return given
 
 
-class AdditiveKind(PartyKind):
-    """Additive models."""
+class AdditivePartyKind(PartyKind):
+    """Additive models: how a party of a federation trains, predicts and stores its part."""
 
-    # those of linear models too: the folder may have been used for one
+    # the files of linear models too: the run folder may have been used for one before
     block_files = (NPZ, CSV, COEFFICIENTS)
 
     def participant(self, bundle: Bundle, table: PartyTable | None) -> AdditiveParticipant:
@@ -55,7 +55,8 @@ class AdditiveKind(PartyKind):
         model = section.model()
         families = model.families(network.clients)
         check_additive(method, families, Stop(**federation.stop.model_dump()))
-        if model.class_weight is not None:  # the classes are not known here
+        if model.class_weight is not None:
+            # the synthetic labels below need not have the classes that are weighted
             model = section.model_copy(update={"class_weight": None}).model()
 
         data = synthetic(model.plain_loss.example, REHEARSED_SAMPLES, network.size, network.size)
@@ -88,4 +89,4 @@ class AdditiveKind(PartyKind):
         return _section(config.model).model().recipe(config.name)
 
 
-ADDITIVE = AdditiveKind()
+ADDITIVE = AdditivePartyKind()

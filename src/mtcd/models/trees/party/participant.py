@@ -42,11 +42,12 @@ class AdditiveParticipant(LinearParticipant):
         """Do nothing: the problem was made with a loss that was checked."""
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
-        """None: no step size depends on them."""
+        """Empty: no step size depends on the labels."""
         return b""
 
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
-        """Nothing, but that the columns can be prepared and the family be made."""
+        """The report that this party can train: its columns can be prepared, and its family can be
+        made."""
         additive_of(self.config)
         prepared_rows(self.config.name, self.own, drawn(self.config, rows).training)
         return READY
@@ -60,9 +61,13 @@ class AdditiveParticipant(LinearParticipant):
         labels = self.held_labels(taken.training)
         weights = self.held_weights(taken.training)
         loss, _, classes = model.weighted(labels, weights)
-        sizes = {"samples": len(labels), "outputs": loss.outputs(classes)}
-        rest = {"stepsize": self.method.resolved_stepsize(), "notes": [*taken.notes]}
-        return sizes | rest, labels_to_bytes(labels, weights)
+        settings = {
+            "samples": len(labels),
+            "outputs": loss.outputs(classes),
+            "stepsize": self.method.resolved_stepsize(),
+            "notes": [*taken.notes],
+        }
+        return settings, labels_to_bytes(labels, weights)
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         return additive_server(self.config, samples, outputs, labels, weights)
