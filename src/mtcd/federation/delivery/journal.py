@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
+from time import perf_counter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -102,8 +104,12 @@ class FileJournal(Journal):
     commit then waits for the disk, twice.
     """
 
-    def __init__(self, path: Path, sync: bool = False) -> None:
+    def __init__(
+        self, path: Path, sync: bool = False, on_commit: Callable[[float], None] | None = None
+    ) -> None:
+        """``on_commit``: called after each commit with the seconds that it took."""
         self.path, self.sync = path, sync
+        self._on_commit = on_commit
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
@@ -114,6 +120,7 @@ class FileJournal(Journal):
         return mapped_numbers(path, shape, fresh=self.last() is None)
 
     def commit(self, value: Any) -> None:
+        began = perf_counter()
         content = self._writer.parts(value)
         try:
             if not self._files:
@@ -124,6 +131,9 @@ class FileJournal(Journal):
             raise JournalError(
                 f"{self.path} could not be written: {error.strerror or error}."
             ) from None
+
+        if self._on_commit is not None:
+            self._on_commit(perf_counter() - began)
 
     def last(self) -> Any:
         newest = self._newest()

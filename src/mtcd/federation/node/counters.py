@@ -10,12 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 from mtcd.core.errors import MtcdError, WireError
-from mtcd.federation.delivery.journal import FileJournal
 
 COMMIT_BOUNDS_SECONDS = (
     0.0001,
@@ -85,16 +81,3 @@ class Counters:
         self.received_bytes = dict.fromkeys(names, 0)
         self.refused = dict.fromkeys(REASONS, 0)
         self.commits = Durations(COMMIT_BOUNDS_SECONDS)
-
-
-class CountedJournal(FileJournal):
-    """A journal that counts its commits, and the seconds that each takes."""
-
-    def __init__(self, path: Path, sync: bool, commits: Durations) -> None:
-        super().__init__(path, sync)
-        self._commits = commits
-
-    def commit(self, value: Any) -> None:
-        began = perf_counter()
-        super().commit(value)
-        self._commits.add(perf_counter() - began)

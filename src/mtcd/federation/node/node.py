@@ -17,10 +17,10 @@ import numpy as np
 
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
+from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.control import answer_operator
-from mtcd.federation.node.counters import CountedJournal
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
@@ -163,8 +163,8 @@ class Node(Ending):
         role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
         self.role = role
-        journal = CountedJournal(
-            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits
+        journal = FileJournal(
+            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits.add
         )
         network = self.bundle.config.network
 
