@@ -40,6 +40,7 @@ from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.model import Glm
+from mtcd.models.label_noise import with_noise
 from mtcd.models.trees.model import Additive
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
@@ -47,6 +48,7 @@ from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
 from mtcd.training.observer import Watch
+from mtcd.training.released import released
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
@@ -134,7 +136,8 @@ class Setup:
             metrics=self.config.metrics,
             callbacks=self.callbacks,
             # else it is in the method
-            privacy=None if self.method_given else self.config.privacy.privacy(),
+            # labels were released when the data was built
+            privacy=None if self.method_given else self.config.privacy.privacy().without_labels,
             engine=self.engine,
         )
 
@@ -149,14 +152,16 @@ def build(config: Config, sources: bool = False) -> Setup:
     config = settled(config)
     elsewhere = _sources(config) if sources else None
     compute = None
-    data: VerticalData | VerticalDataset | BlockSources
+    data: Any  # VerticalData, VerticalDataset or BlockSources
     if elsewhere is not None:
         data, model = elsewhere, model_for(config, elsewhere.outline())
     else:
         with warnings.catch_warnings():
             # notes of the data, which the run has too, say the same
             warnings.simplefilter("ignore", DataWarning)
-            data = _held_out(config, build_data(config))
+            data, said = _released(config, build_data(config))
+            data = _held_out(config, data)
+            notes = (*notes, *said)
         if isinstance(config.model, SplitSection):
             data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
             compute = Compute(**(config.compute or ComputeSection()).model_dump())
@@ -190,6 +195,7 @@ def _sources(config: Config) -> BlockSources | None:
         or not linear
         or section.table.suffix.lower() != ".parquet"
         or any(one is not None for one in here)
+        or config.privacy.labels is not None
     ):
         return None
     return parquet_blocks(
@@ -224,10 +230,13 @@ def build_engine(config: Config) -> EngineSettings | None:
 def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Additive | SplitModel:
     """The model of a config for this data; networks depend on its shapes and classes."""
     positive = config.data.positive if isinstance(config.data, FileData) else None
+    noise = config.privacy.label_privacy
     if isinstance(config.model, GlmSection):
-        return Glm(**config.model.model_dump(), positive=positive)
+        linear: Glm = with_noise(Glm(**config.model.model_dump(), positive=positive), noise)
+        return linear
     if isinstance(config.model, AdditiveSection):
-        return config.model.model(positive)
+        additive: Additive = with_noise(config.model.model(positive), noise)
+        return additive
     if positive is not None:
         raise ConfigError(
             "data.positive is for linear models of two classes: leave it out for a split network."
@@ -236,7 +245,8 @@ def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Add
     from mtcd.models.splitnet.config import split_model
 
     assert isinstance(data, VerticalDataset)
-    return split_model(config.model, data, config.seed, config.data.standardise)
+    made: SplitModel = split_model(config.model, data, config.seed, config.data.standardise)
+    return with_noise(made, noise)  # type: ignore[no-any-return]
 
 
 def resolved_yaml(config: Config) -> str:
@@ -266,6 +276,13 @@ def settled(config: Config) -> Config:
         return config
     used = section.model_copy(update={"dataset": [first_present(section.dataset)]})
     return config.model_copy(update={"data": used})
+
+
+def _released(config: Config, data: Any) -> tuple[Any, tuple[str, ...]]:
+    """The data with the labels that everybody may see, before any sample is held out: all parts of
+    it have the same draws."""
+    privacy = config.privacy.label_privacy
+    return (data, ()) if privacy is None else released(data, privacy)
 
 
 def _held_out(

@@ -22,6 +22,7 @@ from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.models.glm.model import Glm
+from mtcd.models.label_noise import with_noise
 from mtcd.models.metrics import find_metric
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
@@ -41,11 +42,11 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
     given = config.stop.model_dump()
     _check_measuring(config)
     if isinstance(config.model, GlmSection):
-        Glm(**config.model.model_dump())
+        with_noise(Glm(**config.model.model_dump()), config.privacy.label_privacy)
         if config.compute is not None:
             raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
     elif isinstance(config.model, AdditiveSection):
-        config.model.model()
+        with_noise(config.model.model(), config.privacy.label_privacy)
         if config.compute is not None:
             raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
         if config.data.standardise:

@@ -53,6 +53,11 @@ class BundleConfig(Membership):
         return network_from_edges(self.links, self.parties)
 
     @property
+    def label_privacy(self) -> LabelPrivacy | None:
+        """What the label holder does to its labels before anything leaves it."""
+        return None if self.privacy is None else self.privacy.label_privacy
+
+    @property
     def seen_by(self) -> str:
         """The party that learns the predictions."""
         return self.predictions.seen_by or self.labels.held_by

@@ -26,6 +26,7 @@ from mtcd.models.glm.sample_weights import (
     check_class_weight,
     with_class_weights,
 )
+from mtcd.models.label_noise import LabelNoise
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import class_numbers
@@ -59,6 +60,9 @@ class Glm:
         The positive one of two classes; the second in sorted order unless given.
     class_weight : 'balanced' or mapping from classes to weights, optional
         The weights of classes; 'balanced' gives every class the same total.
+    label_noise : LabelNoise, optional
+        The noise that the labels have, for which the loss is corrected; set by
+        ``Privacy(labels=...)``.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class Glm:
     delta: float = 1.0
     positive: str | float | None = field(default=None, repr=False)
     class_weight: ClassWeight | None = None
+    label_noise: LabelNoise | None = field(default=None, repr=False)
     loss: Loss = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +108,10 @@ class Glm:
             check_class_weight(self.class_weight)
         settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
         settings |= {} if self.positive is None else {"positive": self.positive}
-        object.__setattr__(self, "loss", kind(**settings))
+        loss = kind(**settings)
+        if self.label_noise is not None:
+            loss = self.label_noise.corrected(loss, self)
+        object.__setattr__(self, "loss", loss)
 
     @property
     def l2_weight(self) -> float:

@@ -1,0 +1,68 @@
+"""Losses of randomised labels: in expectation over the draws, those of the true labels.
+
+A label that is a class is a row of indicators y, one for each class (for two classes, one number).
+Randomised response turns it into y~, with E y~ = q + (p - q) y. So (y~ - q) / (p - q) has the
+expectation y, and a loss that is linear in y, up to what does not depend on z, keeps its value and
+its gradient in expectation. Only the encoding of labels differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.errors import DataError
+from mtcd.models.losses import Labels, Loss
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.privacy.labels.mechanisms import probabilities
+
+
+@dataclass(frozen=True)
+class Corrected(Loss):
+    """The encoding of randomised labels.
+
+    Parameters
+    ----------
+    epsilon : float
+        That of the randomised response.
+    needs_shares : bool
+        Whether every class must be left a share of the samples: an intercept without a penalty
+        would have no optimum.
+    """
+
+    epsilon: float = 1.0
+    needs_shares: bool = False
+
+    def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
+        codes, classes = super().encode(labels)  # type: ignore[safe-super]
+        p, q = probabilities(self.epsilon, len(classes))
+        encoded = (codes - q) / (p - q)
+        shares = encoded.mean(axis=0)
+        if self.needs_shares and not ((shares > 0) & (shares < 1)).all():
+            raise DataError(
+                f"Of some class the randomised labels of {len(labels)} samples leave no share: "
+                "train without an intercept, with more samples, or with a larger "
+                "privacy.labels.epsilon."
+            )
+        return encoded, classes
+
+    def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
+        """The constant for the shares of classes that the labels leave, each of them at least that
+        of half a sample."""
+        shares = np.average(y, axis=0, weights=weights)
+        least = 0.5 / len(y)
+        kept = np.clip(shares, least, 1.0 - least)
+        return super().best_shift(z, np.broadcast_to(kept, y.shape), weights)
+
+
+@dataclass(frozen=True)
+class CorrectedLogistic(Corrected, Logistic):
+    """Logistic regression on randomised labels of two classes."""
+
+
+@dataclass(frozen=True)
+class CorrectedMultinomial(Corrected, Multinomial):
+    """Multinomial logistic regression on randomised labels."""

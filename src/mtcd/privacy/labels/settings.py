@@ -1,0 +1,272 @@
+"""The setting ``labels`` of a training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_number
+from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.models.losses import Loss
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.models.losses.squared import Squared
+from mtcd.privacy.label_privacy import Labels, LabelSource
+from mtcd.privacy.labels.corrected import CorrectedLogistic, CorrectedMultinomial
+from mtcd.privacy.labels.draws import (
+    Release,
+    TableDraws,
+    digest_of,
+    draws_of,
+    insecure_secret,
+    secret_of_process,
+)
+from mtcd.privacy.labels.mechanisms import noisy_values, responses, words
+
+MOST_EPSILON = 100.0
+CORRECTED: dict[type[Loss], type[CorrectedLogistic] | type[CorrectedMultinomial]] = {
+    Logistic: CorrectedLogistic,
+    Multinomial: CorrectedMultinomial,
+}
+OTHERS = (
+    "its loss is not linear in the label, so that no correction makes it that of the true labels "
+    "in expectation: use logistic, multinomial or ridge (of trees: loss logistic, multinomial or "
+    "squared), or leave privacy.labels out."
+)
+
+
+@dataclass(frozen=True)
+class LabelDP:
+    """Differential privacy of each label, towards everybody but their holder.
+
+    Labels are randomised at their holder, once for a table, before anything leaves it: see
+    docs/privacy.md.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of each label.
+    range : pair of float, optional
+        The lowest and the highest label, for labels that are values. It must not be taken from the
+        data. Labels beyond it count as its nearest end.
+    insecure_seeded_draws : bool, default False
+        Whether the draws follow from the labels and these settings instead of being made by the
+        operating system, for studies that are to be repeated: **such a training protects nobody**.
+
+    Examples
+    --------
+    >>> LabelDP(epsilon=2).range is None
+    True
+    """
+
+    epsilon: float
+    range: tuple[float, float] | None = None
+    insecure_seeded_draws: bool = False
+
+    federated = True
+
+    def __post_init__(self) -> None:
+        check_number("privacy.labels.epsilon", self.epsilon, above=0.0)
+        if self.epsilon > MOST_EPSILON:
+            raise ConfigError(
+                f"privacy.labels: an epsilon of {self.epsilon:g} promises nothing: use at most "
+                f"{MOST_EPSILON:g}, or leave labels out."
+            )
+        if not isinstance(self.insecure_seeded_draws, bool):
+            raise ConfigError(
+                "privacy.labels.insecure_seeded_draws must be true or false, but is "
+                f"{self.insecure_seeded_draws!r}."
+            )
+        if self.range is not None:
+            object.__setattr__(self, "range", _range(self.range))
+
+    def check(self, privacy: Any) -> None:
+        """Refuse other settings of :class:`mtcd.Privacy` that do not go with it."""
+        if privacy.dp is not None:
+            raise ConfigError(
+                "privacy.labels: the noise of privacy.dp is for derivatives of at most 1, and "
+                "those of randomised labels are larger: leave one of both out."
+            )
+
+    def corrected(self, loss: Loss, model: Any) -> Loss:
+        """See ``mtcd.models.label_noise.LabelNoise``."""
+        if model.class_weight is not None:
+            raise ConfigError(
+                "model.class_weight: with privacy.labels the class of a sample is not known: leave "
+                "it out."
+            )
+        if type(loss) is Squared:
+            self._check_range()
+            return loss
+
+        kind = CORRECTED.get(type(loss))
+        if kind is None:
+            raise ConfigError(f"privacy.labels: {type(loss).__name__}: {OTHERS}")
+
+        self._check_no_range()
+        _check_bounded(model)
+        positive = {"positive": loss.positive} if isinstance(loss, Logistic) else {}
+        free = bool(getattr(model, "intercept", False))
+        return kind(epsilon=self.epsilon, needs_shares=free, **positive)
+
+    def corrected_network_loss(self, loss: object) -> Any:
+        """See ``mtcd.models.label_noise.LabelNoise``."""
+        if loss == "squared" or (loss is None and self.range is not None):
+            self._check_range()
+            return "squared"
+        if loss not in (None, "cross-entropy"):
+            raise ConfigError(
+                f"privacy.labels: model.loss {loss!r} is not known to be linear in the label: use "
+                "cross-entropy, or squared with privacy.labels.range."
+            )
+
+        self._check_no_range()
+        from mtcd.privacy.labels.networks import CorrectedCrossEntropy
+
+        return CorrectedCrossEntropy(self.epsilon)
+
+    def released(self, labels: Labels, source: LabelSource) -> Labels:
+        """The randomised labels, the same whenever they are asked for; the account has them."""
+        draws = None if self.insecure_seeded_draws else draws_of(source)
+        secret = self._secret(draws, labels)
+        digest = digest_of(labels, secret)
+        classes = None if self.range is not None else np.unique(labels)
+        if classes is not None and len(classes) < 2:
+            raise DataError("privacy.labels: all labels are the same: there is nothing to learn.")
+
+        mechanism = (
+            f"Laplace noise on {self.range[0]:g} to {self.range[1]:g}"
+            if self.range is not None
+            else "randomised response"
+        )
+        if draws is not None:
+            began = datetime.now(UTC).isoformat(timespec="seconds")
+            draws.enter(Release(began, source.holder, mechanism, self.epsilon, digest, False))
+
+        purpose = f"labels {digest} {self.epsilon!r} {mechanism}"
+        if classes is None:
+            return self._noisy(labels, secret, purpose)
+
+        codes = np.searchsorted(classes, labels)
+        drawn = words(secret, purpose, 2 * len(labels))
+        found = classes[responses(codes, len(classes), self.epsilon, drawn)]
+        if len(np.unique(found)) < len(classes):
+            raise DataError(
+                f"A class is not among the randomised labels of {len(labels)} samples: train on "
+                "more samples, or with a larger privacy.labels.epsilon."
+            )
+        return np.asarray(found)
+
+    def _noisy(self, labels: Labels, secret: bytes, purpose: str) -> Array:
+        assert self.range is not None
+        if labels.dtype.kind not in "biuf":
+            raise DataError(
+                "privacy.labels.range is for labels that are numbers, but these are texts: leave "
+                "it out."
+            )
+        values = labels.astype(float)
+        return noisy_values(values, *self.range, self.epsilon, secret, purpose)
+
+    def notes(self, source: LabelSource) -> tuple[str, ...]:
+        """What was promised, what was spent, and where it is counted."""
+        what = (
+            f"Labels are randomised at their holder (epsilon {self.epsilon:g} for each), once for "
+            "the table: training, metrics and stop rules see randomised labels only."
+        )
+        if self.insecure_seeded_draws:
+            return (what, INSECURE)
+
+        draws = draws_of(source)
+        return (what, IN_MEMORY if draws is None else spent_by(draws))
+
+    def _secret(self, draws: TableDraws | None, labels: Labels) -> bytes:
+        if self.insecure_seeded_draws:
+            return insecure_secret(f"{self!r} {labels.tolist()!r}")
+        return secret_of_process() if draws is None else draws.secret()
+
+    def _check_range(self) -> None:
+        if self.range is None:
+            raise ConfigError(
+                "privacy.labels: labels that are values need a range that does not depend on the "
+                "data: privacy: {labels: {epsilon: 2, range: [0, 100]}}."
+            )
+
+    def _check_no_range(self) -> None:
+        if self.range is not None:
+            raise ConfigError(
+                "privacy.labels.range is for labels that are values: leave it out for classes."
+            )
+
+
+INSECURE = (
+    "insecure_seeded_draws: the draws follow from the labels, so that this training can be "
+    "repeated, and protects nobody. Leave it out for labels that others must not learn."
+)
+IN_MEMORY = (
+    "These labels are of no table file: their draws are kept as long as this process runs, and "
+    "another one draws anew, which spends the budget again."
+)
+
+
+def spent_by(draws: TableDraws) -> str:
+    """A note on what the labels of a table have spent."""
+    count = len(draws.releases())
+    return (
+        f"The labels of {draws.table.name} have spent epsilon {draws.epsilon:.3g} in {count} "
+        f"release{'' if count == 1 else 's'}: {draws.path}"
+    )
+
+
+def read_label_privacy(given: Any) -> LabelDP:
+    """The setting from a mapping, as configs have it; one that was read as it is."""
+    if isinstance(given, LabelDP):
+        return given
+    if not isinstance(given, dict):
+        raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
+
+    known = [one.name for one in fields(LabelDP)]
+    for name in given:
+        if name not in known:
+            raise ConfigError(
+                f"privacy.labels: no setting is called {name!r}: {did_you_mean(str(name), known)}"
+            )
+    if "epsilon" not in given:
+        raise ConfigError("privacy.labels: give the epsilon of each label: {epsilon: 2}.")
+    return LabelDP(**given)
+
+
+def _range(given: Any) -> tuple[float, float]:
+    """The range, checked."""
+    pair = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
+    if not pair or not all(_is_finite(one) for one in given) or not given[0] < given[1]:
+        raise ConfigError(
+            f"privacy.labels.range must be the lowest and the highest label, but is {given!r}."
+        )
+    return float(given[0]), float(given[1])
+
+
+def _is_finite(number: Any) -> bool:
+    real = isinstance(number, int | float | np.number) and not isinstance(number, bool)
+    return real and math.isfinite(number)
+
+
+def _check_bounded(model: Any) -> None:
+    """Refuse linear parts without l2: the corrected loss of classes has no lower bound."""
+    weights = {"model": getattr(model, "l2_weight", None)}
+    families = {**getattr(model, "parties", {}), "default": getattr(model, "default", None)}
+    for name, given in families.items():
+        if isinstance(given, dict):
+            weights[f"model.parties.{name}"] = given.get("l2")
+
+    for place, weight in weights.items():
+        if weight is not None and not weight > 0:
+            raise ConfigError(
+                f"privacy.labels: {place}.l2 must be above 0, as the loss of randomised labels has "
+                "no lowest value without it: set l2: 1."
+            )

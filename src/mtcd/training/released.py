@@ -1,0 +1,71 @@
+"""Data with the labels that everybody may see, in one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from mtcd.core.errors import ConfigError
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.privacy.label_privacy import LabelPrivacy, Labels, LabelSource
+
+Data = TypeVar("Data", VerticalData, VerticalDataset)
+
+
+def released(
+    data: Data, privacy: LabelPrivacy, folder: str | Path | None = None
+) -> tuple[Data, tuple[str, ...]]:
+    """The data with the labels of all samples released, those of the test set among them.
+
+    Parameters
+    ----------
+    data
+        The data with its labels.
+    privacy
+        What changes the labels.
+    folder
+        The folder of checkpoints: what is to be kept is kept there, if the labels are of no file.
+
+    Returns
+    -------
+    data : VerticalData or VerticalDataset
+        Columns that are prepared are prepared anew, as some preparations look at labels.
+    notes : tuple of str
+        Notes for the user.
+    """
+    tested = data.test is not None
+    labels = np.concatenate([data.labels, data.test.labels]) if data.test else data.labels
+    table = data.label_table if isinstance(data, VerticalData) else None
+    source = LabelSource(table, None if folder is None else Path(folder))
+    drawn = privacy.released(labels, source)
+    training = with_labels(data, drawn[: data.samples])
+    if tested:
+        held_out = _held_out(data.test, drawn[data.samples :], training)
+        training = replace(training, test=held_out)
+    return training, privacy.notes(source)
+
+
+def with_labels(data: Data, labels: Labels) -> Data:
+    """The training samples with other labels, without the test set."""
+    if isinstance(data, VerticalDataset):
+        if data.table is not None:
+            raise ConfigError(
+                "privacy.labels: this data set was made of a table. Give the table itself, "
+                "VerticalData."
+            )
+        return replace(data, labels=labels, test=None)
+
+    changed = replace(data, labels=labels, test=None)
+    return changed if data.raw is None else changed.take(np.arange(data.samples))
+
+
+def _held_out(test: Data, labels: Labels, training: Data) -> Data:
+    """The test samples with other labels, prepared as the training samples are."""
+    changed = replace(test, labels=labels)
+    if isinstance(changed, VerticalDataset) or changed.raw is None:
+        return changed
+    return changed.take(np.arange(changed.samples), like=training)
