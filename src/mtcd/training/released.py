@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,15 +37,14 @@ def released(
     notes : tuple of str
         Notes for the user.
     """
-    tested = data.test is not None
-    labels = np.concatenate([data.labels, data.test.labels]) if data.test else data.labels
+    test: Any = data.test
+    labels = data.labels if test is None else np.concatenate([data.labels, test.labels])
     table = data.label_table if isinstance(data, VerticalData) else None
     source = LabelSource(table, None if folder is None else Path(folder))
     drawn = privacy.released(labels, source)
     training = with_labels(data, drawn[: data.samples])
-    if tested:
-        held_out = _held_out(data.test, drawn[data.samples :], training)
-        training = replace(training, test=held_out)
+    if test is not None:
+        training = replace(training, test=_held_out(test, drawn[data.samples :], training))
     return training, privacy.notes(source)
 
 
@@ -63,7 +62,7 @@ def with_labels(data: Data, labels: Labels) -> Data:
     return changed if data.raw is None else changed.take(np.arange(data.samples))
 
 
-def _held_out(test: Data, labels: Labels, training: Data) -> Data:
+def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     """The test samples with other labels, prepared as the training samples are."""
     changed = replace(test, labels=labels)
     if isinstance(changed, VerticalDataset) or changed.raw is None:

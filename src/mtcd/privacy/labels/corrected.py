@@ -37,7 +37,7 @@ class Corrected(Loss):
     needs_shares: bool = False
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
-        codes, classes = super().encode(labels)  # type: ignore[safe-super]
+        codes, classes = super().encode(labels)
         p, q = probabilities(self.epsilon, len(classes))
         encoded = (codes - q) / (p - q)
         shares = encoded.mean(axis=0)

@@ -38,7 +38,7 @@ class Release:
     """Labels of a table that were randomised, once.
 
     ``labels``: a digest of the true ones, keyed with the secret. ``mechanism``: how they were
-    randomised. ``seeded``: with ``insecure_seeded_draws``, which protects nobody.
+    randomised.
     """
 
     began: str
@@ -46,18 +46,17 @@ class Release:
     mechanism: str
     epsilon: float
     labels: str
-    seeded: bool
 
     def __post_init__(self) -> None:
-        kinds = {"str": str, "float": (int, float), "bool": bool}
+        kinds = {"str": str, "float": (int, float)}
         for one in fields(self):
             if not isinstance(getattr(self, one.name), kinds[str(one.type)]):  # type: ignore[arg-type]
                 raise ValueError(f"{one.name} is {getattr(self, one.name)!r}")
 
     @property
-    def identity(self) -> tuple[str, float, str, bool]:
+    def identity(self) -> tuple[str, float, str]:
         """What two releases with the same draws have in common."""
-        return self.mechanism, self.epsilon, self.labels, self.seeded
+        return self.mechanism, self.epsilon, self.labels
 
 
 class TableDraws:
@@ -82,9 +81,7 @@ class TableDraws:
     def enter(self, release: Release) -> None:
         """Enter a release, unless it is there: the same one is spent once."""
 
-        def added(
-            secret: bytes, releases: tuple[Release, ...]
-        ) -> tuple[tuple[Release, ...], None]:
+        def added(secret: bytes, releases: tuple[Release, ...]) -> tuple[tuple[Release, ...], None]:
             known = any(one.identity == release.identity for one in releases)
             return (releases if known else (*releases, release)), None
 
@@ -101,8 +98,8 @@ class TableDraws:
 
     @property
     def epsilon(self) -> float:
-        """What all releases have spent together: the sum, but for those that protect nobody."""
-        return sum(one.epsilon for one in self.releases() if not one.seeded)
+        """What all releases have spent together: the sum."""
+        return sum(one.epsilon for one in self.releases())
 
     def _read(self, content: bytes) -> tuple[bytes, tuple[Release, ...]]:
         if not content:  # made to be locked
@@ -186,11 +183,11 @@ def insecure_secret(settings: str) -> bytes:
 def digest_of(labels: Labels, secret: bytes) -> str:
     """A digest of labels that tells nothing of them to those without the secret."""
     numeric = labels.dtype.kind in "biuf"
-    content = np_bytes(labels) if numeric else repr(labels.tolist()).encode()
+    content = _bytes(labels) if numeric else repr(labels.tolist()).encode()
     shape = f"{labels.dtype.kind} {labels.shape} ".encode()
     return hmac.new(secret, shape + content, hashlib.sha256).hexdigest()[: 2 * DIGEST_BYTES]
 
 
-def np_bytes(labels: Labels) -> bytes:
+def _bytes(labels: Labels) -> bytes:
     """The numbers as bytes, whatever their precision."""
     return labels.astype("<f8").tobytes()

@@ -8,4 +8,5 @@ FEATURE = Feature(
         "mtcd.budgets": {"labels": "mtcd.privacy.labels.shown:LABEL_BUDGETS"},
     },
     public_names={"LabelDP": "mtcd.privacy.labels.settings"},
+    run_files=("labels.mtcd-labels.json",),
 )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 
 BITS = 53
-ONE = 2**BITS
+ONE: int = 2**BITS
 Words = NDArray[np.uint64]
 
 STEPS = 2**16
@@ -62,7 +62,7 @@ def threshold(epsilon: float, classes: int) -> int:
     each of which has one of 2^53 words less than its share at most.
     """
     p, _ = probabilities(epsilon, classes)
-    return max(math.floor(p * ONE) - classes - 2, 0)
+    return max(int(p * ONE) - classes - 2, 0)
 
 
 def responses(codes: NDArray[np.int64], classes: int, epsilon: float, drawn: Words) -> Any:
@@ -138,7 +138,8 @@ def noisy_places(
     bits = math.ceil(math.log2(steps + 2 * beyond + 1))
     up = _geometric(rate, bits, secret, f"{purpose} up", len(places))
     down = _geometric(rate, bits, secret, f"{purpose} down", len(places))
-    return np.clip(places + up - down, -beyond, steps + beyond)
+    moved: NDArray[np.int64] = np.clip(places + up - down, -beyond, steps + beyond)
+    return moved
 
 
 def _geometric(

@@ -55,6 +55,9 @@ class LabelDP:
     range : pair of float, optional
         The lowest and the highest label, for labels that are values. It must not be taken from the
         data. Labels beyond it count as its nearest end.
+    classes : sequence of str or float, optional
+        The classes, which must not be taken from the data either; unless given, those that the
+        labels have, which everybody then learns. Labels that are none of them count as the first.
     insecure_seeded_draws : bool, default False
         Whether the draws follow from the labels and these settings instead of being made by the
         operating system, for studies that are to be repeated: **such a training protects nobody**.
@@ -67,6 +70,7 @@ class LabelDP:
 
     epsilon: float
     range: tuple[float, float] | None = None
+    classes: tuple[str | float, ...] | None = None
     insecure_seeded_draws: bool = False
 
     federated = True
@@ -85,6 +89,8 @@ class LabelDP:
             )
         if self.range is not None:
             object.__setattr__(self, "range", _range(self.range))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", _classes(self.classes))
 
     def check(self, privacy: Any) -> None:
         """Refuse other settings of :class:`mtcd.Privacy` that do not go with it."""
@@ -136,32 +142,49 @@ class LabelDP:
         draws = None if self.insecure_seeded_draws else draws_of(source)
         secret = self._secret(draws, labels)
         digest = digest_of(labels, secret)
-        classes = None if self.range is not None else np.unique(labels)
-        if classes is not None and len(classes) < 2:
-            raise DataError("privacy.labels: all labels are the same: there is nothing to learn.")
-
-        mechanism = (
-            f"Laplace noise on {self.range[0]:g} to {self.range[1]:g}"
-            if self.range is not None
-            else "randomised response"
-        )
+        classes = self._classes_of(labels)
+        mechanism = self._mechanism(classes)
         if draws is not None:
             began = datetime.now(UTC).isoformat(timespec="seconds")
-            draws.enter(Release(began, source.holder, mechanism, self.epsilon, digest, False))
+            draws.enter(Release(began, source.holder, mechanism, self.epsilon, digest))
 
         purpose = f"labels {digest} {self.epsilon!r} {mechanism}"
         if classes is None:
             return self._noisy(labels, secret, purpose)
+        return self._randomised(labels, classes, secret, purpose)
 
-        codes = np.searchsorted(classes, labels)
+    def _classes_of(self, labels: Labels) -> Labels | None:
+        """The classes in sorted order; None of values."""
+        if self.range is not None:
+            return None
+
+        classes = np.unique(labels if self.classes is None else np.array(self.classes))
+        if len(classes) < 2:
+            raise DataError(
+                "All labels are the same: with privacy.labels, name the classes "
+                "(privacy.labels.classes), so that this does not depend on the data."
+            )
+        return classes
+
+    def _mechanism(self, classes: Labels | None) -> str:
+        """What happens to a label, in words."""
+        if classes is not None:
+            return f"randomised response of {classes.tolist()}"
+        assert self.range is not None
+        return f"Laplace noise on {self.range[0]!r} to {self.range[1]!r}"
+
+    def _randomised(self, labels: Labels, classes: Labels, secret: bytes, purpose: str) -> Labels:
+        last = len(classes) - 1
+        found = np.minimum(np.searchsorted(classes, labels), last)
+        codes = np.where(classes[found] == labels, found, 0)
         drawn = words(secret, purpose, 2 * len(labels))
-        found = classes[responses(codes, len(classes), self.epsilon, drawn)]
-        if len(np.unique(found)) < len(classes):
+        released = classes[responses(codes, len(classes), self.epsilon, drawn)]
+        if len(np.unique(released)) < len(classes):
             raise DataError(
                 f"A class is not among the randomised labels of {len(labels)} samples: train on "
                 "more samples, or with a larger privacy.labels.epsilon."
             )
-        return np.asarray(found)
+        return np.asarray(released)
 
     def _noisy(self, labels: Labels, secret: bytes, purpose: str) -> Array:
         assert self.range is not None
@@ -249,6 +272,19 @@ def _range(given: Any) -> tuple[float, float]:
             f"privacy.labels.range must be the lowest and the highest label, but is {given!r}."
         )
     return float(given[0]), float(given[1])
+
+
+def _classes(given: Any) -> tuple[str | float, ...]:
+    """The classes, checked."""
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    if not listed or len(given) < 2 or len(set(given)) < len(given):
+        raise ConfigError(
+            f"privacy.labels.classes must be a list of two different classes or more, but is "
+            f"{given!r}."
+        )
+    if len({isinstance(one, str) for one in given}) > 1:
+        raise ConfigError("privacy.labels.classes must all be texts, or all be numbers.")
+    return tuple(given)
 
 
 def _is_finite(number: Any) -> bool:

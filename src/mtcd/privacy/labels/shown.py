@@ -6,13 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mtcd.privacy.labels.draws import SUFFIX, TableDraws
+from mtcd.privacy.labels.draws import TableDraws
 
 
 class LabelBudgets:
     """The account of labels, beside those of features."""
-
-    suffix = SUFFIX
 
     def facts(self, table: Path) -> dict[str, Any] | None:
         """What the labels of a table have spent, as plain values; None without a release."""
