@@ -57,30 +57,30 @@ def newton(X: np.ndarray, y: np.ndarray, l2: float = 1.0) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("privacy", "method"),
+    ("privacy", "method", "near"),
     [
-        ({}, None),
-        ({"aggregation": "masked"}, mtcd.MTCD(tokens=2, combine="average")),
-        ({"mode": "sealed"}, None),
+        ({}, None, 1e-3),
+        ({"aggregation": "masked"}, mtcd.MTCD(tokens=2, combine="average"), 1e-3),
+        # a few tours: the caps of sealed trainings are low
+        ({"mode": "sealed"}, mtcd.MTCD(walk="tour"), 0.15),
     ],
     ids=["open", "masked", "sealed"],
 )
 def test_the_model_is_the_optimum_of_the_corrected_labels(
-    privacy: dict[str, Any], method: Any
+    privacy: dict[str, Any], method: Any, near: float
 ) -> None:
     if privacy.get("mode") == "sealed":
         pytest.importorskip("tenseal")
     given = data()
     asked = mtcd.Privacy(**privacy, labels=SEEDED)
-    limits = mtcd.Stop(iterations=4 if privacy.get("mode") == "sealed" else 4000)
-    run = train(LOGISTIC, asked, data=given, stop=limits, method=method)
+    run = train(LOGISTIC, asked, data=given, stop=mtcd.Stop(iterations=4000), method=method)
     X = np.hstack(given.blocks)
     expected = newton(X, corrected(given.labels, 2.0))
     found = np.concatenate([run.parameters[name] for name in given.clients])
-    away = np.linalg.norm(found - expected) / np.linalg.norm(expected)
-    assert away < (0.1 if privacy.get("mode") == "sealed" else 1e-3)
+    scale = np.linalg.norm(expected)
+    assert np.linalg.norm(found - expected) < near * scale
     # and not that of the labels themselves
-    assert np.linalg.norm(found - newton(X, given.labels)) > 2 * away * np.linalg.norm(expected)
+    assert np.linalg.norm(found - newton(X, given.labels)) > 1.5 * near * scale
 
 
 def test_more_epsilon_gives_better_models_and_nothing_else_changes() -> None:
