@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mtcd.config.section import Count, Fraction, Positive, Section
 from mtcd.core.errors import ConfigError
-from mtcd.privacy.label_privacy import LabelPrivacy, label_privacy
+from mtcd.privacy.label_privacy import LabelPrivacy
 from mtcd.privacy.settings import DP, Privacy
 
 
@@ -75,7 +75,8 @@ class PrivacySection(Section):
     @property
     def label_privacy(self) -> LabelPrivacy | None:
         """The setting ``labels``, read by the feature that brings it."""
-        return None if self.labels is None else label_privacy(self.labels)
+        found: LabelPrivacy | None = None if self.labels is None else self.privacy().labels
+        return found
 
     def settled(self) -> Privacy | None:
         """The settings; None where they are refused, which is said when the method is made."""

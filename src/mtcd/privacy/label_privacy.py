@@ -42,11 +42,9 @@ class LabelSource:
 class LabelPrivacy(LabelNoise, Protocol):
     """What changes the labels of a table, once, and corrects the loss for it."""
 
-    federated: bool
-    """Whether parties of a federation may train with it."""
-
-    def check(self, privacy: Any) -> None:
-        """Refuse other settings of :class:`mtcd.Privacy` that do not go with it."""
+    def within(self, privacy: Any) -> LabelPrivacy:
+        """The same for a training with the other settings of :class:`mtcd.Privacy`; those that do
+        not go with it are refused."""
 
     def released(self, labels: Labels, source: LabelSource) -> Labels:
         """The labels that everybody but their holder sees, the same whenever they are asked for."""

@@ -172,8 +172,7 @@ class Privacy:
                 "where noise is on the gradients."
             )
         if self.labels is not None:
-            object.__setattr__(self, "labels", label_privacy(self.labels))
-            self.labels.check(self)
+            object.__setattr__(self, "labels", label_privacy(self.labels).within(self))
 
     @property
     def without_labels(self) -> Privacy:

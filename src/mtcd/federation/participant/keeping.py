@@ -147,7 +147,7 @@ def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None
 def keep_metrics(folder: Path, metrics: Mapping[str, float], name: str = METRICS) -> None:
     """Write the metrics of the end, before the summary, so that they survive a restart."""
     text = json.dumps(dict(metrics), indent=1, allow_nan=False) + "\n"
-    write_files(folder, {METRICS: text.encode()}, private=True)
+    write_files(folder, {name: text.encode()}, private=True)
 
 
 def read_metrics(folder: Path) -> dict[str, float]:

@@ -19,6 +19,12 @@ from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.multinomial import Multinomial
 from mtcd.privacy.labels.mechanisms import probabilities
 
+FLOOR = 4.0
+"""What is added to the loss of a sample, in squares of the largest derivative. Half of it is
+|l'|^2 / 2c, by which sealed tours bound derivatives; the other half is room for losses below 0,
+which take scores of 8 and more (at epsilon 1; far more at larger ones) on average over all
+samples."""
+
 
 @dataclass(frozen=True)
 class Corrected(Loss):
@@ -31,10 +37,14 @@ class Corrected(Loss):
     needs_shares : bool
         Whether every class must be left a share of the samples: an intercept without a penalty
         would have no optimum.
+    has_floor : bool
+        Whether a constant is added for every label, so that the loss stays above 0 by as much as
+        ``FLOOR`` says: sealed tours derive the room for their integers from it.
     """
 
     epsilon: float = 1.0
     needs_shares: bool = False
+    has_floor: bool = False
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
         codes, classes = super().encode(labels)
@@ -61,6 +71,23 @@ class Corrected(Loss):
 @dataclass(frozen=True)
 class CorrectedLogistic(Corrected, Logistic):
     """Logistic regression on randomised labels of two classes."""
+
+    def value(self, z: Array, y: Array) -> float:
+        return super().value(z, y) + self._floor * np.count_nonzero(y)
+
+    def values(self, z: Array, y: Array) -> Array:
+        return super().values(z, y) + self._floor * (y != 0)
+
+    @property
+    def _floor(self) -> float:
+        """What is added for a label. Those that are corrected are never 0; a party without labels
+        computes with zeros, which have none."""
+        if not self.has_floor:
+            return 0.0
+
+        p, q = probabilities(self.epsilon, 2)
+        largest = p / (p - q)
+        return FLOOR * largest**2
 
 
 @dataclass(frozen=True)

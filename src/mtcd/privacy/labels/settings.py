@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -72,8 +72,9 @@ class LabelDP:
     range: tuple[float, float] | None = None
     classes: tuple[str | float, ...] | None = None
     insecure_seeded_draws: bool = False
-
-    federated = True
+    needs_floor: bool = field(default=False, repr=False, kw_only=True)
+    """Whether the loss must not fall below 0, as sealed tours have room for; set by
+    ``Privacy``."""
 
     def __post_init__(self) -> None:
         check_number("privacy.labels.epsilon", self.epsilon, above=0.0)
@@ -92,13 +93,15 @@ class LabelDP:
         if self.classes is not None:
             object.__setattr__(self, "classes", _classes(self.classes))
 
-    def check(self, privacy: Any) -> None:
-        """Refuse other settings of :class:`mtcd.Privacy` that do not go with it."""
+    def within(self, privacy: Any) -> LabelDP:
+        """The same for a training with the other settings of :class:`mtcd.Privacy`; those that do
+        not go with it are refused."""
         if privacy.dp is not None:
             raise ConfigError(
                 "privacy.labels: the noise of privacy.dp is for derivatives of at most 1, and "
                 "those of randomised labels are larger: leave one of both out."
             )
+        return replace(self, needs_floor=privacy.sealed)
 
     def corrected(self, loss: Loss, model: Any) -> Loss:
         """See ``mtcd.models.label_noise.LabelNoise``."""
@@ -119,7 +122,9 @@ class LabelDP:
         _check_bounded(model)
         positive = {"positive": loss.positive} if isinstance(loss, Logistic) else {}
         free = bool(getattr(model, "intercept", False))
-        return kind(epsilon=self.epsilon, needs_shares=free, **positive)
+        return kind(
+            epsilon=self.epsilon, needs_shares=free, has_floor=self.needs_floor, **positive
+        )
 
     def corrected_network_loss(self, loss: object) -> Any:
         """See ``mtcd.models.label_noise.LabelNoise``."""
@@ -253,7 +258,7 @@ def read_label_privacy(given: Any) -> LabelDP:
     if not isinstance(given, dict):
         raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
 
-    known = [one.name for one in fields(LabelDP)]
+    known = [one.name for one in fields(LabelDP) if not one.kw_only]
     for name in given:
         if name not in known:
             raise ConfigError(

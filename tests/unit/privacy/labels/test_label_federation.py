@@ -20,6 +20,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.federation.node import link
 from mtcd.federation.participant.keeping import OWN_METRICS, read_metrics
+from mtcd.federation.participant.kinds import participant_of
 from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.privacy.labels.draws import TableDraws
 
@@ -145,11 +146,9 @@ def test_a_second_federation_and_a_restart_have_the_same_draws_and_spend_once(
         bundle = engine.bundles[HOLDER]
         own = own_table_of(data, bundle)
         assert own is not None
-        from mtcd.federation.participant.kinds import participant_of
-
         participant: Any = participant_of(bundle, replace(own, path=path))
         drawn.append(participant.table.labels)
-        engine = engine_of(tmp_path / "two", data, **OPEN)
+        engine = engine_of(tmp_path / f"again {len(drawn)}", data, **OPEN)
     assert (drawn[0] == drawn[1]).all()
     [release] = TableDraws(path).releases()
     assert (release.holder, release.epsilon) == (HOLDER, 1.0)
@@ -165,7 +164,7 @@ def test_trees_train_on_them(tmp_path: Path) -> None:
 def test_networks_train_on_them(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     settings = OPEN | {
-        "model": {"kind": "split"},
+        "model": {"kind": "split", "client": "mlp", "fusion": "linear"},
         "method": {"kind": "stcd", "stepsize": 0.05, "batch": 20},
         "stop": {"epochs": 2},
     }
