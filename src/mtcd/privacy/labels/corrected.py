@@ -73,10 +73,13 @@ class CorrectedLogistic(Corrected, Logistic):
     """Logistic regression on randomised labels of two classes."""
 
     def value(self, z: Array, y: Array) -> float:
-        return super().value(z, y) + self._floor * np.count_nonzero(y)
+        return super().value(z, y) + self._floor * float(np.count_nonzero(y))
 
     def values(self, z: Array, y: Array) -> Array:
         return super().values(z, y) + self._floor * (y != 0)
+
+    def least(self, samples: int) -> float:
+        return 0.5 * self._floor * samples if self.has_floor else super().least(samples)
 
     @property
     def _floor(self) -> float:

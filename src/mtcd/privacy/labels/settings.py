@@ -122,9 +122,7 @@ class LabelDP:
         _check_bounded(model)
         positive = {"positive": loss.positive} if isinstance(loss, Logistic) else {}
         free = bool(getattr(model, "intercept", False))
-        return kind(
-            epsilon=self.epsilon, needs_shares=free, has_floor=self.needs_floor, **positive
-        )
+        return kind(epsilon=self.epsilon, needs_shares=free, has_floor=self.needs_floor, **positive)
 
     def corrected_network_loss(self, loss: object) -> Any:
         """See ``mtcd.models.label_noise.LabelNoise``."""

@@ -83,6 +83,27 @@ def test_the_model_is_the_optimum_of_the_corrected_labels(
     assert np.linalg.norm(found - newton(X, given.labels)) > 1.5 * near * scale
 
 
+def test_a_sealed_training_says_when_randomised_labels_leave_it_no_room() -> None:
+    pytest.importorskip("tenseal")
+    given = mtcd.synthetic("logistic", samples=400, features=60, clients=3, seed=5)
+    weak = LabelDP(epsilon=0.3, insecure_seeded_draws=True)
+    with pytest.raises(mtcd.MtcdError, match="set a larger model.l2"):
+        train(
+            mtcd.Glm("logistic", l2=1.0),
+            mtcd.Privacy(mode="sealed", labels=weak),
+            data=given,
+            method=mtcd.STCD(walk="tour"),
+        )
+    # as it says
+    run = train(
+        mtcd.Glm("logistic", l2=100.0),
+        mtcd.Privacy(mode="sealed", labels=weak),
+        data=given,
+        method=mtcd.STCD(walk="tour"),
+    )
+    assert run.status == "iterations"
+
+
 def test_more_epsilon_gives_better_models_and_nothing_else_changes() -> None:
     given = data(3000)
     X, y = np.hstack(given.blocks), given.labels
