@@ -131,7 +131,7 @@ def method_facts(method: Method, setting: Setting) -> MethodFacts:
 def plain_facts(method: Method, setting: Setting) -> MethodFacts:
     """The sizes of the messages."""
     asked = setting.asked
-    sizes = method.sizes(setting.samples, setting.outputs, asked.network, asked.seed)
+    sizes = method.messages(asked.network, asked.seed, setting.samples, setting.outputs).sizes
     return MethodFacts(sizes, int(sizes.downlink))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,16 +12,14 @@ from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
 from mtcd.methods.account import Account
+from mtcd.methods.messages import Messages
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.topology import Network
-from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import OnDemand, Parties, Party
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
+from mtcd.protocol.party import Parties, Party
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Stepsize = float | Literal["auto"]
@@ -53,6 +50,8 @@ class Method(ABC):
 
     noisy = False
     """Whether gradients have noise for differential privacy."""
+    hides_objective = False
+    """Whether aggregates that are received do not tell f, although they are of all samples."""
     chooses_steps = False
     """Whether the method chooses step sizes and numbers of local updates during training."""
     steps = "each step is the best one in the plane of gradient and last direction"
@@ -75,41 +74,19 @@ class Method(ABC):
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         """The parties of this method on this problem and network, ready to start."""
 
-    def bounds(self, run: str, network: Network, seed: int, samples: int, outputs: int) -> Bounds:
-        """The bounds of the messages of a run, which every party computes from the agreed
-        settings."""
-        length = Batches(samples, self.batch, seed).length
-        shape = (length,) if outputs == 1 else (length, outputs)
-        numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
-        general = Bounds(run, network.size, frozenset(), shape, numbers=numbers)
-        return self.aggregation.bounds(self.message_bounds(general, network, seed, samples))
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        """The sizes of its messages, and what a party may receive, as :class:`Messages` has it.
 
-    @property
-    def reads_objective(self) -> bool:
-        """Whether f follows from a received aggregate."""
-        return self.batch is None and TRANSPORTS[self.transport].reads_objective
-
-    def equip(self, parties: Parties) -> Parties:
-        """The same parties, with sums at the server as this method has them, and each with its own
-        transport."""
-        parties = self.aggregation.parties(parties)
-        if self.transport == DEFAULT:
-            return parties
-
-        def equipped(party: P) -> P:
-            party.transport = make_transport(self.transport)
-            return party
-
-        clients = OnDemand(len(parties.clients), lambda k: equipped(parties.clients[k]))
-        server = None if parties.server is None else equipped(parties.server)
-        return replace(parties, clients=clients, server=server)
-
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        """The general bounds of a run, with the payloads that this method sends and the limits of
-        their fields."""
-        raise ConfigError(
-            f"{self.kind} does not declare its messages: it trains in one process only."
-        )
+        Parameters
+        ----------
+        network, seed
+            The network, and the seed of the run.
+        samples
+            The number of training samples.
+        outputs
+            Numbers per sample in an aggregate: one, or as many as there are classes.
+        """
+        return Messages(self, network, seed, samples, outputs)
 
     def check_network(self, network: Network) -> None:
         """Reject a network on which the method cannot run."""
@@ -203,11 +180,6 @@ class Method(ABC):
         tokens
             Gamma, of a method with tokens.
         """
-
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """The sizes of the messages of a linear model, without the few numbers that acceleration
-        adds."""
-        return Sizes.same(Batches(samples, self.batch, seed).length * outputs)
 
     def _check_local_settings(self) -> None:
         if isinstance(self.stepsize, str) and self.stepsize != "auto":

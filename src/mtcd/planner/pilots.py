@@ -92,7 +92,9 @@ class Task:
     def _sizes(self, method: Method) -> Sizes:
         if self.costs.per == "message":
             return UNIT
-        return method.sizes(self.problem.samples, self.problem.outputs, self.network, self.seed)
+
+        samples, outputs = self.problem.samples, self.problem.outputs
+        return method.messages(self.network, self.seed, samples, outputs).sizes
 
 
 class Pilot:

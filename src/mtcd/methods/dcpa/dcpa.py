@@ -29,6 +29,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.dcpa.mixing import metropolis_weights
+from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
 from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
@@ -178,8 +179,8 @@ class DCPA(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return OfferMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
@@ -199,6 +200,13 @@ class DCPA(Method):
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
+
+
+class OfferMessages(Messages):
+    """The messages of DCPA: a vector to each neighbour."""
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
 
 
 class DCPAClient(RoundClient):

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
+from mtcd.methods.messages import Messages, equipped
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan, TokenMethod
@@ -148,10 +149,10 @@ class SVFL(TokenMethod):
             server.round = -1
         opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
         summed = Summed(server.aggregate, batches=batches, batch_of=_next_batch)
-        return self.equip(Parties(clients, server, opening, summed=summed))
+        return equipped(self, Parties(clients, server, opening, summed=summed))
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return RoundMessages(self, network, seed, samples, outputs)
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """MTCD with one token per client, which stays there, and a sync after each visit: what SVFL
@@ -171,6 +172,13 @@ class SVFL(TokenMethod):
             schedule=self.schedule,
             charges_hops=False,
         )
+
+
+class RoundMessages(Messages):
+    """The messages of SVFL."""
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
 
 
 def _next_batch(payload: Payload) -> int | None:

@@ -102,7 +102,7 @@ def plan_private(asked: Request) -> dict[str, Any]:
     method.check_problem(asked.model.problem(data))
 
     found = privacy_facts(asked)
-    sizes = method.sizes(data.samples, 1, network, asked.seed)
+    sizes = method.messages(network, asked.seed, data.samples, 1).sizes
     cost = method.prices(network, 1).iteration(asked.costs, sizes)
 
     noise_by_tours = {}
