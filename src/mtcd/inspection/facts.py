@@ -163,7 +163,7 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
 def cost_facts(asked: Request, tokens: int, sizes: Sizes) -> dict[str, Any]:
     """The cost of an iteration: at the prices that are asked for, per message, and per float."""
     each = {
-        per: asked.method.iteration_cost(asked.network, tokens, asked.costs.by(per), sizes)
+        per: asked.method.prices(asked.network, tokens).iteration(asked.costs.by(per), sizes)
         for per in get_args(Per)
     }
     return {"cost_per_iteration": each[asked.costs.per], "iteration_cost_per": each}

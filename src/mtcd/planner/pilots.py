@@ -84,8 +84,8 @@ class Task:
         """The charged cost of an iteration, as histories count them."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
         return (
-            method.iteration_cost(
-                self.network, self.travel(method).parallel, self.costs, self._sizes(method)
+            method.prices(self.network, self.travel(method).parallel).iteration(
+                self.costs, self._sizes(method)
             )
             / hops
         )

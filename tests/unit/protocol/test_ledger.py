@@ -225,7 +225,7 @@ def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(
     outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
     sizes = method.sizes(N, outputs, network, 3)
     assert costs.total(ledger) == pytest.approx(
-        5 * method.iteration_cost(network, tokens, costs, sizes)
+        5 * method.prices(network, tokens).iteration(costs, sizes)
     )
 
 

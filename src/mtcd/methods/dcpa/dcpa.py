@@ -30,12 +30,12 @@ from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.dcpa.mixing import metropolis_weights
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
+from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import (
     MONITOR,
@@ -48,7 +48,7 @@ from mtcd.protocol.party import (
     Rounds,
     send,
 )
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
+from mtcd.theory.stepsize import Smoothness, StepsizeRules, primal_dual_limit
 
 VARIANTS = ("B", "A")
 
@@ -145,13 +145,11 @@ class DCPA(Method):
     def with_stepsize(self, stepsize: float) -> DCPA:
         return replace(self, stepsize=stepsize)
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        return primal_dual_limit(smoothness, self.dual_stepsize)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return StepsizeRules(primal_dual_limit(smoothness, self.dual_stepsize))
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return 2 * network.edges * costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(hops=2 * network.edges)
 
     def resolved_dual_stepsize(self) -> float:
         """mu_y."""

@@ -16,12 +16,8 @@ from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.roaming import (
-    Roaming,
-    Start,
-    plan_roaming,
-    through_changes,
-)
+from mtcd.methods.mtcd.plan import TokenClusters
+from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
 from mtcd.methods.mtcd.server import opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -105,7 +101,7 @@ class MTCD(TokenSettings):
     5
     """
 
-    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
+    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
         if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":
@@ -154,7 +150,7 @@ class MTCD(TokenSettings):
         return self._rule.roles() or PLAIN_ROLES
 
     def _roaming(
-        self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
+        self, network: Network, tokens: int, clusters: TokenClusters, seed: int
     ) -> Roaming:
         if self._accelerated is not None:
             return self._accelerated.roaming(self, network, tokens, clusters, seed)

@@ -21,6 +21,7 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.methods.method import METHODS, Method, check_connected
+from mtcd.methods.prices import Prices
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
@@ -28,10 +29,10 @@ from mtcd.protocol.codec.fields import Row
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
-from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 # the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper
 # triangle
@@ -118,13 +119,11 @@ class TreeCG(Method):
     def with_stepsize(self, stepsize: float) -> TreeCG:
         return self  # it has none
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
         raise ConfigError("tree-cg has no step size: each step is the best one in its plane.")
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return 2 * (network.size - 1) * costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(hops=2 * (network.size - 1))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         floats = samples * outputs  # as many messages go up as down

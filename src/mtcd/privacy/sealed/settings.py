@@ -17,6 +17,7 @@ from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.sparse import is_sparse
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
+from mtcd.methods.prices import Prices
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
@@ -35,10 +36,10 @@ from mtcd.privacy.sealed.payloads import (
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
-from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 FEWEST_ROWS = 10
 PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
@@ -112,7 +113,7 @@ class SealedTours(Method):
     def with_stepsize(self, stepsize: float) -> SealedTours:
         return self  # it has none
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
         raise ConfigError(
             "Sealed tours have no step size: each update is the minimum of a bound of f over the "
             "block."
@@ -276,26 +277,23 @@ class SealedTours(Method):
         """The same in a federation, where this client holds the labels."""
         return replace(self, holder=holder)
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        length, K = (
-            self._roaming(network, 0)[1],
-            network.size,
-        )
-        hops = length * costs.between_clients(sizes.hop)
-        # requests and the token up; answers and the token, in half of the bytes, down
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        _, length = self._roaming(network, 0)
         if self.server:
-            requests = K + self.tells_label_sums
-            answered = requests * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
-            return (
-                hops
-                + answered
-                + costs.with_server(sizes.uplink)
-                + costs.with_server(sizes.downlink)
-            )
+            requests = network.size + self.tells_label_sums
+
+            def answers(costs: Costs, sizes: Sizes) -> float:
+                return requests * costs.with_server(1.0)
+
+            # requests and the token go up; the token comes down, in half of the bytes
+            return Prices(requests + 1, 1, length, answers)
+
         ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
-        return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+        def to_holder(costs: Costs, sizes: Sizes) -> float:
+            return ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+        return Prices(hops=length, beside=to_holder)
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a

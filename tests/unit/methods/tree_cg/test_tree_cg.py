@@ -184,7 +184,7 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(
         sizes = TreeCG().sizes(9, floats // 9, network, 0)
         for costs in (Costs(50), Costs(50, per="float")):
             assert costs.total(ledger) == pytest.approx(
-                t * TreeCG().iteration_cost(network, 1, costs, sizes)
+                t * TreeCG().prices(network, 1).iteration(costs, sizes)
             )
     assert case.network.size == len(parties.clients)
 

@@ -265,11 +265,11 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
         Sizes(uplink=7.0, downlink=100.0, hop=1000.0),
         network_of(),
     )
-    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(
+    assert CLEAR.prices(network, 1).iteration(costs, sizes) == pytest.approx(
         4 * 100 + 4 * 7 + 4 * 1 + 7 + 100
     )
     longer = network_of(clients=4)
-    assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(
+    assert replace(ALONE, holder=1).prices(longer, 1).iteration(costs, sizes) == pytest.approx(
         600 + 4 * (0.7 + 0.1)
     )
 

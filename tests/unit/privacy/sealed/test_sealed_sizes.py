@@ -103,7 +103,7 @@ def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) 
     """On a path of three, with the labels at one end: four hops; without a server, ways of one and
     of two hops."""
     network, costs = mtcd.make_network("path", ["a", "b", "c"]), Costs(ratio)
-    found = SealedTours(server=server).iteration_cost(network, 1, costs)
+    found = SealedTours(server=server).prices(network, 1).iteration(costs)
     hop, with_server = costs.between_clients(1.0), costs.with_server(1.0)
     # three requests and one for the sum over labels, as many answers, the token down and up
     if server:

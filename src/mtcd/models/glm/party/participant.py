@@ -128,7 +128,7 @@ class LinearParticipant(ParticipantTable):
         samples, outputs = settings["samples"], settings["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is out of range")
-        method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
+        method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
         labels, weights = (
             labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)

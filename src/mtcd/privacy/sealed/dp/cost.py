@@ -103,7 +103,7 @@ def plan_private(asked: Request) -> dict[str, Any]:
 
     found = privacy_facts(asked)
     sizes = method.sizes(data.samples, 1, network, asked.seed)
-    cost = method.iteration_cost(network, 1, asked.costs, sizes)
+    cost = method.prices(network, 1).iteration(asked.costs, sizes)
 
     noise_by_tours = {}
     for tours in sorted({5, 10, 20, 40, 80, 160, method.dp.tours}):
