@@ -16,6 +16,7 @@ from mtcd.engines.choose import engine_for
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.training import best_objective
 from mtcd.network.topology import Network
@@ -53,7 +54,7 @@ class Task:
     @staticmethod
     def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
-        data, model = setup.linear()
+        data, model = linear_parts(setup)
         data = standardise(data)[0] if setup.config.data.standardise else data
         problem = model.problem(data)
         best = best_objective(data, model, problem)
