@@ -76,7 +76,7 @@ class CorrectedLogistic(Corrected, Logistic):
         return super().value(z, y) + self._floor * float(np.count_nonzero(y))
 
     def values(self, z: Array, y: Array) -> Array:
-        return super().values(z, y) + self._floor * (y != 0)
+        return np.asarray(super().values(z, y) + self._floor * (y != 0))
 
     def least(self, samples: int) -> float:
         return 0.5 * self._floor * samples if self.has_floor else super().least(samples)
