@@ -31,7 +31,7 @@ class LabelSource:
         A folder for what is kept beside the table, if there is none, or if its folder cannot be
         written.
     holder : str, default ""
-        The party that holds them.
+        The party of a federation that holds them; empty in one process.
     """
 
     table: Path | None = None

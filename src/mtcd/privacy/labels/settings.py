@@ -142,6 +142,11 @@ class LabelDP:
 
     def released(self, labels: Labels, source: LabelSource) -> Labels:
         """The randomised labels, the same whenever they are asked for; the account has them."""
+        if self.insecure_seeded_draws and source.holder:
+            raise ConfigError(
+                "privacy.labels.insecure_seeded_draws is for studies in one process: in a "
+                "federation, it would protect nobody. Leave it out."
+            )
         draws = None if self.insecure_seeded_draws else draws_of(source)
         secret = self._secret(draws, labels)
         digest = digest_of(labels, secret)

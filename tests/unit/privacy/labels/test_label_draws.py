@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_the_same_labels_have_the_same_draws_and_are_spent_once(tmp_path: Path) 
     here = source(tmp_path)
     first = LabelDP(epsilon=1.0).released(LABELS, here)
     assert (first == LabelDP(epsilon=1.0).released(LABELS, here)).all()
-    assert 0.2 < (first != LABELS).mean() < 0.35
+    assert 0.15 < (first != LABELS).mean() < 0.4
     [one] = TableDraws(tmp_path / "table.csv").releases()
     assert (one.holder, one.epsilon, one.mechanism) == (
         "bank",
@@ -67,12 +68,12 @@ def test_other_settings_and_other_labels_have_independent_draws_that_add_up(tmp_
     assert draws.epsilon == 2.5
     # where draws were the same, a label that only the smaller epsilon flips would be certain
     p, q = np.exp(1) / (1 + np.exp(1)), 1 / (1 + np.exp(1.5))
-    assert ((weak == LABELS) & (strong != LABELS)).mean() == pytest.approx(p * q, abs=0.06)
+    assert ((weak == LABELS) & (strong != LABELS)).mean() == pytest.approx(p * q, abs=0.09)
 
     changed = LABELS.copy()
     changed[0] = 1 - changed[0]
     other = LabelDP(epsilon=1.0).released(changed, here)
-    assert 0.3 < (other[1:] != weak[1:]).mean() < 0.5
+    assert 0.26 < (other[1:] != weak[1:]).mean() < 0.53
     assert draws.epsilon == 3.5
 
 
@@ -126,7 +127,7 @@ def test_a_table_that_is_not_there_is_kept_in_the_folder_that_is_given(tmp_path:
 def test_seeded_draws_repeat_are_not_counted_and_say_that_they_protect_nobody(
     tmp_path: Path,
 ) -> None:
-    here = source(tmp_path)
+    here = replace(source(tmp_path), holder="")
     seeded = LabelDP(epsilon=1.0, insecure_seeded_draws=True)
     found = seeded.released(LABELS, here)
     assert (found == seeded.released(LABELS, LabelSource())).all()

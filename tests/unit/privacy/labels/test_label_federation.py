@@ -92,7 +92,7 @@ def test_true_labels_are_in_no_message_and_the_model_is_that_of_one_process(
     assert not sent.has(data.labels)
     # the search does find labels that are sent
     assert sent.has(drawn.labels) == (settings is not SEALED)
-    assert (drawn.labels != data.labels).mean() == pytest.approx(1 / (1 + np.e), abs=0.13)
+    assert (drawn.labels != data.labels).mean() == pytest.approx(1 / (1 + np.e), abs=0.2)
 
     if settings is not MASKED:
         run = in_process(drawn, found.bundles[HOLDER])
@@ -118,14 +118,19 @@ def test_metrics_on_true_labels_stay_with_the_label_holder(tmp_path: Path) -> No
     shown = read_metrics(runs / HOLDER)
     assert own.keys() == shown.keys()
     assert {"train_auc", "test_auc"} <= own.keys()
-    assert own["train_accuracy"] != shown["train_accuracy"]
+    assert own != shown
 
     # in no other folder, and in no log, which others may ask for
     assert [path.parent.name for path in runs.rglob(OWN_METRICS)] == [HOLDER]
     for path in runs.rglob("*.jsonl"):
-        text = path.read_text()
-        assert str(own["train_auc"]) not in text
-        assert "The metrics on the labels of the table" in text or path.parent.name != HOLDER
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        for event in events:
+            told = {name: event[name] for name in own if name in event}
+            assert told in ({}, shown)
+        said = any(
+            "The metrics on the labels of the table" in one.get("text", "") for one in events
+        )
+        assert said == (path.parent.name == HOLDER)
 
     # of the predictions that the blocks give together, from scratch
     held = data.holdout(0.25, engine.bundles[HOLDER].config.seed)
@@ -172,6 +177,12 @@ def test_networks_train_on_them(tmp_path: Path) -> None:
     unobserved(engine)
     own = json.loads((tmp_path / "runs" / HOLDER / OWN_METRICS).read_text())
     assert "train_accuracy" in own
+
+
+def test_draws_that_protect_nobody_are_refused_at_the_label_holder(tmp_path: Path) -> None:
+    seeded = {"labels": {"epsilon": 1.0, "insecure_seeded_draws": True}}
+    with pytest.raises(ConfigError, match="for studies in one process"):
+        federate(tmp_path, table(), **OPEN | {"privacy": seeded})
 
 
 def test_files_are_refused_before_bundles_are_made() -> None:
