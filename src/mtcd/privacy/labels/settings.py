@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from copy import copy
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -72,7 +73,7 @@ class LabelDP:
     range: tuple[float, float] | None = None
     classes: tuple[str | float, ...] | None = None
     insecure_seeded_draws: bool = False
-    needs_floor: bool = field(default=False, repr=False, kw_only=True)
+    needs_floor: bool = field(default=False, init=False, repr=False)
     """Whether the loss must not fall below 0, as sealed tours have room for; set by
     ``Privacy``."""
 
@@ -101,7 +102,9 @@ class LabelDP:
                 "privacy.labels: the noise of privacy.dp is for derivatives of at most 1, and "
                 "those of randomised labels are larger: leave one of both out."
             )
-        return replace(self, needs_floor=privacy.sealed)
+        found = copy(self)
+        object.__setattr__(found, "needs_floor", privacy.sealed)
+        return found
 
     def corrected(self, loss: Loss, model: Any) -> Loss:
         """See ``mtcd.models.label_noise.LabelNoise``."""
@@ -261,7 +264,7 @@ def read_label_privacy(given: Any) -> LabelDP:
     if not isinstance(given, dict):
         raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
 
-    known = [one.name for one in fields(LabelDP) if not one.kw_only]
+    known = [one.name for one in fields(LabelDP) if one.init]
     for name in given:
         if name not in known:
             raise ConfigError(
