@@ -14,11 +14,11 @@ from mtcd.data.standardise import standardise
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearClient
 from mtcd.models.glm.optimum.optimum import optimum
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness
 from mtcd.models.losses import LOSSES, Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.models.sample_weights.weighted import Weighted
 from mtcd.protocol.updates import LocalUpdates
 from problems import MODELS, make_data
 
