@@ -9,7 +9,8 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.messages import reads_objective
+from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
@@ -80,9 +81,9 @@ def test_step_sizes_follow_the_schedule_of_epochs() -> None:
 
 def test_a_step_size_that_is_no_number_yet() -> None:
     with pytest.raises(ConfigError, match="'auto' is resolved by mtcd.train"):
-        SVFL().resolved_stepsize()
+        resolved_stepsize(SVFL())
     with pytest.raises(ConfigError, match="tree-cg has no step size"):
-        mtcd.TreeCG().resolved_stepsize()
+        resolved_stepsize(mtcd.TreeCG())
 
 
 def test_auto_is_replaced_by_a_number_and_a_note() -> None:
@@ -126,12 +127,12 @@ def test_what_methods_have_in_common() -> None:
     assert (svfl.warm_starts, MTCD().warm_starts, dcpa.warm_starts) == (True, True, False)
     assert svfl.has_server
     assert svfl.gradient_steps
-    assert not svfl.noisy
+    assert not svfl.conditions.noisy
     assert not svfl.chooses_steps
     assert svfl.token_clusters(CYCLE, 0) is None
-    assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
-    assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
-    assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
+    assert svfl.conditions.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
+    assert (reads_objective(SVFL()), reads_objective(SVFL(batch=3))) == (True, False)
+    assert SVFL(batch=5).messages(CYCLE, 0, 20, 3).sizes == Sizes(15, 15, 15)
     (note,) = with_masks(svfl).notes(CYCLE)
     assert (
         "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)"
@@ -237,6 +238,6 @@ def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_o
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
 )
 def test_how_much_a_token_may_carry(method: MTCD, snapshots: int, products: int, past: int) -> None:
-    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    bounds = method.with_stepsize(0.1).messages(CYCLE, 0, 12, 1).bounds("a run")
     assert (bounds.snapshots, bounds.products, bounds.past) == (snapshots, products, past)
     assert bounds.carries_change == (method.combine == "visitors")

@@ -140,7 +140,7 @@ def test_breakeven_per_float_is_where_the_methods_costs_cross(
         MTCD(tokens=tokens, hops=hops, batch=batch, combine="visitors"),
         SVFL(batch=batch),
     )
-    sizes, theirs = method.sizes(N, 1, network, 0), rival.sizes(N, 1, network, 0)
+    sizes, theirs = method.messages(network, 0, N, 1).sizes, rival.messages(network, 0, N, 1).sizes
     parts = {name: getattr(sizes, name) / theirs.uplink for name in ("uplink", "downlink", "hop")}
     turning = Comparison(K, tokens, hops, full_batch=batch is None, **parts).cost_ratio
     costs = Costs(ratio=turning, per="float")

@@ -20,6 +20,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, WireError
+from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, check_connected
 from mtcd.methods.prices import Prices
 from mtcd.methods.subspace import best_weights
@@ -125,11 +126,7 @@ class TreeCG(Method):
     def prices(self, network: Network, tokens: int = 1) -> Prices:
         return Prices(hops=2 * (network.size - 1))
 
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        floats = samples * outputs  # as many messages go up as down
-        return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
-
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "tree-cg")
         if network.changes:
             raise ConfigError(
@@ -138,25 +135,18 @@ class TreeCG(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def check_problem(self, problem: Problem) -> None:
-        if problem.nonsmooth:
+        if problem is not None and problem.nonsmooth:
             raise ConfigError(
                 "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: "
                 "tour and "
                 "acceleration: momentum, which copes with l1."
             )
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(
-            general,
-            kinds=frozenset({Begin, Summand, Direction, Part}),
-            server=False,
-            products=INNER_PRODUCTS,
-        )
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return TreeMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
-        self.check_problem(problem)
+        self.check(network, problem)
         tree, clients = spanning_tree(network), []
         for k in range(network.size):
             model = problem.client(k)
@@ -166,6 +156,24 @@ class TreeCG(Method):
                 )
             clients.append(TreeClient(k, model, tree))
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
+
+
+class TreeMessages(Messages):
+    """The messages of Tree-CG: summands go up the tree, directions come down."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of messages between clients the mean: as many go up as down."""
+        floats = self.samples * self.outputs
+        return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(
+            general,
+            kinds=frozenset({Begin, Summand, Direction, Part}),
+            server=False,
+            products=INNER_PRODUCTS,
+        )
 
 
 class TreeClient(Client):

@@ -67,7 +67,7 @@ def test_messages_are_as_large_as_planned_for() -> None:
     for told in LocalEngine(parties, Ledger()).run():
         if told.hop == 1:
             break
-    planned = method.sizes(150, 1, network, 0)
+    planned = method.messages(network, 0, 150, 1).sizes
     assert np.mean(seen["SealedRequest up"]) == pytest.approx(planned.uplink, rel=0.02)
     assert np.mean(seen["SealedToken down"]) == pytest.approx(planned.downlink, rel=0.02)
     assert np.mean(seen["SealedToken hop"]) == pytest.approx(planned.hop, rel=0.02)
@@ -77,12 +77,12 @@ def test_messages_are_as_large_as_planned_for() -> None:
 def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(samples: int) -> None:
     network = mtcd.make_network("path", ["a", "b", "c"])
     method = SealedTours(depth=2)
-    bound = method.bounds("run", network, 0, samples, 1)
-    sent = 8 * method.sizes(samples, 1, network, 0).hop
+    bound = method.messages(network, 0, samples, 1).bounds("run")
+    sent = 8 * method.messages(network, 0, samples, 1).sizes.hop
     assert sent <= bound.sealed_bytes <= 5 * sent
     assert (bound.snapshots, bound.past, bound.tokens, bound.server) == (3, 3, 1, True)
     assert bound.hops == 4  # to the other end and back
-    assert not SealedTours(server=False).bounds("run", network, 0, samples, 1).server
+    assert not SealedTours(server=False).messages(network, 0, samples, 1).bounds("run").server
 
 
 def test_a_training_is_refused_whose_columns_single_out_rows() -> None:
