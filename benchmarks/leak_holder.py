@@ -1,6 +1,6 @@
 """What a key holder of sealed tours reads of a party's table if it does not follow the protocol.
 
-``python -m benchmarks.leak_holder`` (seconds). Three attacks on a table of 300 rows and 12 columns:
+``python -m benchmarks.leak_holder`` (seconds). Attacks on a table of 300 rows and 12 columns:
 
 - a *trapdoor*: public keys whose second polynomial is short, so that it hides nothing;
 - *chosen noise*: honest keys, but tokens with noise of the holder's choice, which a product
@@ -8,29 +8,38 @@
 - *false answers*: the holder adds what it likes to a gradient that it has decrypted, and reads the
   step that the party takes from the token.
 
-The holder is the server. Each attack prints the relative error of the table that it finds.
+The holder is the server. Each attack prints the relative error of the table that it finds, beside
+that of a party that can be attacked: one that sends both polynomials of its products, takes public
+keys as they are, and does not check answers. Parties did so before each of these was mended.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import tenseal.sealapi as seal
 
-from benchmarks.leak import L2, MODEL, SAMPLES, A, Recording, table
+from benchmarks.leak import HOLDER, L2, MODEL, SAMPLES, A, Recording, table
 from benchmarks.leak_attacks import Matrix
+from mtcd.core.errors import WireError
 from mtcd.network.topology import make_network
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.bfv import SCHEME, BfvKey, BfvSealer
 from mtcd.privacy.sealed.bfv.fixed_point import fix_matrix
-from mtcd.privacy.sealed.bfv.parameters import choose_parameters
+from mtcd.privacy.sealed.bfv.keys import join, split
+from mtcd.privacy.sealed.bfv.layout import centred
+from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.bfv.public_keys import Context, PublicKeys
+from mtcd.privacy.sealed.bfv.randomness import uniform
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
+from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.party import SERVER
 
@@ -47,21 +56,50 @@ class Victim:
     X: Matrix
     sealer: BfvSealer
     encoded: Any
+    careless: bool
 
-    def question(self, token: bytes) -> bytes:
-        """What the party sends when a token arrives."""
+    def question(self, token: bytes) -> Any:
+        """What the key holder has of the request when a token has arrived: two polynomials."""
         sealer = self.sealer
         product = sealer.product(sealer.vector_from_bytes(token), self.encoded)
+        if self.careless:
+            return self._both(product.ciphertext)
+
         masked, _ = sealer.mask(product)
-        return sealer.to_bytes(sealer.flood(masked))
+        _, [sent] = sealer._from_bytes(sealer.to_bytes(masked), PRODUCT, SENT_PRIMES)
+        return np.array([np.zeros_like(sent.limbs[0]), sent.limbs[0]])
+
+    def _both(self, ciphertext: Any) -> Any:
+        """Both polynomials, with a mask of the message, and flooded as tokens are."""
+        sealer = self.sealer
+        modulus = sealer.parameters.plain_modulus
+        mask = sealer._plain(centred(uniform(modulus, sealer.parameters.degree), modulus))
+        sealer._evaluator.add_plain_inplace(ciphertext, mask)
+        return seal_format.polynomials(sealer._flooded(ciphertext)).limbs
 
 
-def victim_of(keys: bytes, X: Matrix) -> Victim:
+def victim_of(keys: PublicKeys, X: Matrix, careless: bool) -> Victim:
     """A party that has received these public keys."""
-    sealer = SCHEME.sealer(keys)
-    assert isinstance(sealer, BfvSealer)
+    sealer = BfvSealer(keys if careless else PublicKeys.from_bytes(keys.to_bytes()))
     integers = fix_matrix(X, sealer.parameters).integers
-    return Victim(integers, sealer, sealer.encode(integers))
+    return Victim(integers, sealer, sealer.encode(integers), careless)
+
+
+class ChosenKeys(PublicKeys):
+    """Public keys with a second polynomial of the holder's choice."""
+
+    second: Any
+
+    @cached_property
+    def _content(self) -> bytes:
+        agreed, first, _, *rotations = split(super()._content)
+        second = Polynomials(self.second[None]).pack(self.context.moduli)
+        return join([agreed, first, second, *rotations])
+
+    @cached_property
+    def public_key(self) -> Any:
+        limbs = np.array([self.first, self.second])
+        return seal_format.public_key(self.context.seal, Polynomials(limbs))
 
 
 def honest_key(X: Matrix) -> BfvKey:
@@ -71,19 +109,20 @@ def honest_key(X: Matrix) -> BfvKey:
     return key
 
 
-def trapdoor(X: Matrix) -> Matrix:
+def trapdoor(X: Matrix, careless: bool) -> Matrix:
     """The table from one request, by keys with a trapdoor.
 
     A quotient of two short polynomials would look uniform, and would do as well as 1.
     """
     honest = honest_key(X)
     context = honest._context
-    limbs = honest._keys.parts[0].limbs.copy()
+    second = np.zeros_like(honest._keys.first)
     for number, modulus in enumerate(context.moduli):
         # the last prime is divided out of every encryption: what is left is the polynomial 1
-        limbs[1, number] = context.moduli[-1] % modulus
-    keys = PublicKeys(context, [Polynomials(limbs), *honest._keys.parts[1:]])
-    victim = victim_of(keys.to_bytes(), X)
+        second[number] = context.moduli[-1] % modulus
+    keys = ChosenKeys(context, honest._keys.first, honest._keys.seed, honest._keys.rotations)
+    object.__setattr__(keys, "second", second)
+    victim = victim_of(keys, X, careless)
 
     # the second polynomial of a product is now the factor times the encoded table, and little else
     token = empty_token(context, np.random.default_rng(0))
@@ -91,9 +130,9 @@ def trapdoor(X: Matrix) -> Matrix:
     factor = left << 52
     for number, modulus in enumerate(context.moduli[: context.primes]):
         token[1, number, 0] = factor % modulus
-    question = victim.question(framed(keys, token))
+    [_, second] = victim.question(framed(keys, token))
 
-    seen = second_polynomial(keys, question)
+    seen = lifted(second, context.moduli[:SENT_PRIMES])
     coefficients = [round_divided(value, factor // left) for value in seen]
     return table_in(victim, np.array(coefficients))
 
@@ -114,21 +153,11 @@ def framed(keys: PublicKeys, limbs: Any) -> bytes:
     return Frame(VECTOR, len(moduli), False, 0, 1, keys.mark, content).to_bytes()
 
 
-def second_polynomial(keys: PublicKeys, question: bytes) -> list[int]:
-    """That of a request, its coefficients centred around 0."""
-    reader = BfvSealer(keys)
-    frame, [ciphertext] = reader._from_bytes(question, PRODUCT, 2)
-    limbs = seal_format.polynomials(ciphertext).limbs[1]
-    return lifted(limbs, keys.context.moduli[: frame.primes])
-
-
 def lifted(limbs: Any, moduli: list[int]) -> list[int]:
     """Integers from their residues modulo two primes, centred around 0."""
     first, second = moduli
     inverse, whole = pow(first, -1, second), first * second
-    found = [
-        int(a) + first * ((int(b) - int(a)) * inverse % second) for a, b in limbs.T
-    ]
+    found = [int(a) + first * ((int(b) - int(a)) * inverse % second) for a, b in limbs.T]
     return [value - whole if value > whole // 2 else value for value in found]
 
 
@@ -160,12 +189,12 @@ def plaintext(sealer: BfvSealer, coefficients: Any) -> Any:
     return seal_format.loaded(seal.Plaintext(), sealer._seal, seal_format._framed(fields))
 
 
-def chosen_noise(X: Matrix) -> Matrix:
+def chosen_noise(X: Matrix, careless: bool) -> Matrix:
     """The table from three visits, by tokens with noise, with honest keys."""
     key = honest_key(X)
     context = key._context
     parameters = context.parameters
-    victim = victim_of(key.public, X)
+    victim = victim_of(key._keys, X, careless)
     modulus = 1
     for prime in context.moduli[: context.primes]:
         modulus *= prime
@@ -187,7 +216,7 @@ def chosen_noise(X: Matrix) -> Matrix:
     return table_in(victim, known)
 
 
-def noise_shown(key: BfvKey, question: bytes) -> Any:
+def noise_shown(key: BfvKey, question: Any) -> Any:
     """The noise of a request, as a share of the unit of the message, from -1/2 to 1/2."""
     context = key._context
     finer = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
@@ -200,14 +229,11 @@ def noise_shown(key: BfvKey, question: bytes) -> Any:
     secret = seal_format.loaded(seal.SecretKey(), shows, seal_format._framed(level + fields[32:]))
 
     data = shows.first_context_data()
-    while len(data.parms().coeff_modulus()) > 2:
+    while len(data.parms().coeff_modulus()) > SENT_PRIMES:
         data = data.next_context_data()
-    _, [asked] = key._from_bytes(question, PRODUCT, 2)
-    parts = seal_format.polynomials(asked)
+    asked = seal_format.ciphertext(shows, tuple(data.parms_id()), Polynomials(question))
     plain = seal.Plaintext()
-    seal.Decryptor(shows, secret).decrypt(
-        seal_format.ciphertext(shows, tuple(data.parms_id()), parts), plain
-    )
+    seal.Decryptor(shows, secret).decrypt(asked, plain)
 
     t, found = context.parameters.plain_modulus, np.zeros(context.parameters.degree)
     for place in range(plain.coeff_count()):
@@ -216,7 +242,7 @@ def noise_shown(key: BfvKey, question: bytes) -> Any:
     return found
 
 
-def false_answers() -> tuple[Matrix, Matrix]:
+def false_answers(careless: bool) -> tuple[Matrix, Matrix]:
     """The table of the party that is visited last, and what the server finds of it in as many
     tours as it has columns.
 
@@ -226,6 +252,8 @@ def false_answers() -> tuple[Matrix, Matrix]:
     data = table(2)
     problem, network = MODEL.problem(data), make_network("complete", data.clients)
     run = Recording(SealedTours(scheme="clear"), problem, network)
+    if careless:
+        no_checks(run)
     victim = run.by_number[A].block
     holding = run.by_number[SERVER].holding
     columns = problem.blocks[A].shape[1]
@@ -255,6 +283,20 @@ def false_answers() -> tuple[Matrix, Matrix]:
     return np.asarray(victim.rounded), table_behind(-steps, problem.loss.curvature)
 
 
+def no_checks(run: Recording) -> None:
+    """Parties that take every answer."""
+    for number in (HOLDER, A):
+        run.by_number[number].plan = Unchecked(**vars(run.by_number[number].plan))
+    holding = run.by_number[SERVER].holding
+    holding.plan = Unchecked(**vars(holding.plan))
+
+
+class Unchecked(SealedPlan):
+    """The plan of such parties."""
+
+    checks_answers = False
+
+
 def table_behind(steps: Matrix, curvature: float) -> Matrix:
     """X, from X H^-1 divided by a power of two, where H = c X^T X + l2, and the columns of X are
     about of variance 1."""
@@ -278,14 +320,26 @@ def relative_error(found: Matrix, X: Matrix) -> float:
     return float(np.linalg.norm(found - X) / np.linalg.norm(X))
 
 
+def tried(name: str, attack: Callable[[bool], tuple[Matrix, Matrix]]) -> str:
+    """A line on an attack: on a party that can be attacked, and on one as it is."""
+    found = []
+    for careless in (True, False):
+        try:
+            X, guess = attack(careless)
+        except WireError as error:
+            found.append(f"refused ({error})")
+        else:
+            found.append(f"error {relative_error(guess, X):.2g}")
+    return f"{name}: {found[0]}; now: {found[1]}"
+
+
 def main() -> None:
     """A line for each attack."""
     X = np.asarray(MODEL.problem(table(2)).blocks[A])
     integers = fix_matrix(X, honest_key(X).parameters).integers
-    print(f"trapdoor in the keys, 1 request: error {relative_error(trapdoor(X), integers):.2g}")
-    print(f"chosen noise, 3 visits: error {relative_error(chosen_noise(X), integers):.2g}")
-    rounded, found = false_answers()
-    print(f"false answers, 13 tours: error {relative_error(found, rounded):.2g}")
+    print(tried("trapdoor in the keys, 1 request", lambda how: (integers, trapdoor(X, how))))
+    print(tried("chosen noise, 3 visits", lambda how: (integers, chosen_noise(X, how))))
+    print(tried("false answers, 13 tours", false_answers))
 
 
 if __name__ == "__main__":

@@ -61,8 +61,7 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
         vector = watch("read token", sealer.vector_from_bytes, sent)
         product = watch("product", sealer.product, vector, matrix)
         masked, mask = watch("mask", sealer.mask, product)
-        flooded = watch("flood", sealer.flood, masked)
-        question = watch("write product", sealer.to_bytes, flooded)
+        question = watch("write product", sealer.to_bytes, masked)
         asked = watch("read product", key.product_from_bytes, question)
         answer = watch("decrypt", key.open_product, asked)
         found = watch("unmask", sealer.unmask, answer, mask)
@@ -77,7 +76,7 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
         "token": len(sent_on),
         "question": len(question),
         "keys": len(key.public),
-        "budget": key.noise_budget(asked),
+        "misses": chosen.miss_bits(chosen.spared()),
     }
 
 
@@ -90,7 +89,7 @@ def main(
     """One line for each number of samples and of columns."""
     print(
         "     N  d_k      n   t  diagonals  visit ms  product ms  encode ms  token KB  product KB  "
-        "keys MB  budget"
+        "keys MB  misses"
     )
     for count in samples:
         for width in columns:
@@ -102,7 +101,7 @@ def main(
                 f"{spent['product']:11.1f} "
                 f"{spent['encode']:10.0f} {found['token'] / 1e3:9.0f} "
                 f"{found['question'] / 1e3:11.0f} "
-                f"{found['keys'] / 1e6:8.2f} {found['budget']:7d}"
+                f"{found['keys'] / 1e6:8.2f} {found['misses']:7.0f}"
             )
             if (count, width) == (5000, 50):
                 print("       " + ", ".join(f"{name} {value:.1f}" for name, value in spent.items()))

@@ -21,7 +21,7 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
-from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, choose_parameters
+from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.cap import cap_note
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
@@ -302,7 +302,7 @@ class SealedTours(Method):
         client does."""
         p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
-        request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
+        request = p.degree * (PRIME_BYTES * SENT_PRIMES - p.spared()) / 8
         return Sizes(request, token / 2, token)
 
     def token_numbers(self, samples: int) -> int:
