@@ -78,7 +78,7 @@ def test_the_public_key_has_small_errors_for_the_polynomial_of_its_seed() -> Non
     context.evaluator.transform_from_ntt_inplace(item)
     found = seal_format.polynomials(item).limbs[0]
     small = [
-        np.where(row > modulus // 2, row.astype(float) - modulus, row.astype(float))
+        np.where(row > modulus // 2, row.astype(np.int64) - modulus, row.astype(np.int64))
         for row, modulus in zip(found, context.moduli, strict=False)
     ]
     np.testing.assert_array_equal(small[0], small[1])

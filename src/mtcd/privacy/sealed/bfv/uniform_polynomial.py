@@ -52,13 +52,14 @@ def uniform_polynomial(
         stated = (PURPOSE, agreed, number.to_bytes(4, "little"), seed)
         # lengths in front: no two lists of parts have the same bytes
         parts = b"".join(len(part).to_bytes(8, "little") + part for part in stated)
-        rows.append(_below(modulus, degree, hashlib.shake_256(parts)))
+        rows.append(_below(modulus, degree, parts))
 
     return np.array(rows)
 
 
-def _below(modulus: int, count: int, hashed: hashlib._VarLenHash) -> npt.NDArray[np.uint64]:
+def _below(modulus: int, count: int, data: bytes) -> npt.NDArray[np.uint64]:
     """The first ``count`` words of a hash, cut to the bits of a prime, that are below it."""
+    hashed = hashlib.shake_256(data)
     shift = np.uint64(64 - modulus.bit_length())
     drawn = count + SPARE
     while True:
