@@ -12,7 +12,7 @@ import numpy as np
 from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
 from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.inspection.walks import walk_findings
-from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.method import resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
@@ -45,7 +45,7 @@ def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
     found = theory_of(method, plan, asked.network, asked.costs, asked.seed)
 
     if setting.smoothness is not None:
-        stepsize = resolve_stepsize(method, setting.smoothness)[0].resolved_stepsize()
+        stepsize = resolved_stepsize(resolve_stepsize(method, setting.smoothness)[0])
         found += guarantee(found, method, setting.smoothness, stepsize)
         changes = bool(asked.network.changes)
         found += lone_guarantee(found, method, setting.smoothness, stepsize, changes)

@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from mtcd.core.errors import MtcdError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.planner.pilots import Task
@@ -47,9 +47,7 @@ def score(task: Task, method: Method) -> float:
         done = 1.0
     else:
         curvature = float(task.smoothness.blocks.mean())
-        done = (
-            1.0 - (1.0 - min(1.0, method.resolved_stepsize() * curvature)) ** method.local_updates
-        )
+        done = 1.0 - (1.0 - min(1.0, resolved_stepsize(method) * curvature)) ** method.local_updates
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
         rule = RULES[method.combine_rule]

@@ -15,7 +15,7 @@ from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Stop
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.planner.candidates import longest_tour
 from mtcd.planner.pilots import Task
 from mtcd.planner.planning import Plan, plan
@@ -198,7 +198,7 @@ def test_a_budget_is_kept_also_when_nothing_gets_there(monkeypatch) -> None:
     began = time.process_time()
     planned = plan(setup, target=1e-12, budget=0.6)
     assert time.process_time() - began < 0.6 * 1.2 + 0.1
-    assert planned.chosen.method.resolved_stepsize() > 0
+    assert resolved_stepsize(planned.chosen.method) > 0
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
