@@ -154,6 +154,28 @@ def test_halves_are_rounded_to_another_integer_about_as_often_as_was_estimated()
     assert 0.4 * expected < wrong < 1.2 * expected
 
 
+def test_rounded_bytes_are_off_by_half_of_what_was_dropped() -> None:
+    moduli = [2**55 - 311, 2**54 - 33]
+    draw = np.random.default_rng(2)
+    limbs = np.stack([draw.integers(0, modulus, (2, 500), np.uint64) for modulus in moduli], axis=1)
+    limbs[0, :, 0], limbs[0, :, 1] = 0, np.array(moduli) - 1
+
+    def numbers(residues: np.ndarray) -> list[int]:
+        p, q = moduli
+        return [int(a) + p * ((int(b) - int(a)) * pow(p, -1, q) % q) for a, b in residues.T]
+
+    for dropped in ((0, 0), (3, 1), (6, 5)):
+        data = pack_rounded(Polynomials(limbs), moduli, dropped)
+        assert len(data) == rounded_size(moduli, 500, dropped)
+        again = unpack_rounded(memoryview(data), moduli, 500, dropped)
+        for polynomial, count in enumerate(dropped):
+            whole = moduli[0] * moduli[1]
+            pairs = zip(numbers(again.limbs[polynomial]), numbers(limbs[polynomial]), strict=True)
+            errors = [(new - old + whole // 2) % whole - whole // 2 for new, old in pairs]
+            assert max(map(abs, errors)) <= (256**count // 2)
+            assert count == 0 or max(errors) > 0.8 * 256**count / 2
+
+
 def test_parameters_without_noise_budget_are_refused_before_a_key_is_made() -> None:
     chosen = choose_parameters(100, [3], 4)
     with pytest.raises(ConfigError, match="noise budget"):
