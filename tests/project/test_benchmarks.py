@@ -1,7 +1,7 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import calls, hops, masking, reading, sealing, wire
+from benchmarks import calls, hops, masking, reading, sealed_cases, sealing, wire
 
 import mtcd
 from mtcd.data.synthetic import synthetic
@@ -60,3 +60,9 @@ def test_a_visit_keeps_its_budget_of_calls_and_files(name: str, method: mtcd.MTC
     most_calls, most_files = calls.BUDGET[name]
     assert visit.calls <= most_calls
     assert visit.files <= most_files
+
+
+def test_cases_of_sealed_training_say_where_they_end() -> None:
+    arrives, capped = sealed_cases.CASES[0], sealed_cases.CASES[3]
+    assert "| 6 | 4 tours |  |" in sealed_cases.line(arrives, "clear")
+    assert "| 1 | gap 1.5e-01 at the cap | 7 |" in sealed_cases.line(capped, "clear")
