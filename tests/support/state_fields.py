@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from mtcd.engines.local import LocalEngine
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Part, Party
+from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Party
 from mtcd.protocol.state import Stateful
 from mtcd.training.training import Training
 from same_objects import differences
