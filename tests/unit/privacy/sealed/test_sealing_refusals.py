@@ -49,16 +49,6 @@ def test_what_was_flooded_can_only_be_decrypted(pair: tuple[SecretKey, Sealer]) 
         sealer.product(flooded, block)
 
 
-def test_a_flooded_product_is_flooded_once() -> None:
-    scheme = find("bfv")
-    key = scheme.generate(PARAMETERS)
-    sealer = scheme.sealer(key.public)
-    vector = sealer.encrypt(np.arange(SAMPLES))
-    product = sealer.flood(sealer.product(vector, sealer.encode(np.ones((SAMPLES, 2), int))))
-    with pytest.raises(ValueError, match="This product was flooded"):
-        sealer.mask(product)
-
-
 @pytest.mark.parametrize("columns", [0, PARAMETERS.most_columns + 1])
 def test_products_of_a_wrong_number_of_columns_are_refused(
     pair: tuple[SecretKey, Sealer], columns: int
@@ -67,7 +57,7 @@ def test_products_of_a_wrong_number_of_columns_are_refused(
     product = sealer.product(
         sealer.encrypt(np.arange(SAMPLES)), sealer.encode(np.ones((SAMPLES, 2), int))
     )
-    honest = Frame.from_bytes(sealer.to_bytes(sealer.flood(sealer.mask(product)[0])), PRODUCT)
+    honest = Frame.from_bytes(sealer.to_bytes(sealer.mask(product)[0]), PRODUCT)
     with pytest.raises(WireError, match=r"sealed\.columns is [0-9]+, more than any party has"):
         key.product_from_bytes(replace(honest, columns=columns).to_bytes())
 
