@@ -7,6 +7,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ class Trail(NamedTuple):
     """The classes whose state was part of the parties' state."""
 
 
-def trail(make: Make, length: int, restart: bool) -> Trail:
+def trail(make: Make, length: int, restart: bool, order: int | None = None) -> Trail:
     """Process so many messages, and return what was sent.
 
     Parameters
@@ -74,7 +75,11 @@ def trail(make: Make, length: int, restart: bool) -> Trail:
     restart : bool
         Whether the receiver of each message is made anew before, from a copy of its state, as after
         a crash of its process.
+    order : int, optional
+        Seed of an order in which links deliver; each link keeps the order of its own messages. By
+        default messages are delivered as they are sent.
     """
+    random = None if order is None else Random(order)
     parties = make()
     receivers = _receivers(parties)
     waiting = deque(parties.opening)
@@ -82,7 +87,7 @@ def trail(make: Make, length: int, restart: bool) -> Trail:
     found: set[type[Stateful]] = set()
 
     for _ in range(length):
-        message = _next(waiting, sent)
+        message = _next(waiting, sent, random)
         if message is None:
             break
         receiver = receivers[message.to]
@@ -104,13 +109,17 @@ def _receivers(parties: Parties) -> dict[int, Party]:
     return numbered
 
 
-def _next(waiting: deque[Message], sent: list[Message]) -> Message | None:
+def _next(waiting: deque[Message], sent: list[Message], random: Random | None) -> Message | None:
     """The next message to a party; reports to the monitor on the way to it are only kept."""
     while waiting:
-        message = waiting.popleft()
-        sent.append(message)
-        if message.to != MONITOR:
-            return message
+        first: dict[tuple[int, int], Message] = {}
+        for message in waiting:
+            first.setdefault((message.sender, message.to), message)
+        chosen = waiting[0] if random is None else random.choice([*first.values()])
+        waiting.remove(chosen)
+        sent.append(chosen)
+        if chosen.to != MONITOR:
+            return chosen
     return None
 
 
