@@ -26,6 +26,7 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.privacy.settings import Privacy
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
 from mtcd.training.kinds import kind_of
@@ -94,9 +95,11 @@ class Setup:
             Whether to go on with the training whose state is there.
         """
         # a method that is given has its privacy already; train() gives it to the default one
-        method, privacy = self.method, None
+        method: Method | None = self.method
+        privacy: Privacy | None = None
         if not self.method_given:
-            method, privacy = None, self.config.privacy.privacy()
+            method = None
+            privacy = self.config.privacy.privacy()
 
         return train(
             self.data,
