@@ -155,9 +155,8 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
-    if asked.privacy.labels is not None:
-        data, said = released(data, asked.privacy.labels, asked.checkpoint)
-        model, notes = with_noise(model, asked.privacy.labels), (*notes, *said)
+    data = released(data, asked.privacy.labels, asked.checkpoint)
+    model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)
     kind.check(asked)
 

@@ -16,27 +16,27 @@ from mtcd.privacy.label_privacy import LabelPrivacy, Labels, LabelSource
 Data = TypeVar("Data", VerticalData, VerticalDataset)
 
 
-def released(
-    data: Data, privacy: LabelPrivacy, folder: str | Path | None = None
-) -> tuple[Data, tuple[str, ...]]:
-    """The data with the labels of all samples released, those of the test set among them.
+def released(data: Data, privacy: LabelPrivacy | None, folder: str | Path | None = None) -> Data:
+    """The data with the labels of all samples released, those of the test set among them, and with
+    notes on them.
 
     Parameters
     ----------
     data
         The data with its labels.
     privacy
-        What changes the labels.
+        What changes the labels; None if nothing does.
     folder
         The folder of checkpoints: what is to be kept is kept there, if the labels are of no file.
 
     Returns
     -------
-    data : VerticalData or VerticalDataset
+    VerticalData or VerticalDataset
         Columns that are prepared are prepared anew, as some preparations look at labels.
-    notes : tuple of str
-        Notes for the user.
     """
+    if privacy is None:
+        return data
+
     test: Any = data.test
     labels = data.labels if test is None else np.concatenate([data.labels, test.labels])
     table = data.label_table if isinstance(data, VerticalData) else None
@@ -45,7 +45,7 @@ def released(
     training = with_labels(data, drawn[: data.samples])
     if test is not None:
         training = replace(training, test=_held_out(test, drawn[data.samples :], training))
-    return training, privacy.notes(source)
+    return replace(training, notes=(*training.notes, *privacy.notes(source)))
 
 
 def with_labels(data: Data, labels: Labels) -> Data:

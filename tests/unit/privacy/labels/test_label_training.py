@@ -233,7 +233,7 @@ def test_a_config_releases_the_table_once_for_all_its_trainings(tmp_path: Path) 
     again = build(config(tmp_path)).train()
     for name in first.data.clients:
         assert (run.parameters[name] == again.parameters[name]).all()
-    assert any("have spent epsilon 2 in 1 release" in note for note in first.notes)
+    assert any("have spent epsilon 2 in 1 release" in note for note in first.data.notes)
     # a method of one's own: the privacy is in the method, the labels are in the data
     given = config(tmp_path, method={"kind": "mtcd", "tokens": 1, "hops": 3})
     assert (build(given).data.labels == first.data.labels).all()
