@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.privacy.label_privacy import LabelPrivacy, Labels, LabelSource
 
-Data = TypeVar("Data", VerticalData, VerticalDataset)
 
-
-def released(data: Data, privacy: LabelPrivacy | None, folder: str | Path | None = None) -> Data:
+def released(data: Any, privacy: LabelPrivacy | None, folder: str | Path | None = None) -> Any:
     """The data with the labels of all samples released, those of the test set among them, and with
     notes on them.
 
@@ -48,7 +46,7 @@ def released(data: Data, privacy: LabelPrivacy | None, folder: str | Path | None
     return replace(training, notes=(*training.notes, *privacy.notes(source)))
 
 
-def with_labels(data: Data, labels: Labels) -> Data:
+def with_labels(data: Any, labels: Labels) -> Any:
     """The training samples with other labels, without the test set."""
     if isinstance(data, VerticalDataset):
         if data.table is not None:
