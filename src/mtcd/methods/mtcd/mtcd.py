@@ -14,6 +14,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
+from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
 from mtcd.methods.mtcd.roaming import (
@@ -196,11 +197,11 @@ class MTCD(TokenSettings):
             server=plan.hops is not None,
             tokens=plan.tokens,
             hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
-            carries_change=plan.carries_change,
-            limits={
-                name: most for feature in plan.features for name, most in feature.limits.items()
-            },
         )
+        if plan.carries_change:
+            bounds = bounds.with_slots(SYNC_CHANGE.name)
+        for feature in plan.features:
+            bounds = bounds.with_slots(feature.extension.name, **feature.limits)
         return plan.roles.bounds(bounds, plan)
 
 
@@ -278,9 +279,6 @@ def _requested_batch(payload: Payload) -> int | None:
 
 def _payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
-    if plan.features:
-        carried = frozenset(feature.payload for feature in plan.features)
-        return carried if plan.hops is None else carried | {Progress}
     if plan.hops is None:
         return frozenset({Token})
     return frozenset(

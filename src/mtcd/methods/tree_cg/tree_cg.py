@@ -56,7 +56,7 @@ class Summand(Payload):
 
     iteration: Iteration
     product: Aggregate
-    inner: Annotated[Array, Row("products")]
+    inner: Annotated[Array, Row(INNER_PRODUCTS)]
 
     @property
     def floats(self) -> int:
@@ -152,7 +152,6 @@ class TreeCG(Method):
             general,
             kinds=frozenset({Begin, Summand, Direction, Part}),
             server=False,
-            products=INNER_PRODUCTS,
         )
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
+from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import Integers, SecretKey, find
 from mtcd.privacy.sealed.block import SealedBlock
 from mtcd.privacy.sealed.client import SealedClient
@@ -220,10 +221,9 @@ class SealedServer(Party):
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
 
 class LoneHolder(SealedClient):
@@ -245,10 +245,9 @@ class LoneHolder(SealedClient):
         self.holding = KeyHolding(number, plan, make_key)
         self.holding.steering.constant = plan.constant_of(labels)
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed

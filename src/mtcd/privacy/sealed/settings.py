@@ -17,6 +17,7 @@ from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.sparse import is_sparse
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
+from mtcd.methods.past_weights import PAST
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
@@ -381,14 +382,17 @@ class SealedTours(Method):
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
         ciphertexts = 1 + self.token_numbers(samples) // min(SECURE_BITS)
-        return replace(
+        bounds = replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
             server=self.server,
             tokens=1,
             hops=self._roaming(network, seed)[1],
-            snapshots=self.depth + 1,
+        )
+        return bounds.with_slots(
+            PAST.name,
             past=self.depth + 1,
+            snapshots=self.depth + 1,
             products=max(SECURE_BITS),  # as many columns as the largest ring has room for
             sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
             sealed_keys=MOST_KEY_BYTES,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,7 @@ from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.training.divergence import Divergence, worst_end_of
+from mtcd.training.plateau import WINDOWS
 
 
 class LinearParticipant(ParticipantTable):
@@ -147,7 +147,8 @@ class LinearParticipant(ParticipantTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
-        bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
+        if not method.has_server and self.stop.plateau is not None:
+            bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
