@@ -16,6 +16,7 @@ from mtcd.methods.method import Method, Stepsize
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.svfl.svfl import SVFLClient, SVFLServer
 from mtcd.methods.tours.acceleration import Acceleration
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.models.losses import Loss
 from mtcd.network.topology import Network
 from mtcd.network.walks import Walk
@@ -23,7 +24,6 @@ from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
-from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 
 

@@ -79,8 +79,13 @@ def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(sa
     method = SealedTours(depth=2)
     bound = method.bounds("run", network, 0, samples, 1)
     sent = 8 * method.sizes(samples, 1, network, 0).hop
-    assert sent <= bound.sealed_bytes <= 5 * sent
-    assert (bound.snapshots, bound.past, bound.tokens, bound.server) == (3, 3, 1, True)
+    assert sent <= bound.limits["sealed_bytes"] <= 5 * sent
+    assert (bound.limits["snapshots"], bound.limits["past"], bound.tokens, bound.server) == (
+        3,
+        3,
+        1,
+        True,
+    )
     assert bound.hops == 4  # to the other end and back
     assert not SealedTours(server=False).bounds("run", network, 0, samples, 1).server
 
