@@ -131,7 +131,7 @@ def method_facts(method: Method, setting: Setting) -> MethodFacts:
 def plain_facts(method: Method, setting: Setting) -> MethodFacts:
     """The sizes of the messages."""
     asked = setting.asked
-    sizes = method.sizes(setting.samples, setting.outputs, asked.network, asked.seed)
+    sizes = method.messages(asked.network, asked.seed, setting.samples, setting.outputs).sizes
     return MethodFacts(sizes, int(sizes.downlink))
 
 
@@ -163,7 +163,7 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
 def cost_facts(asked: Request, tokens: int, sizes: Sizes) -> dict[str, Any]:
     """The cost of an iteration: at the prices that are asked for, per message, and per float."""
     each = {
-        per: asked.method.iteration_cost(asked.network, tokens, asked.costs.by(per), sizes)
+        per: asked.method.prices(asked.network, tokens).iteration(asked.costs.by(per), sizes)
         for per in get_args(Per)
     }
     return {"cost_per_iteration": each[asked.costs.per], "iteration_cost_per": each}

@@ -166,7 +166,7 @@ def guarantee(
     """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the
     walk."""
     pi = next((f for f in found if f.key == "pi"), None)
-    limit = method.stepsize_limit(smoothness)
+    limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses
     if (
         pi is None

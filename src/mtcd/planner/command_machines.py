@@ -8,6 +8,7 @@ from typing import Any
 
 from mtcd.config.build import Setup
 from mtcd.core.terminal.table import ScreenTable
+from mtcd.models.glm.config import linear_parts
 from mtcd.planner.planning import Plan
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.scaling import Machine, Prediction, Work, predict
@@ -24,7 +25,7 @@ ADVICE = {
 
 def work_of(setup: Setup) -> Work:
     """The problem of a config, to be placed on machines."""
-    data, model = setup.linear()
+    data, model = linear_parts(setup)
     problem = model.problem(data)
     size = sum(int(getattr(block, "nbytes", 0) or block.data.nbytes) for block in problem.blocks)
     return Work(setup.network, problem.samples, problem.outputs, setup.config.seed, size)

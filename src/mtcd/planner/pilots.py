@@ -16,6 +16,7 @@ from mtcd.engines.choose import engine_for
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.training import best_objective
 from mtcd.network.topology import Network
@@ -53,7 +54,7 @@ class Task:
     @staticmethod
     def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
-        data, model = setup.linear()
+        data, model = linear_parts(setup)
         data = standardise(data)[0] if setup.config.data.standardise else data
         problem = model.problem(data)
         best = best_objective(data, model, problem)
@@ -83,8 +84,8 @@ class Task:
         """The charged cost of an iteration, as histories count them."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
         return (
-            method.iteration_cost(
-                self.network, self.travel(method).parallel, self.costs, self._sizes(method)
+            method.prices(self.network, self.travel(method).parallel).iteration(
+                self.costs, self._sizes(method)
             )
             / hops
         )
@@ -92,7 +93,9 @@ class Task:
     def _sizes(self, method: Method) -> Sizes:
         if self.costs.per == "message":
             return UNIT
-        return method.sizes(self.problem.samples, self.problem.outputs, self.network, self.seed)
+
+        samples, outputs = self.problem.samples, self.problem.outputs
+        return method.messages(self.network, self.seed, samples, outputs).sizes
 
 
 class Pilot:

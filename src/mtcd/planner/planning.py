@@ -200,7 +200,10 @@ def _config(
     need = (
         chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
     )
-    for name, length in (("iterations", 1), ("epochs", chosen.method.epoch(task.problem.samples))):
+    for name, length in (
+        ("iterations", 1),
+        ("epochs", chosen.method.timeline().epoch(task.problem.samples)),
+    ):
         limit = getattr(stop, name)
         if limit is not None and math.isfinite(need) and 2 * need > limit * length:
             enough = math.ceil(2 * need / length)

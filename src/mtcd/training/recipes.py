@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 from mtcd.data.vertical import Block
 from mtcd.methods.method import Method
+from mtcd.methods.mtcd.plan import token_clusters
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
@@ -24,7 +25,7 @@ class MethodRecipe:
 
     def together(self) -> Sequence[Sequence[int]] | None:
         """The clusters of tokens."""
-        return self.method.token_clusters(self.network, self.seed)
+        return token_clusters(self.method, self.network, self.seed)
 
     def device(self) -> str:
         """Where visits compute."""

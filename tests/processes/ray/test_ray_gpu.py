@@ -68,7 +68,9 @@ def model(folder: Path | None = None) -> mtcd.SplitModel:
 def trained(
     method: Any, engine: Any, given: mtcd.SplitModel, graphs: bool | str = "auto", **more: Any
 ) -> mtcd.Run:
-    stop = mtcd.Stop(iterations=20 if method.batch is None else 20 * method.hops_per_sync)
+    stop = mtcd.Stop(
+        iterations=20 if method.batch is None else 20 * method.timeline().hops_per_sync
+    )
     compute = mtcd.Compute("cuda", graphs=graphs)
     return mtcd.train(
         data(), given, "complete", method, stop, compute=compute, engine=engine, **more

@@ -174,11 +174,10 @@ def test_whether_a_client_has_one_copy_at_most(method: mtcd.MTCD, alone: bool) -
 
 
 def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -> None:
-    general = Bounds("a run", 3, frozenset(), (12,))
-    bounds = mtcd.TreeCG().message_bounds(general, NETWORK, 0, 12)
+    bounds = mtcd.TreeCG().messages(NETWORK, 0, 12).bounds("a run")
     assert not bounds.server
-    assert not mtcd.DCPA().message_bounds(general, NETWORK, 0, 12).server
-    assert mtcd.SVFL().message_bounds(general, NETWORK, 0, 12).server
+    assert not mtcd.DCPA().messages(NETWORK, 0, 12).bounds("a run").server
+    assert mtcd.SVFL().messages(NETWORK, 0, 12).bounds("a run").server
     for length in (5, 6, 7):
         told = Summand(0, np.zeros(12), np.zeros(length))
         if length == 6:

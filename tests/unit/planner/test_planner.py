@@ -81,7 +81,7 @@ def everything(setup: Setup) -> list[Method]:
                 MTCD(tokens, n * tour, Q, step, clusters="auto", walk="tour", combine="optimal")
                 for n in (1, 4)
             ]
-    return [*grid, DCPA().with_stepsize(DCPA().auto_stepsize(smoothness).value)]
+    return [*grid, DCPA().with_stepsize(DCPA().stepsize_rules(smoothness).auto.value)]
 
 
 def cheaper(setup: Setup, ratio: float, cost: float) -> list[str]:
@@ -186,7 +186,7 @@ def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
     planned = plan(setup, target=1e-6, budget=1.0)
     assert planned.config.stop.gap == 1e-6
     assert planned.config.stop.iterations > planned.chosen.forecast.iterations
-    epochs = planned.config.stop.epochs * planned.chosen.method.epoch(60)
+    epochs = planned.config.stop.epochs * planned.chosen.method.timeline().epoch(60)
     assert epochs > planned.chosen.forecast.iterations
     assert any("stop.cost" in note for note in planned.notes)
 

@@ -29,13 +29,14 @@ from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.dcpa.mixing import metropolis_weights
+from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
+from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import (
     MONITOR,
@@ -48,7 +49,7 @@ from mtcd.protocol.party import (
     Rounds,
     send,
 )
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
+from mtcd.theory.stepsize import Smoothness, StepsizeRules, primal_dual_limit
 
 VARIANTS = ("B", "A")
 
@@ -145,13 +146,11 @@ class DCPA(Method):
     def with_stepsize(self, stepsize: float) -> DCPA:
         return replace(self, stepsize=stepsize)
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        return primal_dual_limit(smoothness, self.dual_stepsize)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return StepsizeRules(primal_dual_limit(smoothness, self.dual_stepsize))
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return 2 * network.edges * costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(hops=2 * network.edges)
 
     def resolved_dual_stepsize(self) -> float:
         """mu_y."""
@@ -180,8 +179,8 @@ class DCPA(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return OfferMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
@@ -201,6 +200,13 @@ class DCPA(Method):
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
+
+
+class OfferMessages(Messages):
+    """The messages of DCPA: a vector to each neighbour."""
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
 
 
 class DCPAClient(RoundClient):

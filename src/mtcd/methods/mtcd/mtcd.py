@@ -7,22 +7,19 @@ the paper, is in ``testing/references/mtcd.py``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from mtcd.core.errors import ConfigError
+from mtcd.methods.messages import Messages, equipped
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.roaming import (
-    Roaming,
-    Start,
-    plan_roaming,
-    through_changes,
-)
+from mtcd.methods.mtcd.plan import TokenClusters
+from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
 from mtcd.methods.mtcd.server import opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -106,7 +103,7 @@ class MTCD(TokenSettings):
     5
     """
 
-    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
+    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
         if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":
@@ -118,9 +115,6 @@ class MTCD(TokenSettings):
                 "with a token per cluster both numbers must be the same."
             )
         return found
-
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
@@ -155,7 +149,7 @@ class MTCD(TokenSettings):
         return self._rule.roles() or PLAIN_ROLES
 
     def _roaming(
-        self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
+        self, network: Network, tokens: int, clusters: TokenClusters, seed: int
     ) -> Roaming:
         if self._accelerated is not None:
             return self._accelerated.roaming(self, network, tokens, clusters, seed)
@@ -172,12 +166,13 @@ class MTCD(TokenSettings):
             )
         clients = OnDemand(network.size, lambda k: roles.client(k, problem.client(k), plan))
         if plan.first_pass:
-            return self.equip(
-                Parties([Collecting(client) for client in clients], None, first_messages(plan))
+            return equipped(
+                self,
+                Parties([Collecting(client) for client in clients], None, first_messages(plan)),
             )
         if self.hops is None:
             hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
-            return self.equip(Parties(hosts, None, plan.lone_token()))
+            return equipped(self, Parties(hosts, None, plan.lone_token()))
         server = roles.server(network.size, plan, problem)
         summed = Summed(
             server.aggregate,
@@ -186,11 +181,31 @@ class MTCD(TokenSettings):
             batch_of=_requested_batch,
         )
         first = opening(server, clients, problem)
-        return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
+        return equipped(self, Parties(clients, server, first, gather=roles.gather, summed=summed))
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        outputs = math.prod(general.shape[1:])  # no bound of these depends on it
-        plan = self.plan(samples, outputs, network, seed)
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return TokenMessages(self, network, seed, samples, outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenMessages(Messages):
+    """The messages of MTCD and STCD on one network."""
+
+    method: MTCD
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the method; no message depends on the step size."""
+        method = self.method.with_stepsize(1.0)
+        return method.plan(self.samples, self.outputs, self.network, self.seed)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Those of the plan."""
+        return self.plan.sizes
+
+    def declared(self, general: Bounds) -> Bounds:
+        plan = self.plan
         bounds = replace(
             general,
             kinds=_payloads(plan),

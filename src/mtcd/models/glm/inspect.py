@@ -70,8 +70,8 @@ def stepsize_facts(method: Method, smoothness: Smoothness) -> dict[str, Any]:
     if method.stepsize is None:
         return {"stepsize": None, "steps": method.steps}
 
-    limit = method.stepsize_limit(smoothness)
-    auto = method.auto_stepsize(smoothness)
+    limit = method.stepsize_rules(smoothness).limit
+    auto = method.stepsize_rules(smoothness).auto
     return {
         "stepsize": auto.value if isinstance(method.stepsize, str) else method.stepsize,
         "stepsize_limit": limit.value,

@@ -113,7 +113,7 @@ class LinearTraining(Training):
                 "large, or too different "
                 f"in size: scale them (standardise: true).{self._curvature_advice()}"
             )
-        limit = method.stepsize_limit(self.smoothness)
+        limit = method.stepsize_rules(self.smoothness).limit
         said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
         within = method.resolved_stepsize() <= limit.value
         if method.batch is not None and within:

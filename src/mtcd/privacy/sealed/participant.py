@@ -101,7 +101,7 @@ class SealedParticipant(LinearParticipant):
                 raise WireError(FIELD, "is not what this party has declared")
         self.problem = problem
         network = config.network
-        bounds = method.bounds(agreed.run, network, config.seed, samples, 1)
+        bounds = method.messages(network, config.seed, samples, 1).bounds(agreed.run)
         self.most_tours = method.most_tours(sizes.columns)
         stop = self.stop.at_most(self.most_tours)
         watch = Watch(stop, method, network, self.costs, 1, samples, log)

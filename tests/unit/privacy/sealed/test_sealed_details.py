@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import mtcd
 from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.methods.messages import reads_objective
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
@@ -156,7 +157,7 @@ def test_a_method_says_what_it_is() -> None:
     assert (
         SealedTours().local_updates,
         SealedTours().gradient_steps,
-        SealedTours().reads_objective,
+        reads_objective(SealedTours()),
     ) == (1, 0, 0)
     assert CLEAR.in_federation(2) == replace(CLEAR, holder=2)
     assert sealed_tours(CLEAR) is CLEAR
@@ -265,11 +266,11 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
         Sizes(uplink=7.0, downlink=100.0, hop=1000.0),
         network_of(),
     )
-    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(
+    assert CLEAR.prices(network, 1).iteration(costs, sizes) == pytest.approx(
         4 * 100 + 4 * 7 + 4 * 1 + 7 + 100
     )
     longer = network_of(clients=4)
-    assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(
+    assert replace(ALONE, holder=1).prices(longer, 1).iteration(costs, sizes) == pytest.approx(
         600 + 4 * (0.7 + 0.1)
     )
 
@@ -283,7 +284,7 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
     ],
 )
 def test_the_bytes_of_messages(samples: int, request_: int, token: int) -> None:
-    assert SealedTours().sizes(samples, 1, network_of(), 0) == Sizes(
+    assert SealedTours().messages(network_of(), 0, samples, 1).sizes == Sizes(
         request_ / 8, token / 16, token / 8
     )
 
@@ -292,20 +293,15 @@ def test_the_bounds_of_messages() -> None:
     """A mebibyte is two polynomials of degree 16384 with four primes of eight bytes each."""
     network, method = network_of(), SealedTours(depth=2)
     for numbers, ciphertexts in ((150, 1), (8191, 1), (8192, 2), (16384, 3)):
-        bound = method.bounds("run", network, 0, numbers - beside(2), 1)
+        bound = method.messages(network, 0, numbers - beside(2), 1).bounds("run")
         assert bound.limits["sealed_bytes"] == ciphertexts * 2**20 + 4096
-    assert (bound.tokens, bound.limits["snapshots"], bound.limits["past"], bound.hops) == (
-        1,
-        3,
-        3,
-        4,
-    )
-    assert bound.limits["products"] == 16384  # as many columns as the largest ring has room for
-    assert (
-        5.5 * 2**20 < bound.limits["sealed_keys"] < 11 * 2**20
-    )  # 5.5 MiB are the keys of the largest ring
+    limits = bound.limits
+    assert (bound.tokens, limits["snapshots"], limits["past"], bound.hops) == (1, 3, 3, 4)
+    assert limits["products"] == 16384  # as many columns as the largest ring has room for
+    # 5.5 MiB are the keys of the largest ring
+    assert 5.5 * 2**20 < limits["sealed_keys"] < 11 * 2**20
     assert SealedEnd in bound.kinds
-    alone = replace(method, server=False).bounds("run", network, 0, 150, 1)
+    alone = replace(method, server=False).messages(network, 0, 150, 1).bounds("run")
     assert bound.kinds - alone.kinds == {SealedEnd}
     assert (bound.server, alone.server) == (True, False)
 

@@ -30,6 +30,7 @@ from mtcd.federation.participant.labels import labels_from_bytes, labels_to_byte
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import LossError, PartyTable
+from mtcd.methods.messages import reads_objective
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.models.glm.evaluation import known_labels, linear_outputs
 from mtcd.models.glm.party.block import PartyBlock
@@ -128,7 +129,7 @@ class LinearParticipant(ParticipantTable):
         samples, outputs = settings["samples"], settings["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is out of range")
-        method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
+        method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
         labels, weights = (
             labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
@@ -146,21 +147,21 @@ class LinearParticipant(ParticipantTable):
             check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
-        bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
+        messages = method.messages(network, config.seed, samples, outputs)
+        bounds = messages.bounds(agreed.run)
         if not method.has_server and self.stop.plateau is not None:
             bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
-        reads = problem if labels is not None and method.reads_objective else None
+        reads = problem if labels is not None and reads_objective(method) else None
         rule = (
             None
             if labels is None
             else Divergence(start_of(problem), worst_end_of(method, linear=True))
         )
         self.rule = rule
-        sizes = method.sizes(samples, outputs, network, config.seed)
         watch = Watch(
             self.stop,
             method,
@@ -171,7 +172,7 @@ class LinearParticipant(ParticipantTable):
             log,
             reads,
             rule,
-            sizes,
+            messages.sizes,
         )
         parties = method.parties(problem, network, config.seed)
         lone = parties.server is None and parties.rounds is None

@@ -102,8 +102,8 @@ def plan_private(asked: Request) -> dict[str, Any]:
     method.check_problem(asked.model.problem(data))
 
     found = privacy_facts(asked)
-    sizes = method.sizes(data.samples, 1, network, asked.seed)
-    cost = method.iteration_cost(network, 1, asked.costs, sizes)
+    sizes = method.messages(network, asked.seed, data.samples, 1).sizes
+    cost = method.prices(network, 1).iteration(asked.costs, sizes)
 
     noise_by_tours = {}
     for tours in sorted({5, 10, 20, 40, 80, 160, method.dp.tours}):
