@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.methods.method import Method, Stepsize
+from mtcd.methods.method import Method, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.prices import Prices
 from mtcd.methods.svfl.svfl import SVFLClient, SVFLServer
@@ -114,7 +114,7 @@ class Decaying(Method):
         return replace(self, stepsize=stepsize)
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
-        return self.resolved_stepsize() * self.decay**t
+        return resolved_stepsize(self) * self.decay**t
 
     def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
         return StepsizeRules(theorem_limit(smoothness, 1, self.local_updates))

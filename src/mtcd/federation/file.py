@@ -285,9 +285,9 @@ def network_of(federation: Federation) -> Network:
 def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train``
     refuses."""
-    method.check_network(network)
+    method.check(network)
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
-    settled: Any = method.with_stepsize(1.0).rehearsal()
+    settled: Any = method.conditions.rehearsal(method.with_stepsize(1.0))
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, REHEARSED_SAMPLES))
     party_kind(federation.model).rehearse(federation, method, settled, network)

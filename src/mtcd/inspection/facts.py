@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast, get_args
 
 from mtcd.core import features
-from mtcd.core.terminal.findings import Finding
+from mtcd.core.terminal.findings import TheoryFinding
 from mtcd.methods.method import Method
 from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts as spectral_facts
@@ -111,7 +111,7 @@ class MethodFacts:
     sizes: Sizes
     token_floats: int
     tokens: int = 0
-    findings: Sequence[Finding] = ()
+    findings: Sequence[TheoryFinding] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, str] = field(default_factory=dict)
 
@@ -176,6 +176,6 @@ def cost_row(found: Mapping[str, Any]) -> dict[str, str]:
     return {"cost of an iteration": f"{text}, as the paper charges it"}
 
 
-def theory_rows(found: Sequence[Finding]) -> dict[str, str]:
+def theory_rows(found: Sequence[TheoryFinding]) -> dict[str, str]:
     """What is known in theory, as text."""
     return {one.title: f"{one.shown}: {one.meaning}" for one in found}

@@ -4,14 +4,13 @@ state."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
-from mtcd.methods.account import Account
+from mtcd.methods.conditions import NO_CONDITIONS, Conditions
 from mtcd.methods.messages import Messages
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.prices import Prices, Timeline
@@ -47,9 +46,8 @@ class Method(ABC):
     """Whether training may start from parameters other than 0."""
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
-
-    noisy = False
-    """Whether gradients have noise for differential privacy."""
+    conditions: Conditions = NO_CONDITIONS
+    """What a mode of privacy asks of a training: its end, its account, its notes."""
     hides_objective = False
     """Whether aggregates that are received do not tell f, although they are of all samples."""
     chooses_steps = False
@@ -88,8 +86,21 @@ class Method(ABC):
         """
         return Messages(self, network, seed, samples, outputs)
 
-    def check_network(self, network: Network) -> None:
-        """Reject a network on which the method cannot run."""
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        """Reject a network, or a problem, on which the method cannot train.
+
+        Parameters
+        ----------
+        network
+            The network.
+        problem
+            The problem; None before there is data.
+
+        Raises
+        ------
+        ConfigError, NetworkError
+            With what to change.
+        """
         if network.changes and self.batch is not None:
             raise ConfigError(
                 f"network.changes: with method.batch {self.kind} needs every client in every "
@@ -98,62 +109,9 @@ class Method(ABC):
             )
         self.aggregation.check_network(self, network)
 
-    def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
-        """Reject a problem that the method cannot solve."""
-
-    def most_iterations(self, problem: Problem) -> int | None:
-        """The iterations after which a training must end, whatever the stop rule; None: it need
-        not."""
-        return None
-
-    def account(
-        self,
-        network: Network,
-        tables: Sequence[Path],
-        iterations: int | None,
-        place: Path | None,
-        resumes: bool,
-    ) -> Account:
-        """What counts a training in this process together with others on the same tables.
-
-        Args:
-            network: The network.
-            tables: The table of each client; empty if the data is from no files.
-            iterations: The most that the training may take.
-            place: The folder of its checkpoints, if any.
-            resumes: Whether it continues from them.
-        """
-        return Account()
-
-    def with_sizes(self, problem: Any) -> Method:
-        """The same method for processes that have some blocks of this problem, and must know the
-        sizes of all."""
-        return self
-
-    def rehearsal(self) -> Method:
-        """The same method for made-up data, whose numbers of columns it must not refuse."""
-        return self
-
     def notes(self, network: Network) -> tuple[str, ...]:
         """Notes for the user on the method on this network."""
         return self.aggregation.notes(network)
-
-    def end_notes(
-        self,
-        network: Network,
-        iterations: int,
-        most: int | None = None,
-        objectives: Sequence[tuple[int, float]] = (),
-    ) -> tuple[str, ...]:
-        """Notes for the user on a training that has ended.
-
-        Args:
-            network: The network.
-            iterations: The iterations that were begun.
-            most: ``most_iterations``, or None.
-            objectives: Iterations, in order, and f after each of them, as far as they are known.
-        """
-        return ()
 
     @abstractmethod
     def describe(self) -> str:
@@ -195,17 +153,6 @@ class Method(ABC):
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 
-    def resolved_stepsize(self) -> float:
-        """The step size as a number; 'auto' must be resolved before."""
-        if self.stepsize is None:
-            raise ConfigError(f"{self.kind} has no step size.")
-        if isinstance(self.stepsize, str):
-            raise ConfigError(
-                "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by "
-                "itself."
-            )
-        return self.stepsize
-
 
 METHODS: Registry[Callable[..., Method]] = Registry(
     Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';", functions=True
@@ -225,6 +172,24 @@ def check_connected(network: Network, kind: str) -> None:
             f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
             "Add links, or use mtcd with a server: it works on any network."
         )
+
+
+def resolved_stepsize(method: Method) -> float:
+    """The step size as a number; 'auto' must be resolved before.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a number yet, or if the method has none.
+    """
+    if method.stepsize is None:
+        raise ConfigError(f"{method.kind} has no step size.")
+
+    if isinstance(method.stepsize, str):
+        raise ConfigError(
+            "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by itself."
+        )
+    return method.stepsize
 
 
 def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:

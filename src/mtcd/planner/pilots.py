@@ -39,7 +39,7 @@ DOUBT = 3.0  # ... which is no more than so many times the forecast
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class PlanTask:
     """The task of a plan: the problem, the network, the prices, the target."""
 
     problem: LinearProblem
@@ -52,13 +52,13 @@ class Task:
     seed: int
 
     @staticmethod
-    def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
+    def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> PlanTask:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
         data, model = linear_parts(setup)
         data = standardise(data)[0] if setup.config.data.standardise else data
         problem = model.problem(data)
         best = best_objective(data, model, problem)
-        return Task(problem, setup.network, costs, links, best, target, setup.config.seed)
+        return PlanTask(problem, setup.network, costs, links, best, target, setup.config.seed)
 
     @cached_property
     def smoothness(self) -> Smoothness:
@@ -101,7 +101,7 @@ class Task:
 class Pilot:
     """A method on trial: it goes on where it stopped."""
 
-    def __init__(self, task: Task, method: Method, own: bool = False) -> None:
+    def __init__(self, task: PlanTask, method: Method, own: bool = False) -> None:
         self.task, self.method, self.own = task, method, own
         self.status: str | None = None
         """None while it can go on. Then converged, diverged, refused or dismissed."""

@@ -67,9 +67,9 @@ class Ray(EngineSettings):
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        from mtcd.ray.cluster import Cluster
+        from mtcd.ray.cluster import RayActors
 
-        cluster = Cluster(self)
+        cluster = RayActors(self)
         cluster.start()
         try:
             yield
@@ -77,9 +77,9 @@ class Ray(EngineSettings):
             cluster.stop()
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        from mtcd.ray.cluster import Cluster
+        from mtcd.ray.cluster import RayActors
 
-        cluster = Cluster(self)
+        cluster = RayActors(self)
         cluster.start()
         return cluster.map(function, items)
 

@@ -77,5 +77,5 @@ class BlockRecipe(MethodRecipe):
     def share(self, clients: Sequence[int]) -> BlockShare:
         """The parties with the blocks of these clients."""
         own = self.problem.with_blocks({k: self.problem.blocks[k] for k in clients})
-        method = self.method.with_sizes(self.problem)
+        method = self.method.conditions.with_sizes(self.method, self.problem)
         return BlockShare(method, replace(self.network), self.seed, own)

@@ -99,7 +99,7 @@ class Stop:
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
-        if method.noisy and (self.gap is not None or self.plateau is not None):
+        if method.conditions.noisy and (self.gap is not None or self.plateau is not None):
             raise ConfigError(
                 f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a "
                 f"training must not "

@@ -10,7 +10,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import reads_objective
-from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
@@ -81,9 +81,9 @@ def test_step_sizes_follow_the_schedule_of_epochs() -> None:
 
 def test_a_step_size_that_is_no_number_yet() -> None:
     with pytest.raises(ConfigError, match="'auto' is resolved by mtcd.train"):
-        SVFL().resolved_stepsize()
+        resolved_stepsize(SVFL())
     with pytest.raises(ConfigError, match="tree-cg has no step size"):
-        mtcd.TreeCG().resolved_stepsize()
+        resolved_stepsize(mtcd.TreeCG())
 
 
 def test_auto_is_replaced_by_a_number_and_a_note() -> None:
@@ -127,10 +127,10 @@ def test_what_methods_have_in_common() -> None:
     assert (svfl.warm_starts, MTCD().warm_starts, dcpa.warm_starts) == (True, True, False)
     assert svfl.has_server
     assert svfl.gradient_steps
-    assert not svfl.noisy
+    assert not svfl.conditions.noisy
     assert not svfl.chooses_steps
     assert svfl.token_clusters(CYCLE, 0) is None
-    assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
+    assert svfl.conditions.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
     assert (reads_objective(SVFL()), reads_objective(SVFL(batch=3))) == (True, False)
     assert SVFL(batch=5).messages(CYCLE, 0, 20, 3).sizes == Sizes(15, 15, 15)
     (note,) = with_masks(svfl).notes(CYCLE)

@@ -99,9 +99,9 @@ def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_
 
 def test_masks_need_three_clients_and_no_more() -> None:
     method = with_masks(mtcd.SVFL(stepsize=0.01))
-    method.check_network(NETWORK)
+    method.check(NETWORK)
     with pytest.raises(ConfigError, match="at least 3 clients"):
-        method.check_network(make_network("path", ["a", "b"]))
+        method.check(make_network("path", ["a", "b"]))
 
 
 @pytest.mark.parametrize("cut", [1, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW + 5])

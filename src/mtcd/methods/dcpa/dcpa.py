@@ -30,7 +30,7 @@ from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.dcpa.mixing import metropolis_weights
 from mtcd.methods.messages import Messages
-from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
+from mtcd.methods.method import METHODS, Method, Stepsize, check_connected, resolved_stepsize
 from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
@@ -154,7 +154,7 @@ class DCPA(Method):
 
     def resolved_dual_stepsize(self) -> float:
         """mu_y."""
-        return self.resolved_stepsize() if self.dual_stepsize is None else self.dual_stepsize
+        return resolved_stepsize(self) if self.dual_stepsize is None else self.dual_stepsize
 
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
@@ -170,7 +170,7 @@ class DCPA(Method):
             )
         return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "dcpa")
         if network.changes:
             raise ConfigError(
@@ -183,7 +183,7 @@ class DCPA(Method):
         return OfferMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
+        self.check(network)
         weights = self.weights(network)
         role = {"B": ClientB, "A": ClientA}[self.variant]
         clients = []
@@ -228,7 +228,7 @@ class DCPAClient(RoundClient):
         self.number, self.model, self.neighbours = number, model, neighbours
         self.sources = [*neighbours, number]
         self.weights = np.array([weights.get(j, 0.0) for j in self.sources])
-        self.mu_w, self.mu_y = method.resolved_stepsize(), method.resolved_dual_stepsize()
+        self.mu_w, self.mu_y = resolved_stepsize(method), method.resolved_dual_stepsize()
         self.c = self.mu_y / clients
         self.w = self.finished = model.initial()
         self.y = model.represent(self.w)  # zeros, one per sample

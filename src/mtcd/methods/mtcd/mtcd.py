@@ -12,7 +12,7 @@ from functools import cached_property
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
-from mtcd.methods.method import METHODS, Stepsize
+from mtcd.methods.method import METHODS, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
@@ -118,7 +118,7 @@ class MTCD(TokenSettings):
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
-        self.check_network(network)
+        self.check(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:  # far more, one more or less
@@ -130,7 +130,7 @@ class MTCD(TokenSettings):
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
-            stepsize=self.resolved_stepsize(),
+            stepsize=resolved_stepsize(self),
             # one token: all are equal
             combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),
             batches=Batches(samples, self.batch, seed),

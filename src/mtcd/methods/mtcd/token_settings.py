@@ -20,6 +20,7 @@ from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.changes import in_pieces
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.protocol.model import Problem
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.theory.stepsize import (
     Smoothness,
@@ -205,8 +206,8 @@ class TokenSettings(TokenMethod):
         uplinks = tokens if self.batch is None else network.size
         return Prices(uplinks, tokens, self.hops * tokens, opening)
 
-    def check_network(self, network: Network) -> None:
-        super().check_network(network)
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        super().check(network, problem)
         if self.hops is None:
             check_connected(network, "stcd")
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.methods.messages import Messages, equipped
-from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan, TokenMethod
 from mtcd.methods.mtcd.roaming import plan_roaming
@@ -132,7 +132,7 @@ class SVFL(TokenMethod):
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
         """The step size of round t, by the schedule."""
-        return scheduled(self.resolved_stepsize(), self.schedule, t, batches)
+        return scheduled(resolved_stepsize(self), self.schedule, t, batches)
 
     def prices(self, network: Network, tokens: int = 1) -> Prices:
         def opening(costs: Costs, sizes: Sizes) -> float:
@@ -141,7 +141,7 @@ class SVFL(TokenMethod):
         return Prices(network.size, network.size, beside=opening)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
+        self.check(network)
         batches = Batches(problem.samples, self.batch, seed)
         clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
@@ -157,14 +157,14 @@ class SVFL(TokenMethod):
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """MTCD with one token per client, which stays there, and a sync after each visit: what SVFL
         is for models whose representations are not linear."""
-        self.check_network(network)
+        self.check(network)
         K = network.size
         alone = [[k] for k in range(K)]
         return Plan(
             tokens=K,
             hops=1,
             local_updates=self.local_updates,
-            stepsize=self.resolved_stepsize(),
+            stepsize=resolved_stepsize(self),
             combine=Cluster(),
             batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),

@@ -126,7 +126,7 @@ class TreeCG(Method):
     def prices(self, network: Network, tokens: int = 1) -> Prices:
         return Prices(hops=2 * (network.size - 1))
 
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "tree-cg")
         if network.changes:
             raise ConfigError(
@@ -135,8 +135,7 @@ class TreeCG(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def check_problem(self, problem: Problem) -> None:
-        if problem.nonsmooth:
+        if problem is not None and problem.nonsmooth:
             raise ConfigError(
                 "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: "
                 "tour and "
@@ -147,8 +146,7 @@ class TreeCG(Method):
         return TreeMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
-        self.check_problem(problem)
+        self.check(network, problem)
         tree, clients = spanning_tree(network), []
         for k in range(network.size):
             model = problem.client(k)

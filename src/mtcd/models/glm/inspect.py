@@ -31,9 +31,10 @@ def inspect_linear(asked: Request) -> Inspection:
         data = standardise(data)[0]
 
     problem = asked.model.problem(data)
-    method.check_network(network)
-    method.check_problem(problem)
-    method.most_iterations(problem)  # refuses numbers of columns that a method cannot have
+    method.check(network, problem)
+    method.conditions.most_iterations(
+        problem
+    )  # refuses numbers of columns that a method cannot have
 
     smoothness = BlockSmoothness(problem)
     setting = Setting(asked, problem.samples, problem.outputs, smoothness)

@@ -23,8 +23,8 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
-from mtcd.privacy.sealed.cap import cap_note
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
+from mtcd.privacy.sealed.conditions import SealedConditions
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
 from mtcd.privacy.sealed.messages import SealedMessages
 from mtcd.privacy.sealed.payloads import (
@@ -106,17 +106,12 @@ class SealedTours(Method):
             "block."
         )
 
-    def rehearsal(self) -> SealedTours:
-        return replace(self, accept_revealed_columns=True, accept_revealed_labels=True)
+    @property
+    def conditions(self) -> SealedConditions:  # type: ignore[override]
+        """The cap on tours."""
+        return SealedConditions(self)
 
-    def with_sizes(self, problem: Any) -> SealedTours:
-        return replace(self, known=self.sizes_of(problem))
-
-    def resolved_stepsize(self) -> float:
-        """1: each update goes all the way to the minimum of the bound."""
-        return 1.0
-
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "privacy.mode: sealed")
         if network.size < 2:
             raise ConfigError(
@@ -126,8 +121,12 @@ class SealedTours(Method):
             raise ConfigError(
                 "privacy.mode: sealed is not for networks that change (network.changes)."
             )
+        if problem is not None:
+            self.check_problem(problem)
 
     def check_problem(self, problem: Problem) -> None:
+        """Reject a problem whose gradients cannot be computed on ciphertexts, or would tell
+        labels."""
         if not isinstance(problem, LinearProblem):
             raise ConfigError("privacy.mode: sealed is for linear models only.")
         if isinstance(problem.loss, Weighted):
@@ -201,17 +200,6 @@ class SealedTours(Method):
             f"scores. {cap} the smallest other party has columns.",
         )
 
-    def end_notes(
-        self,
-        network: Network,
-        iterations: int,
-        most: int | None = None,
-        objectives: Sequence[tuple[int, float]] = (),
-    ) -> tuple[str, ...]:
-        if most is None or iterations < most:
-            return ()
-        return (cap_note(most, objectives, self.server),)
-
     def party_account(
         self, network: Network, number: int, table: Path, bundle: Path
     ) -> PartyAccount | None:
@@ -233,20 +221,6 @@ class SealedTours(Method):
     def ended_tours(self, begun: int, finished: int) -> int:
         """The tours that the notes at the end of a run in a federation are about: finished ones."""
         return finished
-
-    def most_iterations(self, problem: Problem) -> int | None:
-        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as
-        ``check_sizes``."""
-        if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
-            return None
-        columns = columns_of(problem)
-        if min(columns) == 0:
-            raise ConfigError(
-                "privacy.mode: sealed needs the columns of all clients in this process, to choose "
-                "the scale of the encryption: give data.read() instead of its sources."
-            )
-        self.check_sizes(columns, problem.samples, [f"client {k}" for k in range(len(columns))])
-        return self.most_tours(columns)
 
     def most_tours(self, columns: Sequence[int]) -> int:
         """The cap on tours, of parties with so many columns each.
@@ -316,8 +290,7 @@ class SealedTours(Method):
     ) -> Parties:
         """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or
         makes the key."""
-        self.check_network(network)
-        self.check_problem(problem)
+        self.check(network, problem)
         assert isinstance(problem, LinearProblem)
         sizes = agreed or self.known or self.sizes_of(problem)
         self.check_sizes(sizes.columns, problem.samples, network.clients)

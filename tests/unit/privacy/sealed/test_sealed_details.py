@@ -149,11 +149,7 @@ def test_tours_that_take_rounding_errors_off() -> None:
 
 def test_a_method_says_what_it_is() -> None:
     assert (SealedTours().kind, SealedTours(server=False).kind) == ("mtcd", "stcd")
-    assert (SealedTours().has_server, SealedTours().holder, SealedTours().resolved_stepsize()) == (
-        True,
-        0,
-        1.0,
-    )
+    assert (SealedTours().has_server, SealedTours().holder) == (True, 0)
     assert (
         SealedTours().local_updates,
         SealedTours().gradient_steps,
@@ -171,9 +167,9 @@ def test_a_method_says_what_it_is() -> None:
 
 
 def test_one_client_has_nobody_to_hide_from_and_two_have() -> None:
-    CLEAR.check_network(network_of(clients=2))
+    CLEAR.check(network_of(clients=2))
     with pytest.raises(ConfigError, match="two clients or more"):
-        CLEAR.check_network(network_of("complete", 1))
+        CLEAR.check(network_of("complete", 1))
 
 
 @pytest.mark.parametrize(("narrowest", "tours"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
@@ -192,10 +188,12 @@ def test_with_a_server_tours_are_half_of_all_columns(columns: tuple[int, ...], t
 
 def test_the_columns_of_the_label_holder_do_not_count() -> None:
     assert ALONE.sizes_of(problem_of()) == SealedSizes((3, 7, 5), 32.0)
-    assert [replace(ALONE, holder=k).most_iterations(problem_of()) for k in range(3)] == [2, 1, 1]
-    assert ALONE.most_iterations(problem_of(widths=(2, 9))) == 4
-    assert ALONE.most_iterations(problem_of(widths=(9,))) is None
-    assert CLEAR.most_iterations(problem_of()) == 7
+    assert [
+        replace(ALONE, holder=k).conditions.most_iterations(problem_of()) for k in range(3)
+    ] == [2, 1, 1]
+    assert ALONE.conditions.most_iterations(problem_of(widths=(2, 9))) == 4
+    assert ALONE.conditions.most_iterations(problem_of(widths=(9,))) is None
+    assert CLEAR.conditions.most_iterations(problem_of()) == 7
     assert plan_of(ALONE).most_tours == 2
     assert plan_of().most_tours == 7
 
@@ -228,7 +226,7 @@ def test_a_model_that_cannot_be_sealed_is_refused(model: mtcd.Glm, words: str) -
 
 def test_what_is_no_linear_problem_has_no_limit_of_tours_and_is_refused() -> None:
     other: Any = object()
-    assert ALONE.most_iterations(other) is None
+    assert ALONE.conditions.most_iterations(other) is None
     with pytest.raises(ConfigError, match="linear models only"):
         CLEAR.check_problem(other)
     with pytest.raises(ConfigError, match="needs a walk that is a tour"):

@@ -31,6 +31,7 @@ from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import LossError, PartyTable
 from mtcd.methods.messages import reads_objective
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.models.glm.evaluation import known_labels, linear_outputs
 from mtcd.models.glm.party.block import PartyBlock
@@ -120,7 +121,7 @@ class LinearParticipant(ParticipantTable):
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        rest = {"stepsize": method.resolved_stepsize(), "notes": [*notes, *taken.notes]}
+        rest = {"stepsize": resolved_stepsize(method), "notes": [*notes, *taken.notes]}
         return sizes | rest, labels_to_bytes(labels, weights)
 
     def role(self, agreed: Agreed, log: Log) -> Role:

@@ -98,8 +98,7 @@ def plan_private(asked: Request) -> dict[str, Any]:
     """What the training costs, and the noise with other numbers of tours; there are no other
     methods to choose from."""
     data, method, network = asked.data, asked.method, asked.network
-    method.check_network(network)
-    method.check_problem(asked.model.problem(data))
+    method.check(network, asked.model.problem(data))
 
     found = privacy_facts(asked)
     sizes = method.messages(network, asked.seed, data.samples, 1).sizes
