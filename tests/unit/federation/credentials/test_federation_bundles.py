@@ -207,7 +207,7 @@ def test_bundles_whose_parts_do_not_belong_together_are_refused(
     with_file(
         "party.yaml",
         text.replace(f"protocol: {PROTOCOL}", f"protocol: {PROTOCOL + 1}").encode(),
-        "protocol 9",
+        f"protocol {PROTOCOL + 1}",
         "install",
     )
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")
