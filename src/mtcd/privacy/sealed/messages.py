@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mtcd.methods.messages import Messages
 from mtcd.methods.past_weights import PAST
-from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, choose_parameters
+from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.payloads import (
     NextTour,
     SealedAnswer,
@@ -43,7 +43,7 @@ class SealedMessages(Messages):
         numbers = self.method.token_numbers(self.samples)
         p = choose_parameters(numbers, (1,), 2 * (self.network.size + 2))
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
-        request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
+        request = p.degree * (PRIME_BYTES * SENT_PRIMES - p.spared()) / 8
         return Sizes(request, token / 2, token)
 
     def declared(self, general: Bounds) -> Bounds:

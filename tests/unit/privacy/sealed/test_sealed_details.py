@@ -73,7 +73,7 @@ def test_the_cipher_has_room_for_the_token_the_widest_block_and_two_tokens_of_vi
     parameters = replace(plan_of(), columns=(1, widest, 1)).parameters()
     assert (parameters.samples, parameters.most_columns, parameters.visits) == (
         40 + 9,
-        widest,
+        widest + 1,  # with the column that checks answers
         2 * (3 + 2),
     )
 
@@ -276,9 +276,10 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
 @pytest.mark.parametrize(
     ("samples", "request_", "token"),
     [
-        # two polynomials, three primes of seven bytes each
-        (150, 8192 * (14 + 14 - 6 - 5), 2 * 8192 * 3 * 7),
-        (20_000, 8192 * (14 + 14 - 6 - 5), 3 * 2 * 8192 * 3 * 7),  # three ciphertexts
+        # a request is one polynomial with two primes of seven bytes each, without a byte;
+        # a token has two polynomials, three primes of seven bytes each
+        (150, 8192 * (14 - 1), 2 * 8192 * 3 * 7),
+        (20_000, 8192 * (14 - 1), 3 * 2 * 8192 * 3 * 7),  # three ciphertexts
     ],
 )
 def test_the_bytes_of_messages(samples: int, request_: int, token: int) -> None:

@@ -184,7 +184,7 @@ def test_a_party_that_asks_for_more_products_than_it_has_declared_is_refused(
                 waiting.extend(party.receive(message))
 
     with pytest.raises(
-        WireError, match=f"products with {5 + more} columns, but this client has declared 5"
+        WireError, match=f"products with {6 + more} columns, but 6 are agreed for this client"
     ):
         go_on()
 
@@ -206,10 +206,10 @@ def test_the_label_holder_gets_one_sum_over_labels_in_a_tour() -> None:
     curious: Any = holder
     sealer, columns = curious._prepare()
     product = sealer.product(sealer.vector_from_bytes(curious.begun.tobytes()), columns)
-    of_columns = replace(
-        payload, data=as_block(sealer.to_bytes(sealer.flood(sealer.mask(product)[0])))
-    )
-    with pytest.raises(WireError, match="products with 6 columns, but this client has declared 1"):
+    of_columns = replace(payload, data=as_block(sealer.to_bytes(sealer.mask(product)[0])))
+    with pytest.raises(
+        WireError, match="products with 7 columns, but 1 are agreed for this client"
+    ):
         server.receive(Message(0, SERVER, of_columns))
     server.receive(request)
     with pytest.raises(WireError, match="second of this client"):
