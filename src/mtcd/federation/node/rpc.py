@@ -91,6 +91,7 @@ class Rpc:
         refused."""
         self.counters = Counters(config.peers)
         self.link = connect(bundle, loop, self._on_request, on_change, self.counters)
+        self.link.tell = log.throttled
 
     def on(self, kind: str, handler: Handler) -> None:
         """Register the handler of a kind of requests."""
