@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import yaml
-import zenoh
+
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
@@ -35,7 +35,7 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.processes import Processes, free_ports
-from mtcd.federation.transport import channel, message_key
+
 from mtcd.models.glm.model import Glm
 from mtcd.protocol.updates import LocalUpdates
 

@@ -1,7 +1,6 @@
 """Bundles on disk, for tests; needs cryptography."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -12,7 +11,6 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
 from ports import reserved_ports
 
-Config = dict[str, Any]
 EVERYBODY = ["a", "b", "c", "server", "operator"]
 
 
@@ -43,8 +41,3 @@ def found(folder: Path) -> Path:
         written(folder, parties=places, server=server, labels__column=None), folder / "bundles", 90
     )
     return folder / "bundles"
-
-
-def settings(bundles: Path, name: str) -> Config:
-    """The Zenoh settings of a bundle."""
-    return read_bundle(bundles / name).zenoh()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 
@@ -29,16 +30,14 @@ class Connection:
         When the certificate of either end expires, in seconds since 1970.
     longest
         The most bytes of a body.
-    attend
-        Called, from any thread, if the carrier has to look after this connection: what is to be
-        sent waits for the socket, there is room again for what arrives, or the connection is lost.
     """
 
-    def __init__(
-        self, peer: str, tls: TlsSocket, until: float, longest: int
-    ) -> None:
+    def __init__(self, peer: str, tls: TlsSocket, until: float, longest: int) -> None:
         self.peer, self.tls, self.until = peer, tls, until
-        self.attend = lambda connection: None
+        self.attend: Callable[[Connection], None] = _leave
+        """Called, from any thread, if the carrier has to look after this connection: what is to be
+        sent waits for the socket, there is room again for what arrives, or the connection is
+        lost."""
         self._reader = FrameReader(longest)
         self._longest = longest
         self._lock = Lock()  # TLS is for one thread at a time
@@ -178,3 +177,7 @@ class Connection:
     def is_full(self) -> bool:
         """Whether so much has arrived and was not handled that nothing more is read."""
         return self.unread_bytes > self._longest
+
+
+def _leave(connection: Connection) -> None:
+    """Nobody carries the connection yet, and will look at it then."""

@@ -133,7 +133,7 @@ class Opener:
             self._refuse(handshake, DEADLINE, "the handshake took too long")
         for call in self._calls.values():
             if not call.is_busy and call.due <= now:
-                call.resolve(lambda call=call: self._selector.call(lambda: self._try_next(call)))
+                call.resolve(partial(self._selector.call, partial(self._try_next, call)))
         if not self._is_listening and self._listen_at <= now:
             self._listen(True)
         self._refusals.pass_on()
@@ -279,5 +279,3 @@ class Opener:
             return
         self._refusals.add(reason, f"{call.peer} ({call.place})", why)
         call.wait()
-
-

@@ -93,7 +93,7 @@ class TlsSocket:
         shown = self._tls.getpeercert()
         if not shown:
             raise WireError("certificate", "is missing")
-        subject = [pair for part in shown["subject"] for pair in part]  # type: ignore[union-attr]
+        subject = [pair for part in shown["subject"] for pair in part]
         names = [str(pair[1]) for pair in subject if pair[0] == "commonName"]
         if len(names) != 1:
             raise WireError("certificate", "does not have one name")
@@ -109,13 +109,13 @@ class TlsSocket:
             What was fed is not encrypted as agreed, or the other end says that it ends.
         """
         try:
-            return int(self._tls.read(len(target), target))  # type: ignore[arg-type]
+            return int(self._tls.read(len(target), target))
         except ssl.SSLWantReadError:
             return 0
 
     def write(self, content: bytes | memoryview) -> None:
         """Encrypt; ``flush`` sends it."""
-        self._tls.write(content)  # type: ignore[arg-type]
+        self._tls.write(content)
 
     @property
     def encrypted_bytes(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import zenoh
 
