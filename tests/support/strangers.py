@@ -141,7 +141,7 @@ async def main(folder: str, ca: str, address: str, rate: str, idle: str) -> None
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     for task in tasks:
         task.cancel()
-    print(json.dumps(strangers.done))
+    sys.stdout.write(json.dumps(strangers.done))
 
 
 if __name__ == "__main__":

@@ -37,14 +37,15 @@ def connects_to(bundle: Membership, peer: str) -> bool:
 
 
 def admitted(bundle: Membership) -> dict[str, str]:
-    """Who may connect to this party, by the name on the certificate: the peers that it does not
-    call itself, and the operator."""
-    if bundle.address is None:
-        return {}
+    """Who may connect to this party, by the name on the certificate: its peers, and the operator.
+
+    A peer that this party calls itself may do so too: it does if it cannot be called, because
+    another program has its port.
+    """
     found = {
         peer.certificate: name
         for name, peer in bundle.peers.items()
-        if peer.certificate is not None and not connects_to(bundle, name)
+        if peer.certificate is not None
     }
     if bundle.operator is not None:
         found[bundle.operator] = OPERATOR

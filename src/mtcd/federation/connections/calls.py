@@ -25,6 +25,8 @@ class Call:
     delay: float = FIRST_DELAY_SECONDS
     is_busy: bool = False
     """Whether it is being called, or is connected."""
+    is_open: bool = False
+    """Whether it is connected."""
     addresses: list[tuple[int, tuple[object, ...]]] = field(default_factory=list)
     """What is still to be tried: families and addresses of sockets."""
 
@@ -33,7 +35,7 @@ class Call:
 
     def opened(self) -> None:
         """Note that the connection stands."""
-        self.addresses = []
+        self.addresses, self.is_busy, self.is_open = [], True, True
         self.since = monotonic()
 
     def lost(self) -> None:
@@ -44,7 +46,7 @@ class Call:
 
     def wait(self) -> None:
         """Call again later, and later each time. Not all at the same moment."""
-        self.is_busy = False
+        self.is_busy = self.is_open = False
         self.due = monotonic() + self.delay * uniform(0.8, 1.0)
         self.delay = min(2 * self.delay, LONGEST_DELAY_SECONDS)
 

@@ -49,6 +49,7 @@ class Connections:
         self.longest = bundle.config.limits.message_mb * MEGABYTE + SLACK_BYTES
         """The most bytes of a message."""
         self._until, self._lost = bundle.until.timestamp(), lost
+        listeners = _listeners(bundle)
         refusals = Refusals(refused)
         self._carrier = Carrier(
             bundle.config.limits.lease_ms / 1000,
@@ -58,7 +59,7 @@ class Connections:
             arrived,
             refusals.add,
         )
-        self._opener = Opener(bundle, _listeners(bundle), self._open, refusals)
+        self._opener = Opener(bundle, listeners, self._open, refusals)
         self._carrier.start()
         self._opener.start()
 

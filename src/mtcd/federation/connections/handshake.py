@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import ssl
+from contextlib import suppress
 from time import monotonic
 
 from mtcd.core.errors import WireError
@@ -148,10 +149,8 @@ class Handshake:
 
     def _say_why(self) -> None:
         """Send the alert of TLS, which says to an honest end what was wrong."""
-        try:
+        with suppress(OSError):
             self.tls.flush()
-        except OSError:
-            pass
 
     def _member(self, identity: Identity) -> str:
         if identity.serial in self._revoked:

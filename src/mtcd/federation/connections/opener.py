@@ -20,7 +20,7 @@ from time import monotonic
 from mtcd.federation.connections.calls import Call
 from mtcd.federation.connections.handshake import Handshake, RefusedError
 from mtcd.federation.connections.limits import Places
-from mtcd.federation.connections.refusals import DEADLINE, LIMIT, RESOURCES, TLS, Refusals
+from mtcd.federation.connections.refusals import DEADLINE, LIMIT, NAME, RESOURCES, TLS, Refusals
 from mtcd.federation.connections.tls import calling_context, listening_context
 from mtcd.federation.connections.wakeable import WakeableSelector
 from mtcd.federation.credentials.credentials import Credentials
@@ -257,10 +257,18 @@ class Opener:
             self.reached[call.peer] = True
             self._selector.watch(handshake.tls.plain, EVENT_READ, handshake)
         if is_complete:
-            self._forget(handshake)
-            if call is not None:
-                call.opened()
-            self._opened(handshake)
+            self._complete(handshake)
+
+    def _complete(self, handshake: Handshake) -> None:
+        """Pass a connection on. One to a peer that is called, and connected, is a second one."""
+        call = self._calls.get(handshake.peer)
+        if call is not None and call.is_open and not handshake.calls:
+            self._refuse(handshake, NAME, f"{handshake.peer} is connected already")
+            return
+        if call is not None:
+            call.opened()
+        self._forget(handshake)
+        self._opened(handshake)
 
     def _forget(self, handshake: Handshake) -> None:
         del self._handshakes[handshake]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,7 +138,5 @@ class TlsSocket:
 
     def say_end(self) -> None:
         """Tell the other end, in TLS, that nothing more comes."""
-        try:
+        with suppress(ssl.SSLError):  # it does not wait for the answer
             self._tls.unwrap()
-        except ssl.SSLError:  # it does not wait for the answer
-            pass
