@@ -9,6 +9,7 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
+from mtcd.federation.transport import calls, listens_at
 from ports import reserved_ports
 
 EVERYBODY = ["a", "b", "c", "server", "operator"]
@@ -41,3 +42,13 @@ def found(folder: Path) -> Path:
         written(folder, parties=places, server=server, labels__column=None), folder / "bundles", 90
     )
     return folder / "bundles"
+
+
+def listening(bundles: Path, name: str) -> str | None:
+    """Where the owner of a bundle listens."""
+    return listens_at(read_bundle(bundles / name).config)
+
+
+def called(bundles: Path, name: str) -> dict[str, str]:
+    """The addresses that the owner of a bundle calls, by peer."""
+    return calls(read_bundle(bundles / name).config)

@@ -18,6 +18,12 @@ MEGABYTE = 1024 * 1024
 HEAD_BYTES = 4096  # of a masked sum, per party, at most: its name and certificate
 
 
+def listens_at(bundle: Membership) -> str | None:
+    """The address at which this party listens; the operator and a party that dials out only accept
+    no connections."""
+    return bundle.listen or bundle.address
+
+
 def calls(bundle: Membership) -> dict[str, str]:
     """The addresses that this party connects to, by the name of the peer. One of two peers
     connects, so that there is one connection."""

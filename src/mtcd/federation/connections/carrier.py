@@ -21,6 +21,7 @@ from mtcd.federation.connections.wakeable import WakeableSelector
 from mtcd.federation.connections.wire import ALIVE, Frame
 
 RECEIVED_BYTES = 256 * 1024  # at a time
+LONGEST_TICK_SECONDS = 1.0
 CLOSING_SECONDS = 1.0  # to send what waits, and for the other ends to close too
 UNREAD_MESSAGES = 4  # of the largest size, of which the other end reads nothing: it is cut off
 
@@ -31,8 +32,8 @@ class Carrier:
     Parameters
     ----------
     lease_seconds
-        After so long without a byte, a connection counts as lost. Each end says something four
-        times as often.
+        After so long without a byte, a connection counts as lost. Each end says something at
+        least twice as often.
     longest
         The most bytes of a message.
     opened, lost
@@ -78,7 +79,7 @@ class Carrier:
     # In the thread
 
     def _run(self) -> None:
-        tick = self._lease / 4
+        tick = min(self._lease / 4, LONGEST_TICK_SECONDS)
         next_tick = last = monotonic()
         while self._close_at is None or (self._connections and monotonic() < self._close_at):
             until = next_tick if self._close_at is None else min(next_tick, self._close_at)

@@ -14,7 +14,7 @@ from mtcd.federation.connections.refusals import Refusals, Refused
 from mtcd.federation.connections.wire import SLACK_BYTES, Frame
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import parse_address
-from mtcd.federation.transport import MEGABYTE
+from mtcd.federation.transport import MEGABYTE, listens_at
 
 
 class Connections:
@@ -84,7 +84,5 @@ class Connections:
 
 
 def _listeners(bundle: Credentials) -> list[socket.socket]:
-    where = bundle.config.listen or bundle.config.address
-    if where is None or bundle.config.is_operator:
-        return []
-    return listen_at(parse_address(where, listening=True))
+    where = listens_at(bundle.config)
+    return [] if where is None else listen_at(parse_address(where, listening=True))

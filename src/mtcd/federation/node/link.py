@@ -96,7 +96,7 @@ class Link:
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Send a request to a peer; ``done`` gets the answer."""
-        connection = self._connections.get(to)
+        connection = self._connections.get(to) if to in self.peers else None
         if connection is None or not self._may_send(connection, kind, body):
             self.loop.call(lambda: done(None))
             return
