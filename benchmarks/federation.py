@@ -28,14 +28,12 @@ import numpy as np
 import polars as pl
 import yaml
 
-
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.processes import Processes, free_ports
-
 from mtcd.models.glm.model import Glm
 from mtcd.protocol.updates import LocalUpdates
 

@@ -102,7 +102,12 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(bundles: Path) ->
 
 @pytest.mark.parametrize(
     ("sender", "receiver", "federation"),
-    [("c", "a", "clinics"), ("b", "c", "clinics"), ("b", "a", "others"), ("server", "a", "clinics")],
+    [
+        ("c", "a", "clinics"),
+        ("b", "c", "clinics"),
+        ("b", "a", "others"),
+        ("server", "a", "clinics"),
+    ],
 )
 def test_who_speaks_under_another_name_is_cut_off(
     sender: str, receiver: str, federation: str, bundles: Path, opened: Open
@@ -182,9 +187,7 @@ def test_who_has_no_good_certificate_cannot_connect(
     long_ago = datetime.now(UTC) - timedelta(days=100)
     made = issue(Authority.load(bundles).issued, "b", None, 90, now=long_ago)
     ca = (bundles / "a" / "ca.pem").read_bytes()
-    write_files(
-        expired, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem, "ca.pem": ca}
-    )
+    write_files(expired, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem, "ca.pem": ca})
     (theirs / "b" / "ca.pem").write_bytes(ca)
 
     a = opened("a")
@@ -214,9 +217,7 @@ def test_a_revoked_certificate_lets_nobody_in_though_its_party_was_renewed(
     assert until(lambda: a.seen == [("b", True)])
 
 
-def test_a_connection_ends_with_the_certificate_of_either_end(
-    bundles: Path, opened: Open
-) -> None:
+def test_a_connection_ends_with_the_certificate_of_either_end(bundles: Path, opened: Open) -> None:
     days = timedelta(days=1)
     soon = datetime.now(UTC) - days + timedelta(seconds=3)
     made = issue(Authority.load(bundles).issued, "b", None, 1, now=soon)

@@ -79,6 +79,8 @@ def frame_head(what: int, kind: str, number: int, length: int) -> bytes:
     64
     """
     name = kind.encode()
+    if len(name) > LONGEST_KIND_BYTES:
+        raise ValueError(f"{kind!r} is too long for the kind of a message")
     return _HEAD.pack(what, len(name), number, length, name)
 
 

@@ -85,7 +85,8 @@ def test_another_opening_is_refused_by_its_head(head: bytes, words: str) -> None
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b"\xff", b'{"federation": 1, "from": "a", "to": "b"}', b"[" * 999]
+    "content",
+    [b"", b"[]", b"{}", b"\xff", b'{"federation": 1, "from": "a", "to": "b"}', b"[" * 999],
 )
 def test_an_opening_without_names_is_refused(content: bytes) -> None:
     with pytest.raises(WireError, match="not readable"):
