@@ -102,7 +102,7 @@ def commits(processes: Processes) -> int:
     from mtcd.federation.delivery.journal import FIELDS
 
     heads = [
-        slot.open("rb").read(FIELDS.size)
+        slot.read_bytes()[: FIELDS.size]
         for slot in (processes.bundles / ATTACKED / "run").glob("journal.*")
     ]
     return max((FIELDS.unpack(head)[1] for head in heads if len(head) == FIELDS.size), default=0)

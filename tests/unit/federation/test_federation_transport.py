@@ -94,7 +94,8 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(bundles: Path) ->
         b.close()
         assert until(lambda: a.seen == [("b", True), ("b", False)])
         assert answers == [[None], [b"later"], [None]], "each once, before the loss is told"
-        assert until(lambda after=a.ask("b"): after == [None])
+        after = a.ask("b")
+        assert until(lambda: after == [None])
 
 
 # Who may speak, and as whom

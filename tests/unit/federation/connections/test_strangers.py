@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,7 @@ def test_a_process_without_descriptors_accepts_again_when_it_has_some(
     taken = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 20, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
+        with suppress(OSError):  # too many open files
             while True:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
         caller.connect((host, int(port)))

@@ -92,7 +92,8 @@ class Cheat:
                 if not self.is_sound(to, spoilt):
                     self.send(to, kind, spoilt)
                     self.spoilt += 1
-            self.where_it_may_not(to, body)
+            for peer in self.link.up:
+                self.where_it_may_not(peer, body)
         self.post(to, kind, body, *rest)
 
     def send(self, to: str, kind: str, body: bytes) -> None:
