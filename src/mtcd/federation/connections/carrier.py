@@ -21,6 +21,7 @@ from mtcd.federation.connections.wakeable import WakeableSelector
 from mtcd.federation.connections.wire import ALIVE, Frame
 
 RECEIVED_BYTES = 256 * 1024  # at a time
+LARGE_BYTES = 32 * 1024
 LONGEST_TICK_SECONDS = 1.0
 CLOSING_SECONDS = 1.0  # to send what waits, and for the other ends to close too
 UNREAD_MESSAGES = 4  # of the largest size, of which the other end reads nothing: it is cut off
@@ -42,6 +43,9 @@ class Carrier:
         Gets a connection and a frame; the receiver calls ``connection.handled(frame)`` afterwards.
     refused
         Gets the reason, the name of a member, and a text: why its connection was cut off.
+    receiving
+        Gets whether much is being decrypted, so that other threads leave the interpreter to this
+        one.
     """
 
     def __init__(
@@ -52,10 +56,12 @@ class Carrier:
         lost: Callable[[Connection], None],
         arrived: Callable[[Connection, Frame], None],
         refused: Callable[[str, str, str], None],
+        receiving: Callable[[bool], None],
     ) -> None:
         self._lease, self._longest = lease_seconds, longest
         self._opened, self._lost = opened, lost
         self._arrived, self._refused = arrived, refused
+        self._receiving = receiving
         self._selector = WakeableSelector()
         self._connections: dict[str, Connection] = {}
         self._buffer = memoryview(bytearray(RECEIVED_BYTES))
@@ -157,7 +163,11 @@ class Carrier:
         if count == 0:
             self._remove(connection)
         elif not connection.ended:
+            if count > LARGE_BYTES:
+                self._receiving(True)
             self._guarded(connection, lambda: connection.receive(self._buffer[:count]))
+            if count > LARGE_BYTES:
+                self._receiving(False)
 
     def _guarded(self, connection: Connection, read: Callable[[], list[Frame]]) -> None:
         """Pass on the frames that arrive; a peer that sends something else is cut off."""

@@ -11,7 +11,7 @@ from time import monotonic
 from mtcd.federation.connections.tls import TlsSocket
 from mtcd.federation.connections.wire import Frame, FrameReader, frame_head
 
-PIECE_BYTES = 128 * 1024  # that are encrypted at a time: the other end decrypts meanwhile
+PIECE_BYTES = 64 * 1024  # that are encrypted at a time: the other end decrypts meanwhile
 SMALL_BYTES = 15 * 1024  # head and body then fit into one record of TLS
 FRAME_COST_BYTES = 500  # of a frame in memory, besides its body
 MOST_UNSENT_TLS_BYTES = 2**20
@@ -57,7 +57,7 @@ class Connection:
 
     # Sending, from any thread
 
-    def send(self, what: int, kind: str, number: int, body: bytes) -> None:
+    def send(self, what: int, kind: str, number: int, body: bytes | bytearray) -> None:
         """Send a frame: now as far as the socket takes it, and the rest when it takes more."""
         head = frame_head(what, kind, number, len(body))
         with self._lock:

@@ -31,6 +31,8 @@ class Connections:
         Gets a connection and a frame, and calls ``connection.handled(frame)`` when it is done with.
     refused
         Gets connections that were refused, by reason.
+    receiving
+        Gets whether much is being decrypted at the moment.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class Connections:
         lost: Callable[[Connection], None],
         arrived: Callable[[Connection, Frame], None],
         refused: Callable[[dict[str, Refused]], None],
+        receiving: Callable[[bool], None] = lambda much: None,
     ) -> None:
         self.longest = bundle.config.limits.message_mb * MEGABYTE + SLACK_BYTES
         """The most bytes of a message."""
@@ -58,6 +61,7 @@ class Connections:
             self._lose,
             arrived,
             refusals.add,
+            receiving,
         )
         self._opener = Opener(bundle, listeners, self._open, refusals)
         self._carrier.start()

@@ -69,7 +69,8 @@ class Frame(NamedTuple):
     what: int
     kind: str
     number: int
-    body: bytes
+    body: bytearray
+    """Of the receiver alone, who may write to it."""
 
 
 def frame_head(what: int, kind: str, number: int, length: int) -> bytes:
@@ -99,7 +100,7 @@ class FrameReader:
     >>> reader.advance(len(reader.target))
     >>> reader.target[:] = b"hi"
     >>> reader.advance(2)
-    Frame(what=1, kind='hello', number=1, body=b'hi')
+    Frame(what=1, kind='hello', number=1, body=bytearray(b'hi'))
     """
 
     def __init__(self, most: int) -> None:
@@ -109,7 +110,7 @@ class FrameReader:
 
     def _begin(self) -> None:
         self._described: tuple[int, str, int] | None = None
-        self._content = self._head
+        self._content = bytearray()
         self.target = memoryview(self._head)
         """Where the next bytes belong."""
 
@@ -129,12 +130,12 @@ class FrameReader:
             self._described = what, self._kind(what, name[:named]), number
             if length > self._most:
                 raise WireError("frame", f"has {length} bytes, more than the {self._most} allowed")
-            self._content = bytearray(length)
+            self._content = bytearray(length)  # a new one each time
             self.target = memoryview(self._content)
             if length:
                 return None
 
-        frame = Frame(*self._described, bytes(self._content))
+        frame = Frame(*self._described, self._content)
         self._begin()
         return frame
 

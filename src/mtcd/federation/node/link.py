@@ -49,10 +49,18 @@ class Request:
     """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a
     drop."""
 
-    __slots__ = ("_reply", "body", "kind", "sender")
+    __slots__ = ("_reply", "content", "kind", "sender")
 
-    def __init__(self, sender: str, kind: str, body: bytes, reply: Reply) -> None:
-        self.sender, self.kind, self.body, self._reply = sender, kind, body, reply
+    def __init__(self, sender: str, kind: str, content: bytes | bytearray, reply: Reply) -> None:
+        self.sender, self.kind, self._reply = sender, kind, reply
+        self.content = content
+        """What it says, as it was received: a ``bytearray`` is of the handler alone, who may keep
+        and change it."""
+
+    @property
+    def body(self) -> bytes:
+        """A copy of the content."""
+        return bytes(self.content)
 
     def answer(self, body: bytes) -> None:
         """Send the answer."""
@@ -179,6 +187,11 @@ class Link:
         """Note connections that were refused."""
         self.loop.call(lambda: self._refused(refused))
 
+    def receiving(self, much: bool) -> None:
+        """Note whether much is being decrypted: the loop then does not take the interpreter away
+        while it has nothing to do."""
+        self.loop.may_spin = not much
+
     # The same in the loop
 
     def _opened(self, connection: Connection) -> None:
@@ -212,7 +225,7 @@ class Link:
                 else:
                     self._on_request(Request(peer, frame.kind, frame.body, reply))
             elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
-                done(frame.body or None)
+                done(bytes(frame.body) or None)
         finally:
             connection.handled(frame)
 
@@ -238,7 +251,9 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
 
     while True:
         try:
-            return Connections(bundle, link.opened, link.lost, link.arrived, link.refused)
+            return Connections(
+                bundle, link.opened, link.lost, link.arrived, link.refused, link.receiving
+            )
         except OSError as error:
             in_use = error.errno == errno.EADDRINUSE
             if not in_use or monotonic() > give_up:
