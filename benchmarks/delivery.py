@@ -35,7 +35,7 @@ def hop(samples: int, folder: Path) -> None:
     reliable = ReliableParty(1, kept, IterationClient(kept, network), journal, clients=8).resume()
     token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
     frame = encode_envelope(Envelope(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
-    bounds = method.bounds("benchmark", network, 0, samples, 1)
+    bounds = method.messages(network, 0, samples, 1).bounds("benchmark")
     numbers = iter(range(10**9))
 
     def deliver() -> None:

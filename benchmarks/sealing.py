@@ -1,9 +1,10 @@
 """Sealing: CPU time, bytes and noise budget of a visit and its operations, by samples and columns.
 
-``python -m benchmarks.sealing [--check | --histograms]``; ``--check`` fails where a visit at
+``python -m benchmarks.sealing [--check | --histograms | --checks]``; ``--check`` fails where a visit at
 N=5000, d_k=50 takes more than 100 ms, or a token more than 0.5 MB. CPU time of one process, the
 best of seven visits for each operation. ``--histograms``: what trees would need, encrypted sums of
-the derivatives of samples by column and bin.
+the derivatives of samples by column and bin. ``--checks``: what the column costs that checks the
+key holder's answers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.bfv.fixed_point import TokenScale, fix_matrix
 from mtcd.privacy.sealed.bfv.parameters import choose_parameters
+from mtcd.privacy.sealed.check_column import draw_weights, with_check, without_check
 
+COLUMNS_OF_CHECK = 1
 SAMPLES, COLUMNS = (1000, 3700, 5000, 20_000), (5, 28, 50, 200)
 ONCE = ("keys", "read keys", "encode")
 VISITS_PER_TOUR = 8
@@ -42,16 +45,23 @@ class Stopwatch:
         return sum(spent for name, spent in self.least.items() if name not in ONCE)
 
 
-def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> dict[str, Any]:
-    """One client's visits, and what they cost; ``values``: its columns, random unless given."""
+def measure(
+    samples: int, columns: int, rounds: int = 7, values: Any = None, checks: int = COLUMNS_OF_CHECK
+) -> dict[str, Any]:
+    """One client's visits, and what they cost; ``values``: its columns, random unless given;
+    ``checks``: 0 without the column that checks answers."""
     draw = np.random.default_rng(0)
     scheme, watch = find("bfv"), Stopwatch()
-    chosen = choose_parameters(samples, [columns], VISITS_PER_TOUR)
+    chosen = choose_parameters(samples, [columns + checks], VISITS_PER_TOUR)
     key = watch("keys", scheme.generate, chosen)
     sealer = watch("read keys", scheme.sealer, key.public)
     given = draw.normal(size=(samples, columns)) if values is None else values
     X, token = fix_matrix(given, chosen), TokenScale(chosen, 8.0)
-    matrix = watch("encode", sealer.encode, X.integers)
+    columns_sent = X.integers
+    if checks:
+        weights = draw_weights(columns, chosen.plain_modulus)
+        columns_sent = with_check(X.integers, weights, chosen.plain_modulus)
+    matrix = watch("encode", sealer.encode, columns_sent, checks)
     g, change = (
         token.integers(draw.uniform(-1, 1, samples)),
         token.integers(draw.uniform(-0.1, 0.1, samples)),
@@ -61,11 +71,12 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
         vector = watch("read token", sealer.vector_from_bytes, sent)
         product = watch("product", sealer.product, vector, matrix)
         masked, mask = watch("mask", sealer.mask, product)
-        flooded = watch("flood", sealer.flood, masked)
-        question = watch("write product", sealer.to_bytes, flooded)
+        question = watch("write product", sealer.to_bytes, masked)
         asked = watch("read product", key.product_from_bytes, question)
         answer = watch("decrypt", key.open_product, asked)
         found = watch("unmask", sealer.unmask, answer, mask)
+        if checks:
+            found = watch("check", without_check, found, weights, chosen.plain_modulus)
         changed = watch("add", sealer.add_plain, vector, change)
         hidden = watch("rerandomise", sealer.rerandomise, changed)
         sent_on = watch("write token", sealer.to_bytes, hidden)
@@ -77,7 +88,7 @@ def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> 
         "token": len(sent_on),
         "question": len(question),
         "keys": len(key.public),
-        "budget": key.noise_budget(asked),
+        "misses": chosen.miss_bits(chosen.spared()),
     }
 
 
@@ -90,7 +101,7 @@ def main(
     """One line for each number of samples and of columns."""
     print(
         "     N  d_k      n   t  diagonals  visit ms  product ms  encode ms  token KB  product KB  "
-        "keys MB  budget"
+        "keys MB  misses"
     )
     for count in samples:
         for width in columns:
@@ -102,7 +113,7 @@ def main(
                 f"{spent['product']:11.1f} "
                 f"{spent['encode']:10.0f} {found['token'] / 1e3:9.0f} "
                 f"{found['question'] / 1e3:11.0f} "
-                f"{found['keys'] / 1e6:8.2f} {found['budget']:7d}"
+                f"{found['keys'] / 1e6:8.2f} {found['misses']:7.0f}"
             )
             if (count, width) == (5000, 50):
                 print("       " + ", ".join(f"{name} {value:.1f}" for name, value in spent.items()))
@@ -120,7 +131,7 @@ def histograms(samples: int = 5000, columns: int = 50, bins: int = 32) -> None:
     """
     numbers = np.random.default_rng(0).integers(0, bins, (samples, columns))
     indicators = (numbers[:, :, None] == np.arange(bins)).reshape(samples, -1).astype(float)
-    spent = measure(samples, columns * bins, 1, indicators)["operations"]
+    spent = measure(samples, columns * bins, 1, indicators, checks=0)["operations"]
     root, encode = (spent[name] / 1e3 for name in ("product", "encode"))
     print(
         f"N={samples}, {columns} columns of {bins} bins: encode {encode:.2f} s, sums of one node "
@@ -132,8 +143,21 @@ def histograms(samples: int = 5000, columns: int = 50, bins: int = 32) -> None:
         print(f"a tree of {leaves} leaves: {root + further * (root + encode):.1f} s")
 
 
+def checks(samples: tuple[int, ...] = (1000, 3700, 5000)) -> None:
+    """A visit with and without the column that checks answers."""
+    for count in samples:
+        for width in (50, 200):
+            without, with_it = (measure(count, width, 15, None, n)["visit"] for n in (0, 1))
+            more = with_it / without - 1
+            print(
+                f"{count:6d} {width:4d} {without:6.1f} ms, with the check {with_it:6.1f}: {more:+.0%}"
+            )
+
+
 if __name__ == "__main__":
-    if "--histograms" in sys.argv[1:]:
+    if "--checks" in sys.argv[1:]:
+        checks()
+    elif "--histograms" in sys.argv[1:]:
         histograms()
     else:
         main(check="--check" in sys.argv[1:])

@@ -18,7 +18,7 @@ REPEATS = 200
 def token(samples: int, repeats: int = REPEATS) -> None:
     """Three lines for a token of so many numbers: written, read from bytes, and read in place."""
     network = make_network("cycle", [f"c{k}" for k in range(8)])
-    bounds = STCD(stepsize=1.0).bounds("benchmark", network, 0, samples, 1)
+    bounds = STCD(stepsize=1.0).messages(network, 0, samples, 1).bounds("benchmark")
     message = Message(
         2,
         3,

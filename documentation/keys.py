@@ -7,6 +7,7 @@ import ast
 import inspect
 import textwrap
 import types
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -17,6 +18,7 @@ from pydantic.fields import FieldInfo
 from documentation.tables import table
 from mtcd.config import data_schema, schema
 from mtcd.config.keys import keys_of
+from mtcd.core import features
 
 METHODS = ("mtcd", "stcd", "svfl", "dcpa", "tree-cg")
 WORDS = {
@@ -32,7 +34,7 @@ WORDS = {
 def key_table(name: str, *only: str) -> str:
     """The keys of the section of that name in the schema of a config, all or only some, with their
     meanings."""
-    section = getattr(schema, name, None) or getattr(data_schema, name)
+    section = section_called(name)
     meanings = attribute_docs(section)
     fields = {key: section.model_fields[key] for key in only} or section.model_fields
     if missing := [key for key in fields if key not in meanings]:
@@ -51,6 +53,22 @@ def key_table(name: str, *only: str) -> str:
     return "\n".join(
         table(["key", *(["for"] if method else []), "type", "default", "meaning"], rows)
     )
+
+
+def section_called(name: str) -> type[BaseModel]:
+    """A section of the schema, or of a feature that adds some to ``model`` or ``data``, by its
+    name."""
+    homes = [
+        *features.config_sections("model").values(),
+        *features.config_sections("data").values(),
+    ]
+    modules = [import_module(home.partition(":")[0]) for home in homes]
+    for module in (schema, data_schema, *modules):
+        if hasattr(module, name):
+            found: type[BaseModel] = getattr(module, name)
+            return found
+
+    raise ValueError(f"No section is called {name}.")
 
 
 def attribute_docs(section: type[BaseModel]) -> dict[str, str]:

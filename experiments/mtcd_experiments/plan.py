@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mtcd.config.build import build_network
 from mtcd.config.read import check_config, locate
-from mtcd.config.schema import Config, DatasetData, FileData, SyntheticData
+from mtcd.config.schema import Config, FileData, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.core.own_code import look_in
@@ -18,6 +18,7 @@ from mtcd.network.spectrum import algebraic_connectivity
 from mtcd.network.topology import DRAWN
 from mtcd.protocol.ledger.costs import Per
 from mtcd_experiments.datasets.catalogue import first_present, is_present
+from mtcd_experiments.datasets.config import DatasetData
 from mtcd_experiments.merge import laid_over
 from mtcd_experiments.schema import Changes, Experiment, Measure, Tune
 
@@ -213,7 +214,7 @@ def _data_name(config: Config) -> str:
     data = config.data
     if isinstance(data, DatasetData):
         return " or ".join(data.dataset)
-    return "made-up data" if isinstance(data, SyntheticData) else data.table.stem
+    return data.table.stem if isinstance(data, FileData) else "made-up data"
 
 
 def _at_hand(config: Config) -> bool:

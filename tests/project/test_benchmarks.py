@@ -1,7 +1,7 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import hops, masking, reading, sealing, wire
+from benchmarks import hops, masking, reading, sealed_cases, sealing, wire
 
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd.mtcd import STCD
@@ -44,3 +44,9 @@ def test_a_sealed_visit_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     head, line = capsys.readouterr().out.splitlines()
     assert len(line.split()) == 12
     assert "visit ms" in head
+
+
+def test_cases_of_sealed_training_say_where_they_end() -> None:
+    arrives, capped = sealed_cases.CASES[0], sealed_cases.CASES[3]
+    assert "| 6 | 4 tours |  |" in sealed_cases.line(arrives, "clear")
+    assert "| 1 | gap 1.5e-01 at the cap | 7 |" in sealed_cases.line(capped, "clear")

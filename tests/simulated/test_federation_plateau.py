@@ -114,7 +114,7 @@ Make = Callable[[int, Parties, Journal], ReliableParty]
 
 def watched(make: Make, problem: Any, method: Method, rule: Plateau) -> Make:
     start = problem.read_off(np.zeros(problem.labels.shape), 0.0)
-    watch = PlateauWatch(rule, method.epoch(problem.samples), start)
+    watch = PlateauWatch(rule, method.timeline().epoch(problem.samples), start)
 
     def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         reliable = make(number, parties, journal)

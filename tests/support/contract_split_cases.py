@@ -13,7 +13,7 @@ from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.participant.node_table import settings_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
-from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.configured import split_model
 from mtcd.models.splitnet.party.block import read_network_block
 from mtcd.models.splitnet.party.networks import section_of
 from mtcd.models.splitnet.party.participant import SplitParticipant

@@ -24,7 +24,7 @@ from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 from mtcd.ray.engine import RayEngine
 from mtcd.testing.federation_engine import FederationEngine
 from mtcd.training.divergence import worst_end_of
@@ -128,7 +128,7 @@ class EngineCase:
             return self.hosted(ThreadCluster())
         return IN_PROCESS[name](self.parties(), Ledger())
 
-    def hosted(self, cluster: Cluster) -> RayEngine:
+    def hosted(self, cluster: RayActors) -> RayEngine:
         """In the actors of this cluster."""
         recipe = BlockRecipe(self.settings[0], self.config.network, self.config.seed, self.problem)
         return RayEngine(cluster.settings, recipe, self.parties(), Ledger(), cluster)

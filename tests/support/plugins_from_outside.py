@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.methods.method import Method, Stepsize
+from mtcd.methods.method import Method, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.combine import Combine
+from mtcd.methods.prices import Prices
 from mtcd.methods.svfl.svfl import SVFLClient, SVFLServer
 from mtcd.methods.tours.acceleration import Acceleration
 from mtcd.models.losses import Loss
 from mtcd.network.topology import Network
 from mtcd.network.walks import Walk
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Instruction
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
+from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
 
 
 class SleepyWalk(Walk):
@@ -114,15 +114,13 @@ class Decaying(Method):
         return replace(self, stepsize=stepsize)
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
-        return self.resolved_stepsize() * self.decay**t
+        return resolved_stepsize(self) * self.decay**t
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        return theorem_limit(smoothness, 1, self.local_updates)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return StepsizeRules(theorem_limit(smoothness, 1, self.local_updates))
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(uplinks=network.size, downlinks=network.size)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         batches = Batches(problem.samples, None, seed)

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "anderson": (tour("anderson", depth=2), RIDGE, []),
     "lone conjugate": (lone_tour("conjugate"), RIDGE, []),
     "lone adaptive": (
-        STCD(walk="tour", acceleration="conjugate").with_resolved_stepsize(1e-3),
+        STCD(walk="tour", acceleration="conjugate").with_stepsize(1e-3),
         RIDGE,
         [],
     ),

@@ -24,7 +24,7 @@ from mtcd.federation.own_code import OwnCode, read_code
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Share
-from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.configured import split_model
 from mtcd.models.splitnet.own import OwnProblem
 from mtcd.models.splitnet.parties import SplitClient, SplitServer
 from mtcd.models.splitnet.party.networks import OwnNetwork, network_for, section_of, server_network

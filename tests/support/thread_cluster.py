@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from mtcd.ray.actor import Actor
-from mtcd.ray.cluster import ActorsDied, Cluster
+from mtcd.ray.cluster import ActorsDied, RayActors
 from mtcd.ray.settings import Ray
 
 
@@ -64,7 +64,7 @@ class Handle:
                 future.set_exception(KilledError())
 
 
-class ThreadCluster(Cluster):
+class ThreadCluster(RayActors):
     """``actors`` actors. ``on_create`` is called with the number of each that is created."""
 
     def __init__(self, actors: int = 2, restarts: int = 3) -> None:

@@ -214,7 +214,7 @@ def changing() -> tuple[Parties, Parties, Wire]:
 
 def _pair(problem: Any, network: Network, method: Method) -> tuple[Parties, Parties, Wire]:
     bounds = replace(
-        method.bounds(RUN, network, 0, problem.samples, problem.outputs), parameters=20
+        method.messages(network, 0, problem.samples, problem.outputs).bounds(RUN), parameters=20
     )
     plain, ours = (method.parties(problem, network, 0) for _ in range(2))
     return plain, ours, Wire(bounds)

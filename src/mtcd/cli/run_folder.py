@@ -23,7 +23,6 @@ from mtcd.core.terminal.text import escape
 from mtcd.data.svmlight import is_svmlight, read_new_svmlight
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import labels_of
-from mtcd.models.glm.trained import TrainedModel
 from mtcd.training.run import Run
 
 
@@ -68,7 +67,7 @@ class OnTable:
         run = load_run(self.run, run_code=self.run_code)
         run.trained()
         if is_svmlight(self.table):
-            if not isinstance(run.model, TrainedModel):
+            if not run.trained().takes_sparse:
                 raise ConfigError(
                     "Samples for a split network are CSV or Parquet tables, not svmlight files."
                 )

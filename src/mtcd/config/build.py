@@ -5,63 +5,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import yaml
 
 from mtcd.config.default_method import default_section
 from mtcd.config.instances import instance
 from mtcd.config.keys import has_depth, keys_of
-from mtcd.config.schema import (
-    AdditiveSection,
-    ComputeSection,
-    Config,
-    DatasetData,
-    FileData,
-    GlmSection,
-    OwnTable,
-    SparseData,
-    SplitSection,
-    TableData,
-)
+from mtcd.config.schema import Config, OwnTable, TableData
 from mtcd.config.settings import build_settings, settings_of
 from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError, DataWarning
-from mtcd.core.optional import find
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.sources import BlockSources, parquet_blocks
-from mtcd.data.svmlight import read_svmlight
-from mtcd.data.synthetic import synthetic
-from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.models.glm.model import Glm
-from mtcd.models.trees.model import Additive
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
+from mtcd.training.kinds import kind_of
 from mtcd.training.observer import Watch
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
-from mtcd_experiments.datasets.catalogue import (
-    PICTURES,
-    SERIES,
-    check_no_forecast,
-    first_present,
-    load_dataset,
-    load_table,
-)
-from mtcd_experiments.datasets.entry import Forecast
-
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.model import SplitModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +41,7 @@ class Setup:
 
     config: Config
     data: VerticalData | VerticalDataset | BlockSources
-    model: Glm | Additive | SplitModel
+    model: Any
     network: Network
     method: Method
     stop: Stop
@@ -88,15 +59,9 @@ class Setup:
         return self.data.outline() if isinstance(self.data, BlockSources) else self.data
 
     @property
-    def is_linear(self) -> bool:
-        """Whether it is about a linear model."""
-        return isinstance(self.model, Glm)
-
-    def linear(self) -> tuple[VerticalData, Glm]:
-        """Data and model, for what is about linear models only."""
-        if not isinstance(self.data, VerticalData) or not isinstance(self.model, Glm):
-            raise ConfigError("This is for linear models: the config is about another one.")
-        return self.data, self.model
+    def standardise(self) -> bool:
+        """Whether ``train`` scales the columns; not where the model does it itself."""
+        return self.config.data.standardise and self.config.model.train_standardises
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share; the method has its privacy."""
@@ -108,8 +73,7 @@ class Setup:
             "stop": self.stop,
             "costs": self.costs,
             "seed": self.config.seed,
-            # samples of split networks are scaled already
-            "standardise": self.config.data.standardise and self.is_linear,
+            "standardise": self.standardise,
             "compute": self.compute,
         }
 
@@ -125,8 +89,7 @@ class Setup:
             self.stop,
             self.costs,
             seed=self.config.seed,
-            # samples are scaled already
-            standardise=self.config.data.standardise and isinstance(self.model, Glm),
+            standardise=self.standardise,
             watch=watch,
             compute=self.compute,
             checkpoint=checkpoint,
@@ -147,20 +110,16 @@ def build(config: Config, sources: bool = False) -> Setup:
     method, notes, stop, costs = build_settings(config)
     callbacks, engine = build_callbacks(config), build_engine(config)
     config = settled(config)
+
     elsewhere = _sources(config) if sources else None
-    compute = None
     data: VerticalData | VerticalDataset | BlockSources
     if elsewhere is not None:
-        data, model = elsewhere, model_for(config, elsewhere.outline())
+        data = elsewhere
+        model = config.model.build(config, elsewhere.outline())
     else:
-        with warnings.catch_warnings():
-            # notes of the data, which the run has too, say the same
-            warnings.simplefilter("ignore", DataWarning)
-            data = _held_out(config, build_data(config))
-        if isinstance(config.model, SplitSection):
-            data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
-            compute = Compute(**(config.compute or ComputeSection()).model_dump())
-        model = model_for(config, data)
+        data = _data_here(config)
+        model = config.model.build(config, data)
+
     network = build_network(config, data.clients)
     given = config.method_given
     if not given and not network.connected:
@@ -169,9 +128,22 @@ def build(config: Config, sources: bool = False) -> Setup:
             update={"method": default_section(config.model, privacy, connected=False)}
         )
         method = build_settings(config)[0]
+    compute = config.model.compute(config)
     return Setup(
         config, data, model, network, method, stop, costs, notes, compute, callbacks, engine, given
     )
+
+
+def _data_here(config: Config) -> VerticalData | VerticalDataset:
+    """The data in this process, in the form that the model takes, with a test set if asked for."""
+    with warnings.catch_warnings():
+        # notes of the data, which the run has too, say the same
+        warnings.simplefilter("ignore", DataWarning)
+        data = _held_out(config, config.data.read(config))
+
+    if config.model.any_shape and isinstance(data, VerticalData):
+        return VerticalDataset.from_table(data)
+    return data
 
 
 def _sources(config: Config) -> BlockSources | None:
@@ -184,10 +156,9 @@ def _sources(config: Config) -> BlockSources | None:
         isinstance(one, OwnTable) for one in section.clients.values()
     )
     here = (section.id, section.prepare, section.holdout, section.test_samples, config.stop.gap)
-    linear = isinstance(config.model, GlmSection)
     if (
         own_tables
-        or not linear
+        or not kind_of(config.model).reads_sources
         or section.table.suffix.lower() != ".parquet"
         or any(one is not None for one in here)
     ):
@@ -221,24 +192,6 @@ def build_engine(config: Config) -> EngineSettings | None:
     return made
 
 
-def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Additive | SplitModel:
-    """The model of a config for this data; networks depend on its shapes and classes."""
-    positive = config.data.positive if isinstance(config.data, FileData) else None
-    if isinstance(config.model, GlmSection):
-        return Glm(**config.model.model_dump(), positive=positive)
-    if isinstance(config.model, AdditiveSection):
-        return config.model.model(positive)
-    if positive is not None:
-        raise ConfigError(
-            "data.positive is for linear models of two classes: leave it out for a split network."
-        )
-    find("mtcd.models.splitnet.model")
-    from mtcd.models.splitnet.config import split_model
-
-    assert isinstance(data, VerticalDataset)
-    return split_model(config.model, data, config.seed, config.data.standardise)
-
-
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
     content = config.model_dump(mode="json", exclude_none=True)
@@ -249,23 +202,14 @@ def resolved_yaml(config: Config) -> str:
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule
-    if (
-        isinstance(config.model, GlmSection)
-        and config.model.kind == "ridge"
-        and config.model.l2 is None
-    ):
-        content["model"]["alpha"] = Glm(**config.model.model_dump()).l2_weight
+    content["model"] |= config.model.resolved()
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def settled(config: Config) -> Config:
     """The config with the data set that is used, so that it repeats the run when others are
     installed later."""
-    section = config.data
-    if not isinstance(section, DatasetData):
-        return config
-    used = section.model_copy(update={"dataset": [first_present(section.dataset)]})
-    return config.model_copy(update={"data": used})
+    return config.model_copy(update={"data": config.data.settled()})
 
 
 def _held_out(
@@ -287,54 +231,6 @@ def _held_out(
         )
     fraction = wanted / data.samples if wanted is not None else fraction
     return data if fraction is None else data.holdout(fraction, config.seed)
-
-
-def build_data(config: Config) -> VerticalData | VerticalDataset:
-    """The data of a config; synthetic test samples are still among the others."""
-    section = config.data
-    if isinstance(section, DatasetData):
-        name, part = section.dataset[0], (section.samples, section.features, section.seed)
-        forecast = None if section.forecast is None else Forecast(**section.forecast.model_dump())
-        check_no_forecast(name, forecast)
-        if not isinstance(config.model, SplitSection) and name not in SERIES:
-            return load_table(name, section.clients, *part)
-        has_test = name in PICTURES or name in SERIES
-        return load_dataset(
-            name, section.clients, *part, section.test_samples if has_test else None, forecast
-        )
-    if isinstance(section, SparseData):
-        return read_svmlight(
-            section.table, cast(Any, section.clients), section.features, section.ignore
-        )
-    if isinstance(section, TableData):
-        clients: Any = section.clients
-        if isinstance(clients, dict):
-            clients = {
-                name: TableShare(share.table, share.columns)
-                if isinstance(share, OwnTable)
-                else share
-                for name, share in clients.items()
-            }
-        read = partial(
-            read_tables, section.table, section.label, clients, section.id, section.ignore
-        )
-        if section.prepare is None and isinstance(config.model, AdditiveSection):
-            names = (
-                [f"client_{k}" for k in range(clients)]
-                if isinstance(clients, int)
-                else list(clients)
-            )
-            return read(config.model.model().recipes(names), section.weight)
-        return read(section.prepare, section.weight)
-    return synthetic(
-        section.synthetic,
-        section.samples + (section.test_samples or 0),
-        section.features,
-        section.clients,
-        noise=section.noise,
-        classes=section.classes,
-        seed=config.seed if section.seed is None else section.seed,
-    )
 
 
 def build_network(config: Config, clients: Sequence[str]) -> Network:

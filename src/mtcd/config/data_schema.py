@@ -1,26 +1,27 @@
-"""The section ``data`` of a config: tables, svmlight files, synthetic data, public data sets."""
+"""The section ``data`` of a config: tables, svmlight files, synthetic data, and what features
+add."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
 from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Count, Fraction, Section, Seed
+from mtcd.config.section import Alternatives, Count, Fraction, Section, Seed, registered
+from mtcd.core import features
 from mtcd.core.errors import MtcdError
 from mtcd.data.prepare import read_recipe
-from mtcd.data.svmlight import is_svmlight
-from mtcd_experiments.datasets.entry import Forecast
+from mtcd.data.svmlight import is_svmlight, read_svmlight
+from mtcd.data.synthetic import synthetic
+from mtcd.data.tables import TableShare, read_tables
 
-
-def _names(value: Any) -> Any:
-    """One name is a list of one."""
-    names = [value] if isinstance(value, str) else value
-    if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("should be the name of a data set, or a list of names")
-    return names
+if TYPE_CHECKING:
+    from mtcd.config.schema import Config
+    from mtcd.data.dataset import VerticalDataset
+    from mtcd.data.vertical import VerticalData
 
 
 def _prepare(value: Any) -> Any:
@@ -41,6 +42,70 @@ def _class(value: Any) -> Any:
     return value
 
 
+class DataSection(Alternatives):
+    """The samples, and who holds which columns.
+
+    A feature names further kinds of data in its ``feature.py``, under ``config_sections`` and
+    ``data``, by the key that tells them.
+
+    Examples
+    --------
+    >>> made = {"synthetic": "ridge", "samples": 20, "features": 6, "clients": 3}
+    >>> type(DataSection.model_validate(made)).__name__
+    'SyntheticData'
+    """
+
+    if TYPE_CHECKING:
+        # declared by each class, at its place: fields of this one would be the first of all tables
+        clients: Any
+        standardise: bool
+        test_samples: int | None
+        holdout: float | None
+
+    @classmethod
+    def chosen(cls, given: Mapping[str, Any]) -> type[Section]:
+        if "synthetic" in given:
+            return SyntheticData
+
+        section = registered("data", given)
+        if section is not None:
+            return section
+
+        return SparseData if is_svmlight(Path(str(given.get("table", "")))) else TableData
+
+    @classmethod
+    def signs(cls) -> list[str]:
+        """The keys that tell what kind of data it is; data without one are a table."""
+        return ["synthetic", *features.config_sections("data")]
+
+    @property
+    def positive_class(self) -> str | int | float | None:
+        """The positive one of two classes, where the config names it."""
+        return None
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether samples are scaled when they are read, and must not be scaled again."""
+        return False
+
+    def settled(self) -> DataSection:
+        """The section that names what is used on this computer, so that it repeats the run
+        elsewhere."""
+        return self
+
+    def read(self, config: Config) -> VerticalData | VerticalDataset:
+        """The samples; test samples that are drawn from them are still among them.
+
+        Parameters
+        ----------
+        config
+            The whole config: its seed, and what its model can be trained on.
+        """
+        raise NotImplementedError
+
+
+AnyDataSection = SerializeAsAny[DataSection]
+
 # keys that a file of another format has no use for
 OF_TABLES = ("label", "id", "weight", "prepare")
 Prepare = Annotated[Any, AfterValidator(_prepare)]
@@ -56,7 +121,7 @@ class OwnTable(Section):
     """its columns that are features; all of them unless given"""
 
 
-class FileData(Section):
+class FileData(DataSection):
     """The keys of samples in files, whatever their format."""
 
     table: Path
@@ -82,6 +147,10 @@ class FileData(Section):
     """this fraction of the samples, drawn from the seed, is held out as the test set
     ([metrics.md](metrics.md)); instead of `test_samples`"""
 
+    @property
+    def positive_class(self) -> str | int | float | None:
+        return self.positive
+
 
 class TableData(FileData):
     """Features and labels from CSV or Parquet."""
@@ -99,6 +168,45 @@ class TableData(FileData):
     fitted on the training samples and kept with the run ([prepare.md](prepare.md)). `trees` keeps
     missing values and categories, for trees, and is their default. Without it, columns must hold
     numbers, with none missing"""
+
+    def read(self, config: Config) -> VerticalData:
+        clients = _with_tables(self.clients)
+        prepare = self.prepare
+        if prepare is None:
+            names = client_names(self.clients)
+            prepare = config.model.recipes(names)
+
+        return read_tables(
+            self.table, self.label, clients, self.id, self.ignore, prepare, self.weight
+        )
+
+
+def client_names(clients: int | Mapping[str, Any]) -> list[str]:
+    """The names of the clients of a table.
+
+    Parameters
+    ----------
+    clients
+        Their number, or what each of them holds, by name.
+    """
+    if isinstance(clients, int):
+        return [f"client_{k}" for k in range(clients)]
+    return list(clients)
+
+
+def _with_tables(clients: int | dict[str, list[str] | OwnTable]) -> Any:
+    """What each client holds, in the form that ``read_tables`` takes."""
+    if isinstance(clients, int):
+        return clients
+
+    shares: dict[str, Any] = {}
+    for name, share in clients.items():
+        if isinstance(share, OwnTable):
+            shares[name] = TableShare(share.table, share.columns)
+        else:
+            shares[name] = share
+
+    return shares
 
 
 class SparseData(FileData):
@@ -127,8 +235,11 @@ class SparseData(FileData):
             )
         return {key: value for key, value in given.items() if key not in OF_TABLES}
 
+    def read(self, config: Config) -> VerticalData:
+        return read_svmlight(self.table, cast(Any, self.clients), self.features, self.ignore)
 
-class SyntheticData(Section):
+
+class SyntheticData(DataSection):
     """Data made from the seed."""
 
     synthetic: str
@@ -152,61 +263,13 @@ class SyntheticData(Section):
     seed: Seed | None = None
     """draws the data; the config's own unless given"""
 
-
-class ForecastSection(Section):
-    """What is predicted of a series: see mtcd.Forecast."""
-
-    target: str = Forecast.target
-    """the station"""
-    hours: Count = Forecast.hours
-    """how far ahead"""
-    year: Count = Forecast.year
-    """the test year starts in March of this year"""
-
-
-class DatasetData(Section):
-    """A public data set, or the first of several that is at hand: see mtcd.load_dataset."""
-
-    dataset: Annotated[list[str], BeforeValidator(_names)]
-    """its name: `gisette`, `gisette-like` or `basehock`, which are tables, `cifar10` or
-    `modelnet10`, which are pictures for split networks, with a test set, or `beijing-air`, which is
-    a series, with a test year. Or a list of names: the first that is at hand is used, and written
-    into the run folder's config ([datasets.md](datasets.md))"""
-    clients: Count
-    """columns are split evenly, in order. `cifar10`: 4 (quadrants), 2 (halves) or 1. `modelnet10`:
-    a number that divides that of the views. `beijing-air`: 12 are all stations, fewer the target
-    and those nearest to it"""
-    samples: Count | None = None
-    """a random part of this size (all unless given)"""
-    features: Count | None = None
-    """a random part of the columns (all unless given); of tables only"""
-    forecast: ForecastSection | None = None
-    """of `beijing-air`: what is predicted"""
-    standardise: bool = False
-    """as for tables; not for pictures, which are normalised as they are read"""
-    test_samples: Count | None = None
-    """of pictures and series: a random part of the test set (all of it unless given); of tables: so
-    many samples are held out"""
-    holdout: Fraction | None = None
-    """of tables: this fraction of the samples is held out"""
-    seed: Seed = 0
-    """draws the part, and makes `gisette-like`. Not the config's seed: a data set is the same in
-    every run"""
-
-
-def _data_kind(value: Any) -> str:
-    given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
-    # no words that could be keys
-    if "synthetic" in given or "dataset" in given:
-        return "<synthetic>" if "synthetic" in given else "<dataset>"
-    table = value.get("table", "") if isinstance(value, dict) else getattr(value, "table", "")
-    return "<sparse>" if is_svmlight(Path(str(table))) else "<table>"
-
-
-DataSection = Annotated[
-    Annotated[TableData, Tag("<table>")]
-    | Annotated[SparseData, Tag("<sparse>")]
-    | Annotated[SyntheticData, Tag("<synthetic>")]
-    | Annotated[DatasetData, Tag("<dataset>")],
-    Discriminator(_data_kind),
-]
+    def read(self, config: Config) -> VerticalData:
+        return synthetic(
+            self.synthetic,
+            self.samples + (self.test_samples or 0),
+            self.features,
+            self.clients,
+            noise=self.noise,
+            classes=self.classes,
+            seed=config.seed if self.seed is None else self.seed,
+        )

@@ -7,32 +7,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mtcd.config.schema import (
-    Config,
-    DatasetData,
-    GlmSection,
-    MethodSection,
-    MixedSection,
-    OwnTable,
-    SparseData,
-    SplitSection,
-    SyntheticData,
-    TableData,
-    TreesSection,
-    section_for,
-)
+from mtcd.config.schema import Config, DataSection, TableData
+from mtcd.config.section import Alternatives
 from mtcd.core.errors import did_you_mean
-
-KINDS: dict[str, type[BaseModel]] = {
-    "<table>": TableData,
-    "<sparse>": SparseData,
-    "<synthetic>": SyntheticData,
-    "<dataset>": DatasetData,
-    "<glm>": GlmSection,
-    "<trees>": TreesSection,
-    "<mixed>": MixedSection,
-    "<split>": SplitSection,
-}
 
 
 def explain(
@@ -44,7 +21,7 @@ def explain(
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            known = _known(schema, keys, problem["loc"], content)
+            known = _known(schema, keys, content)
             problems.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
         elif problem["type"] == "missing":
             problems.setdefault(f"the key {key!r} is missing", [])
@@ -78,8 +55,6 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     tried."""
     keys = []
     for i, part in enumerate(place):
-        if part in KINDS:
-            continue
         if (isinstance(content, dict) and part in content) or (
             isinstance(content, list) and isinstance(part, int)
         ):
@@ -90,26 +65,22 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     return keys
 
 
-def _known(
-    schema: type[BaseModel],
-    keys: Sequence[str],
-    place: Sequence[str | int],
-    content: dict[str, Any],
-) -> list[str]:
+def _known(schema: type[BaseModel], keys: Sequence[str], content: Any) -> list[str]:
     """The valid keys of the section that contains the last of these."""
     section = schema
-    if len(keys) == 2 and str(place[1]) in KINDS:
-        section = KINDS[str(place[1])]
-    elif schema is Config and len(keys) > 2 and keys[0] == "data":
-        section = OwnTable
-    else:
-        for key in keys[:-1]:  # names that people give, of cases say, are no fields
-            field = section.model_fields.get(key)
-            section = (field and _section_in(field.annotation)) or section
-    if section is MethodSection:
-        section = section_for(content["method"].get("kind"))
+    for key in keys[:-1]:
+        # names that people give, of cases or clients say, are no fields: the section stays
+        field = section.model_fields.get(key)
+        inside = None if field is None else _section_in(field.annotation)
+        if inside is not None:
+            section = inside
+
+        content = content.get(key) if isinstance(content, dict) else None
+        if issubclass(section, Alternatives) and isinstance(content, dict):
+            section = section.chosen(content)
+
     # misspelt, they look like keys of a table
-    others = ["synthetic", "dataset"] if section is TableData else []
+    others = DataSection.signs() if section is TableData else []
     return [*section.model_fields, *others]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, ModelWrapValidatorHandler, SerializeAsAny, model_validator
+from pydantic import AfterValidator, SerializeAsAny
 
 from mtcd.config.keys import section_of
 from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Section
+from mtcd.config.section import Alternatives, Section
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS
 
@@ -35,7 +36,7 @@ def _method_kind(kind: str) -> str:
     return kind
 
 
-class MethodSection(Section):
+class MethodSection(Alternatives):
     """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL, mtcd.DCPA and mtcd.TreeCG.
 
     A method with other settings has a section with these too: see ``section_of``.
@@ -118,17 +119,9 @@ class MethodSection(Section):
     hops (0 to 50% in our trials with conjugate tours) and a half to a sixth of the computing time.
     Not with `batch`"""
 
-    @model_validator(mode="wrap")
     @classmethod
-    def _of_its_kind(
-        cls, given: Any, handler: ModelWrapValidatorHandler[MethodSection]
-    ) -> MethodSection:
-        section = section_for(given.get("kind")) if isinstance(given, dict) else cls
-        return (
-            handler(given)
-            if cls is not MethodSection or section is cls
-            else section.model_validate(given)
-        )
+    def chosen(cls, given: Mapping[str, Any]) -> type[Section]:
+        return section_for(given.get("kind"))
 
 
 AnyMethodSection = SerializeAsAny[MethodSection]

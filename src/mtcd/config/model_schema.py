@@ -1,104 +1,137 @@
-"""The section ``model`` of a config: linear models, additive models and split networks."""
+"""The section ``model`` of a config: each kind of model has a class of its own for it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import SerializeAsAny
 
-from mtcd.config.numbers import Number
-from mtcd.config.section import Section
-from mtcd.models.trees.config import MixedSection, TreesSection
+from mtcd.config.section import Alternatives, Section, registered
+from mtcd.core.errors import ConfigError
 
-
-class GlmSection(Section):
-    """A linear model: see mtcd.Glm."""
-
-    kind: str = "ridge"
-    """the loss: `ridge`, `linear`, `logistic`, `multinomial`, `huber`, `squared-hinge`, or [one of
-    your own](own-parts.md)"""
-    alpha: Number | None = None
-    """the l2 of `ridge`; 1 unless given"""
-    l1: Number = 0.0
-    """weight of the l1 penalty"""
-    l2: Number | None = None
-    """weight of the l2 penalty; 0 unless given"""
-    intercept: bool = False
-    """`true` adds one unpenalised column of ones at the first client"""
-    delta: Number = 1.0
-    """where `huber` turns from a parabola into a line"""
-    class_weight: Literal["balanced"] | dict[str, Number] | None = None
-    """`balanced` gives all classes the same total weight, `{0: 1, 1: 5}` each its own (1 unless
-    given); it multiplies `data.weight`"""
+if TYPE_CHECKING:  # the schema imports this module
+    from mtcd.config.schema import Config
+    from mtcd.config.stop_schema import StopSection
+    from mtcd.data.dataset import VerticalDataset
+    from mtcd.data.vertical import VerticalData
+    from mtcd.methods.method import Method
+    from mtcd.training.compute import Compute
 
 
-class OptimiserSection(Section):
-    """An optimiser of torch.optim by its name; other keys are its settings."""
+class ModelSection(Alternatives):
+    """The model that is trained.
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    A kind of model names its own class of section in its ``feature.py``, under ``config_sections``
+    and ``model``: by its kind, and by a key that only it has. The class says here what a config has
+    to know of the kind. It is imported where a config asks for the kind; what it imports itself
+    when it is asked may need optional packages.
 
-    kind: str = "SGD"
+    Examples
+    --------
+    >>> type(ModelSection.model_validate({"kind": "ridge"})).__name__
+    'GlmSection'
+    """
 
+    if TYPE_CHECKING:
+        # declared by each class, at its place: a field of this one would be the first of all tables
+        kind: str
 
-class SplitSection(Section):
-    """A split network: see mtcd.SplitModel. Makers are names of built-in ones, or
-    'package.module:function'."""
+    any_shape: ClassVar[bool] = False
+    """Whether samples may have any shape. Other kinds are trained on tables."""
+    train_standardises: ClassVar[bool] = False
+    """Whether ``train`` scales the columns. Other kinds do it themselves, or need no scaling."""
+    keeps_unfinished: ClassVar[bool] = False
+    """Whether studies keep checkpoints of interrupted trainings: those of other kinds are short."""
 
-    kind: Literal["split"]
-    """`split`: a network for every client and one that joins them"""
-    code: Path | None = None
-    """the folder of your functions; that of the config unless given, then the current one. Not in a
-    [federation](federation.md#split-networks), where each party names its own code"""
-    client: str
-    """the clients' network. Built in: `mlp` (samples of any shape, taken as rows), `resnet18`
-    (pictures; 3 x 3 stem, no max-pool), `mvcnn` (views). Or a function of yours,
-    `package.module:function`, that makes an `nn.Module`; it may ask for `client`, `index`, `shape`
-    and `clients` by name"""
-    client_settings: dict[str, Any] = Field(default_factory=dict)
-    """what else it is called with. `mlp`: `width` (16), `hidden` ([64]), `dropout` (0). `resnet18`:
-    `width` (16).
-    `mvcnn`: `width` (64)"""
-    fusion: str = "linear"
-    """from the aggregate to the outputs. Built in: `linear`, `mlp`. Or a function of yours, which
-    may ask for `width` and `outputs`"""
-    fusion_settings: dict[str, Any] = Field(default_factory=dict)
-    """`mlp`: `hidden` ([64]), `dropout` (0)"""
-    aggregation: str = "concat"
-    """`concat`, `sum` or `mean` of what the clients' networks give; the latter two need the same
-    `width` from all"""
-    loss: str | None = None
-    """`cross-entropy` or `squared`; what the labels ask for unless given: numbers with fractions
-    are values, all else classes"""
-    optimiser: OptimiserSection = OptimiserSection()
-    """`{kind: SGD}` unless given: any class of `torch.optim` that needs no closure, spelt as there,
-    and its settings, such as `{kind: SGD, momentum: 0.9, weight_decay: 5e-4}`. The learning rate is
-    `method.stepsize`"""
+    @classmethod
+    def chosen(cls, given: Mapping[str, Any]) -> type[Section]:
+        section = registered("model", given)
+        if section is None:
+            raise ValueError("this installation of mtcd has no kind of model")
+        return section
+
+    @property
+    def own_parts(self) -> dict[str, str]:
+        """The parts that may be code of the user's own, by their keys below ``model``."""
+        return {"kind": self.kind}
 
     @property
     def own_networks(self) -> dict[str, str]:
         """The networks that are not built in, by their keys: making them runs the user's code."""
-        return {
-            key: name
-            for key, name in (("client", self.client), ("fusion", self.fusion))
-            if ":" in name
-        }
+        return {}
+
+    @property
+    def code_folder(self) -> Path | None:
+        """The folder of the user's networks, if this kind has one of its own."""
+        return None
+
+    def located(self, folder_of: Any) -> ModelSection:
+        """This section with absolute paths.
+
+        Parameters
+        ----------
+        folder_of
+            The function that makes a path absolute.
+        """
+        return self
+
+    def check(self, config: Config) -> None:
+        """Reject what is invalid for all data, here and in sections that this kind has no use for.
+
+        Parameters
+        ----------
+        config
+            The whole config.
+        """
+        raise NotImplementedError
+
+    def refuse_compute(self, config: Config) -> None:
+        """Reject a section ``compute``, of kinds that do not run networks."""
+        if config.compute is not None:
+            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
+
+    def compute(self, config: Config) -> Compute | None:
+        """Where and how it runs; None for kinds that do not run networks."""
+        return None
+
+    def stop(self, config: Config, method: Method) -> StopSection:
+        """When the training ends: what the config says, or what is usual for this kind.
+
+        Parameters
+        ----------
+        config
+            The whole config.
+        method
+            The method, with its privacy.
+        """
+        return config.stop
+
+    def recipes(self, clients: Sequence[str]) -> dict[str, str] | None:
+        """How each client prepares its columns where the config does not say; None: not at all."""
+        return None
+
+    def build(self, config: Config, data: VerticalData | VerticalDataset) -> Any:
+        """The model for this data.
+
+        Parameters
+        ----------
+        config
+            The whole config.
+        data
+            The samples: networks depend on their shapes and classes.
+        """
+        raise NotImplementedError
+
+    def resolved(self) -> dict[str, Any]:
+        """The keys that are written into the run folder beside the given ones."""
+        return {}
 
 
-def _model_kind(value: Any) -> str:
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    networks = isinstance(value, dict) and "client" in value  # whatever its kind is misspelt as
-    if kind == "mixed" or (isinstance(value, dict) and "parties" in value):
-        return "<mixed>"
-    if kind == "trees":
-        return "<trees>"
-    return "<split>" if kind == "split" or networks else "<glm>"
+AnyModelSection = SerializeAsAny[ModelSection]
 
 
-ModelSection = Annotated[
-    Annotated[GlmSection, Tag("<glm>")]
-    | Annotated[TreesSection, Tag("<trees>")]
-    | Annotated[MixedSection, Tag("<mixed>")]
-    | Annotated[SplitSection, Tag("<split>")],
-    Discriminator(_model_kind),
-]
+def default_model_section() -> ModelSection:
+    """The section of the model that is trained where a config has none."""
+    return ModelSection.model_validate({})

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import Config, FileData, OwnTable, SplitSection
+from mtcd.config.schema import Config, FileData, OwnTable
 from mtcd.config.yaml_file import parse_value, read_yaml
 from mtcd.core.errors import ConfigError
 from mtcd.core.own_code import look_in
@@ -34,9 +34,10 @@ def refuse_code(config: Config, how_to_run: str) -> None:
     """Reject a config that names code in a command that should not run code: the config may be from
     a third party."""
     named, folder = config.own_parts, config.code
-    if isinstance(config.model, SplitSection) and config.model.own_networks:
-        named |= {f"model.{key}": name for key, name in config.model.own_networks.items()}
-        folder = config.model.code
+    networks = config.model.own_networks
+    if networks:
+        named |= {f"model.{key}": name for key, name in networks.items()}
+        folder = config.model.code_folder
     if named:
         listed = ", ".join(f"{key} {name}" for key, name in named.items())
         raise ConfigError(
@@ -115,9 +116,7 @@ def locate(config: Config, folder: Path) -> Config:
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
-    model = config.model
-    if isinstance(model, SplitSection) and ":" in model.client + model.fusion:
-        model = model.model_copy(update={"code": found(model.code or Path("."))})
+    model = config.model.located(found)
     code = found(config.code or Path(".")) if config.own_parts else config.code
     return config.model_copy(
         update={"data": data, "network": network, "model": model, "code": code}

@@ -4,29 +4,28 @@ rebuilt."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from mtcd.config.read import read_config, refuse_code
-from mtcd.config.schema import SplitSection
 from mtcd.config.yaml_file import read_yaml
+from mtcd.core import features
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import MARKER
-from mtcd.core.optional import find
 from mtcd.core.own_code import running_code
 from mtcd.training.run import Run
 
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.model import SplitModel
-
 CONFIG = "config.yaml"
+UNREAD = "mtcd.models_without_weights"
+"""The group in which a kind of model whose run folders have weights only names a function that
+makes the rest from the config, by its entry in run.json."""
 
 
 def load_run(
     folder: str | Path,
-    model: SplitModel | None = None,
+    model: Any = None,
     run_code: bool = False,
     trusted: Sequence[str] = (),
 ) -> Run:
@@ -56,6 +55,16 @@ def load_run(
     ------
     MtcdError
         If the folder is no run folder, or cannot be read.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "run"
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", l2=1.0), stop=mtcd.Stop(iterations=3))
+    >>> run.save(folder)
+    >>> mtcd.load_run(folder).final.objective == run.final.objective
+    True
     """
     place = Path(folder)
     with running_code(_code_folder(place)) if run_code else nullcontext():
@@ -73,27 +82,29 @@ def _code_folder(place: Path) -> Path:
     )
 
 
-def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
-    """The split network of the config in a run folder; None where the run has none."""
+def _configured_model(place: Path, run_code: bool) -> Any:
+    """The model of the config in a run folder, without its weights; None where these are enough."""
     try:
-        about = json.loads((place / MARKER).read_text()).get("split")
-    except (OSError, AttributeError, ValueError) as error:
+        about = dict(json.loads((place / MARKER).read_text()))
+    except (OSError, TypeError, ValueError) as error:
         raise _incomplete(place, error) from None
-    if about is None:
+
+    homes = features.parts(UNREAD)
+    needed = [entry for entry in homes if about.get(entry) is not None]
+    if not needed:
         return None
+
     config = read_config(place / CONFIG)
-    if not isinstance(config.model, SplitSection):
-        raise MtcdError(f"{place} holds a split network, but its {CONFIG} is of a linear model.")
     if not run_code:
         refuse_code(
             config,
             "use load_run(folder, run_code=True); or bring the modules: load_run(folder, model).",
         )
-    find("mtcd.models.splitnet.model")
-    from mtcd.models.splitnet.config import saved_model
 
+    entry = needed[0]
+    make = cast(Callable[..., Any], features.load(homes[entry]))
     try:
-        return saved_model(config.model, about, config.seed, config.data.standardise)
+        return make(place, config, about[entry])
     except (KeyError, TypeError, ValueError) as error:
         raise _incomplete(place, error) from None
 

@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from mtcd.config.costs_schema import CostsSection
 from mtcd.config.data_schema import (
+    AnyDataSection,
     Class,
     DataSection,
-    DatasetData,
     FileData,
     OwnTable,
     Prepare,
@@ -21,17 +21,18 @@ from mtcd.config.data_schema import (
 )
 from mtcd.config.default_method import default_section
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
-from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
+from mtcd.config.model_schema import AnyModelSection, ModelSection, default_model_section
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.privacy_schema import DpSection, PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
+from mtcd.config.stop_schema import PlateauSection, StopSection
 from mtcd.core.own_code import is_own
-from mtcd.models.trees.config import AdditiveSection, MixedSection, TreesSection
 from mtcd.network.topology import DRAWN
 
 __all__ = [
-    "AdditiveSection",
+    "AnyDataSection",
     "AnyMethodSection",
+    "AnyModelSection",
     "CallbackSection",
     "ChangeSection",
     "Class",
@@ -40,18 +41,14 @@ __all__ = [
     "CostsSection",
     "Count",
     "DataSection",
-    "DatasetData",
     "DpSection",
     "EngineSection",
     "FileData",
     "Fraction",
     "FromZero",
-    "GlmSection",
     "MethodSection",
-    "MixedSection",
     "ModelSection",
     "NetworkSection",
-    "OptimiserSection",
     "OwnTable",
     "PlateauSection",
     "Prepare",
@@ -60,11 +57,10 @@ __all__ = [
     "Section",
     "Seed",
     "SparseData",
-    "SplitSection",
     "StopSection",
     "SyntheticData",
     "TableData",
-    "TreesSection",
+    "default_model_section",
     "section_for",
 ]
 
@@ -134,41 +130,6 @@ class NetworkSection(Section):
         return self
 
 
-class PlateauSection(Section):
-    """Ends a training that has stopped improving: see mtcd.training.plateau.Plateau."""
-
-    on: str = "objective"
-    """what should improve: `objective`, or a metric"""
-    patience: Count = 10
-    """so many epochs without improvement end the training"""
-    min_improvement: Number = 1e-4
-    """the share of the best value by which it must improve"""
-
-
-class StopSection(Section):
-    """When to stop: the first limit that is reached."""
-
-    gap: Number | None = None
-    """relative, `(f - f*)/f*`; the optimum `f*` is then computed first, and cached. Alone, it gives
-    up after ten million iterations. Not for split networks"""
-    iterations: Whole | None = None
-    """hops per token; 10,000 if there is no `stop`, 100 for trees"""
-    seconds: Number | None = None
-    """of training"""
-    cost: Number | None = None
-    """communication cost, as in `costs`"""
-    epochs: Whole | None = None
-    """passes over all samples; 10 for split networks with `batch` if there is no `stop`"""
-    plateau: PlateauSection | Number | None = None
-    """ends a training that no longer improves; a number is its `min_improvement`"""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _some_limit(cls, given: Any) -> Any:
-        nothing = isinstance(given, dict) and all(value is None for value in given.values())
-        return {**given, "iterations": 10_000} if nothing else given
-
-
 class ComputeSection(Section):
     """Where and how split networks run: see mtcd.Compute."""
 
@@ -213,9 +174,9 @@ class EngineSection(Section):
 class Config(Section):
     """A whole config file."""
 
-    data: DataSection
+    data: AnyDataSection
     """the samples, and who holds which columns"""
-    model: ModelSection = GlmSection()
+    model: AnyModelSection = Field(default_factory=default_model_section)
     """the model that is trained"""
     network: NetworkSection = NetworkSection(kind="complete")
     """who can talk to whom"""
@@ -269,11 +230,17 @@ class Config(Section):
     def own_parts(self) -> dict[str, str]:
         """The parts that are code of the user's own, by their keys; networks have a folder of their
         own."""
-        keys = ("kind", "walk", "combine", "acceleration", "transport")
-        named = {f"method.{key}": getattr(self.method, key) for key in keys} | {
-            "model.kind": self.model.kind
-        }
-        named |= {"model.loss": self.model.loss} if isinstance(self.model, AdditiveSection) else {}
-        named |= {f"metrics.{number}": name for number, name in enumerate(self.metrics or ())}
-        named |= {f"callbacks.{i}.kind": one.kind for i, one in enumerate(self.callbacks or ())}
+        named = {}
+        for key in ("kind", "walk", "combine", "acceleration", "transport"):
+            named[f"method.{key}"] = getattr(self.method, key)
+
+        for key, name in self.model.own_parts.items():
+            named[f"model.{key}"] = name
+
+        for i, name in enumerate(self.metrics or ()):
+            named[f"metrics.{i}"] = name
+
+        for i, callback in enumerate(self.callbacks or ()):
+            named[f"callbacks.{i}.kind"] = callback.kind
+
         return {key: name for key, name in named.items() if is_own(name)}

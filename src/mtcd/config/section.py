@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    model_validator,
+)
 
 from mtcd.config.numbers import Number, Whole
+from mtcd.core import features
 
 Count = Annotated[Whole, Field(ge=1)]
 FromZero = Annotated[Whole, Field(ge=0)]
@@ -19,3 +27,54 @@ class Section(BaseModel):
     """A section of the config: unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+class Alternatives(Section):
+    """A section whose keys depend on what is in it.
+
+    A direct subclass stands in the schema and chooses; its own subclasses have the keys. So a class
+    is imported only when a config needs it.
+    """
+
+    @classmethod
+    def chosen(cls, given: Mapping[str, Any]) -> type[Section]:
+        """The class that has the keys of a section, by its plain content.
+
+        Parameters
+        ----------
+        given
+            What the config holds below this key.
+        """
+        raise NotImplementedError
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_the_chosen_class(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Any:
+        # only the class that stands in the schema chooses: its subclasses are what is chosen
+        if Alternatives not in cls.__bases__ or not isinstance(given, dict):
+            return handler(given)
+
+        section = cls.chosen(given)
+        return handler(given) if section is cls else section.model_validate(given)
+
+
+def registered(key: str, given: Mapping[str, Any]) -> type[Section] | None:
+    """The section that a feature has for a key of a config; None where no feature has one.
+
+    A kind that is spelt as registered comes first. A key that only one section has tells it too,
+    whatever its kind is misspelt as.
+
+    Parameters
+    ----------
+    key
+        The key, such as ``model``.
+    given
+        What the config holds below it.
+    """
+    homes = features.config_sections(key)
+    signs = [f"kind: {given.get('kind')}", *given, ""]
+    for sign in signs:
+        if sign in homes:
+            return cast(type[Section], features.load(homes[sign]))
+
+    return None

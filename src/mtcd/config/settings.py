@@ -6,72 +6,33 @@ from typing import Any
 
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
-    AdditiveSection,
-    ComputeSection,
     Config,
-    DatasetData,
-    GlmSection,
     MethodSection,
     ScheduleSection,
-    SplitSection,
-    StopSection,
 )
 from mtcd.core.errors import ConfigError
-from mtcd.core.optional import find
 from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.privacy_modes import with_privacy
-from mtcd.models.glm.model import Glm
 from mtcd.models.metrics import find_metric
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.compute import Compute
+from mtcd.training.kinds import kind_of
 from mtcd.training.stop import Stop
-from mtcd_experiments.datasets.catalogue import SERIES
-
-FEW_HOPS = 100  # of trees, unless a limit is given
 
 
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
     """The parts that need no data: method (and notes about it), stop and costs. The model is
     checked."""
     method, notes = _method(config.method)
-    method = with_privacy(
-        method, config.privacy.privacy(), split=isinstance(config.model, SplitSection)
-    )
-    given = config.stop.model_dump()
-    _check_measuring(config)
-    if isinstance(config.model, GlmSection):
-        Glm(**config.model.model_dump())
-        if config.compute is not None:
-            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
-    elif isinstance(config.model, AdditiveSection):
-        config.model.model()
-        if config.compute is not None:
-            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
-        if config.data.standardise:
-            raise ConfigError(
-                "data.standardise: trees need no scaling, other families scale by themselves: "
-                "leave it out."
-            )
-        if "stop" not in config.model_fields_set:
-            given = {"iterations": FEW_HOPS}
-    else:
-        find("mtcd.models.splitnet.model")
-        from mtcd.models.splitnet.config import check_split
+    # networks cannot be trained on an encrypted token
+    split = not kind_of(config.model).linear
+    method = with_privacy(method, config.privacy.privacy(), split=split)
 
-        check_split(config.model)
-        Compute(**(config.compute or ComputeSection()).model_dump())
-        if (
-            config.data.standardise
-            and isinstance(config.data, DatasetData)
-            and not {*config.data.dataset} & {*SERIES}
-        ):
-            raise ConfigError(
-                "data.standardise: pictures are normalised as they are read: leave it out."
-            )
-        if method.batch is not None and config.stop == StopSection():
-            given = {"epochs": 10}
-    return method, notes, Stop(**given), Costs(**config.costs.model_dump())
+    _check_measuring(config)
+    config.model.check(config)
+
+    stop = config.model.stop(config, method)
+    return method, notes, Stop(**stop.model_dump()), Costs(**config.costs.model_dump())
 
 
 def _check_measuring(config: Config) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtcd.config.identity import identity
-from mtcd.config.schema import Config, SplitSection
+from mtcd.config.schema import Config
 from mtcd.core.files import CHECKPOINT
 
 FORMAT = 1  # count up when a checkpoint cannot be resumed by this version
@@ -27,7 +27,7 @@ class Unfinished:
     def folder(self, config: Config) -> Iterator[tuple[Path | None, bool]]:
         """The folder of one training and whether there is anything in it to go on from; gone when
         it has ended well."""
-        if self.place is None or not isinstance(config.model, SplitSection):
+        if self.place is None or not config.model.keeps_unfinished:
             yield None, False
             return
         folder = self.place / identity(config, FORMAT)

@@ -34,6 +34,10 @@ class Feature:
         Typer.
     run_files
         The names of the files that it writes into the folder of a run.
+    config_sections
+        By key of a config (``model``, ``data``), the classes of sections by the sign that tells
+        them: a kind as ``kind: trees``, or a key that only this section has. The sign ``""`` is for
+        what has no other sign.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class Feature:
     public_names: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     run_files: tuple[str, ...] = ()
+    config_sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @cache
@@ -86,6 +91,21 @@ def parts(group: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for feature in built_in():
         found.update(feature.parts.get(group, {}))
+
+    return found
+
+
+def config_sections(key: str) -> dict[str, str]:
+    """What all features add to a key of a config: classes of sections, by the sign that tells them.
+
+    Parameters
+    ----------
+    key
+        A key of a config, such as ``model``.
+    """
+    found: dict[str, str] = {}
+    for feature in every():
+        found.update(feature.config_sections.get(key, {}))
 
     return found
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class AnyFrame:
     """A table that gives a column for a label. ``labels`` may be of any type; ``names`` are the
     same as text."""
 
@@ -117,12 +117,12 @@ class Frame:
         return matrix
 
 
-def as_frame(X: Any) -> Frame | None:
+def as_frame(X: Any) -> AnyFrame | None:
     """The frame, if this is a table with named columns; None for a matrix and anything else."""
     if isinstance(X, Mapping):
-        return Frame(X, tuple(X))
+        return AnyFrame(X, tuple(X))
     if isinstance(X, np.ndarray) and X.dtype.names:  # a structured array
-        return Frame(X, X.dtype.names)
+        return AnyFrame(X, X.dtype.names)
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise DataError("A lazy frame has no values yet: give frame.collect().")
     if (
@@ -133,7 +133,7 @@ def as_frame(X: Any) -> Frame | None:
     ):
         return None
     # Arrow tables keep the names apart
-    return Frame(X, tuple(getattr(X, "column_names", X.columns)))
+    return AnyFrame(X, tuple(getattr(X, "column_names", X.columns)))
 
 
 def is_category(column: Any) -> bool:
@@ -211,7 +211,7 @@ def _kind(column: NDArray[Any]) -> str:
     return next((word for kind, word in words if isinstance(odd, kind)), type(odd).__name__)
 
 
-def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
+def check_has_columns(frame: AnyFrame, wanted: Sequence[str]) -> None:
     """Refuse a table that lacks a column that the model was trained on."""
     missing = [name for name in wanted if name not in frame.names]
     if missing:
@@ -223,7 +223,7 @@ def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
         )
 
 
-def client_features(frame: Frame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
+def client_features(frame: AnyFrame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
     """The columns of each client, found by name; other columns are ignored."""
     place = {name: j for j, name in enumerate(frame.names)}
     check_has_columns(frame, [name for names in columns.values() for name in names])

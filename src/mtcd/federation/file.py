@@ -17,6 +17,7 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.own_code import built_in_only, check_own_names, own_names
 from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, party_kind, party_privacy
 from mtcd.federation.schema import Federation
+from mtcd.methods.messages import reads_objective
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
@@ -123,7 +124,7 @@ def _check_plateau(federation: Federation, method: Method) -> None:
     if not privacy.shares_labels:
         privacy.check_plateau(federation, instead)
         return
-    if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
+    if method.kind not in ("stcd", "mtcd", "svfl") or not reads_objective(method):
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(
             f"stop.plateau: with {why} no party of a federation knows the aggregate of all "
@@ -284,9 +285,9 @@ def network_of(federation: Federation) -> Network:
 def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train``
     refuses."""
-    method.check_network(network)
+    method.check(network)
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
-    settled: Any = method.with_stepsize(1.0).rehearsal()
+    settled: Any = method.conditions.rehearsal(method.with_stepsize(1.0))
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, REHEARSED_SAMPLES))
     party_kind(federation.model).rehearse(federation, method, settled, network)

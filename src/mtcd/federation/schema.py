@@ -11,18 +11,18 @@ from mtcd.config.default_method import default_section
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.schema import (
     AnyMethodSection,
+    AnyModelSection,
     Class,
     ComputeSection,
     CostsSection,
     Fraction,
-    GlmSection,
     MethodSection,
-    ModelSection,
     Prepare,
     PrivacySection,
     Section,
     Seed,
     StopSection,
+    default_model_section,
 )
 from mtcd.federation.credentials.membership import AddressText, LimitsSection, ListenText, Name
 from mtcd.federation.names import OPERATOR, SERVER
@@ -149,7 +149,7 @@ class Federation(Section):
     standardise: bool = False  # every party scales its own columns
     holdout: Fraction | None = None  # of the common samples, for the metrics of the end
     network: LinksSection = LinksSection(kind="complete")
-    model: ModelSection = GlmSection()
+    model: AnyModelSection = Field(default_factory=default_model_section)
     method: AnyMethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast, get_args
 
 from mtcd.core import features
-from mtcd.core.terminal.findings import Finding
+from mtcd.core.terminal.findings import TheoryFinding
 from mtcd.methods.method import Method
 from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts as spectral_facts
@@ -42,6 +42,14 @@ class Inspection:
         What each client holds, as text.
     network : Network
         The network.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> found = mtcd.inspect(data, mtcd.Glm("ridge", l2=1.0), "path", mtcd.STCD())
+    >>> list(found.facts["clients"]), len(found.network.clients)
+    (['client_0', 'client_1', 'client_2', 'client_3'], 4)
     """
 
     facts: Mapping[str, Any]
@@ -111,7 +119,7 @@ class MethodFacts:
     sizes: Sizes
     token_floats: int
     tokens: int = 0
-    findings: Sequence[Finding] = ()
+    findings: Sequence[TheoryFinding] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, str] = field(default_factory=dict)
 
@@ -131,7 +139,7 @@ def method_facts(method: Method, setting: Setting) -> MethodFacts:
 def plain_facts(method: Method, setting: Setting) -> MethodFacts:
     """The sizes of the messages."""
     asked = setting.asked
-    sizes = method.sizes(setting.samples, setting.outputs, asked.network, asked.seed)
+    sizes = method.messages(asked.network, asked.seed, setting.samples, setting.outputs).sizes
     return MethodFacts(sizes, int(sizes.downlink))
 
 
@@ -163,7 +171,7 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
 def cost_facts(asked: Request, tokens: int, sizes: Sizes) -> dict[str, Any]:
     """The cost of an iteration: at the prices that are asked for, per message, and per float."""
     each = {
-        per: asked.method.iteration_cost(asked.network, tokens, asked.costs.by(per), sizes)
+        per: asked.method.prices(asked.network, tokens).iteration(asked.costs.by(per), sizes)
         for per in get_args(Per)
     }
     return {"cost_per_iteration": each[asked.costs.per], "iteration_cost_per": each}
@@ -176,6 +184,6 @@ def cost_row(found: Mapping[str, Any]) -> dict[str, str]:
     return {"cost of an iteration": f"{text}, as the paper charges it"}
 
 
-def theory_rows(found: Sequence[Finding]) -> dict[str, str]:
+def theory_rows(found: Sequence[TheoryFinding]) -> dict[str, str]:
     """What is known in theory, as text."""
     return {one.title: f"{one.shown}: {one.meaning}" for one in found}

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, Finding, finding, not_known
+from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, TheoryFinding, finding, not_known
 from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.inspection.walks import walk_findings
-from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.method import resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
@@ -45,7 +45,7 @@ def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
     found = theory_of(method, plan, asked.network, asked.costs, asked.seed)
 
     if setting.smoothness is not None:
-        stepsize = resolve_stepsize(method, setting.smoothness)[0].resolved_stepsize()
+        stepsize = resolved_stepsize(resolve_stepsize(method, setting.smoothness)[0])
         found += guarantee(found, method, setting.smoothness, stepsize)
         changes = bool(asked.network.changes)
         found += lone_guarantee(found, method, setting.smoothness, stepsize, changes)
@@ -53,13 +53,15 @@ def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
     return MethodFacts(plan.sizes, plan.floats, plan.tokens, found)
 
 
-def theory_of(method: MTCD, plan: Plan, network: Network, costs: Costs, seed: int) -> list[Finding]:
+def theory_of(
+    method: MTCD, plan: Plan, network: Network, costs: Costs, seed: int
+) -> list[TheoryFinding]:
     """All findings for this setting: ``plan`` is that of the method."""
     clusters = method.token_clusters(network, seed)
     everyone = tuple(range(network.size))
     regions = [everyone] * plan.tokens if clusters is None else list(clusters)
     walks = plan.roaming.walks
-    found: list[Finding] = []
+    found: list[TheoryFinding] = []
 
     if plan.hops is not None:
         starts = zip(regions, plan.roaming.starts, strict=True)
@@ -72,7 +74,7 @@ def theory_of(method: MTCD, plan: Plan, network: Network, costs: Costs, seed: in
 
     if plan.hops is None:
         why = "they are about syncs: stcd has none"
-        found.append(Finding("breakeven_cost", "pi, break-even", None, "none", why))
+        found.append(TheoryFinding("breakeven_cost", "pi, break-even", None, "none", why))
         return found
 
     full_batch = method.batch is None
@@ -100,7 +102,7 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
 
 def _visits(
     network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool
-) -> Iterator[Finding]:
+) -> Iterator[TheoryFinding]:
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
     quick = (
@@ -161,12 +163,12 @@ def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
 
 
 def guarantee(
-    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float
-) -> Iterator[Finding]:
+    found: Sequence[TheoryFinding], method: MTCD, smoothness: Smoothness, stepsize: float
+) -> Iterator[TheoryFinding]:
     """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the
     walk."""
     pi = next((f for f in found if f.key == "pi"), None)
-    limit = method.stepsize_limit(smoothness)
+    limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses
     if (
         pi is None
@@ -192,19 +194,23 @@ def guarantee(
         f"{which} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
     )
     if not pi.value:
-        yield Finding(
+        yield TheoryFinding(
             "guarantee", "guarantee", None, "none", "some client is never visited: pi is 0"
         )
         return
     promise = Guarantee(
         start, eta, pi.value, method.hops, method.local_updates, smoothness.overall
     ).after(1)
-    yield Finding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
+    yield TheoryFinding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
 
 
 def lone_guarantee(
-    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float, changes: bool
-) -> Iterator[Finding]:
+    found: Sequence[TheoryFinding],
+    method: MTCD,
+    smoothness: Smoothness,
+    stepsize: float,
+    changes: bool,
+) -> Iterator[TheoryFinding]:
     """The bound of equation (5) for stcd: C/r, with the Q and the (pi_min/2)-mixing time of the
     setting."""
     smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
@@ -217,11 +223,11 @@ def lone_guarantee(
     tau, pi_min = by_key.get("mixing_time_pi_min"), by_key.get("pi_min")
     if tau is None or pi_min is None or tau.shown == "infinite":
         why = "it is about walks that are Markov chains on clients and forget their start: this one is not"
-        yield Finding(key, title, None, "none", why)
+        yield TheoryFinding(key, title, None, "none", why)
     elif tau.value is None or not pi_min.value:
         yield finding(key, title, None, tau.meaning)
     elif stepsize >= 2 / (block := float(smoothness.blocks.max())):
-        yield Finding(
+        yield TheoryFinding(
             key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
         )
     else:
@@ -236,7 +242,7 @@ def lone_guarantee(
             f"{promise.omega_1:.4g}, "
             f"Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
         )
-        yield Finding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
+        yield TheoryFinding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
 
 
 def _start_value(smoothness: Smoothness) -> float:
@@ -245,7 +251,7 @@ def _start_value(smoothness: Smoothness) -> float:
     return float(problem.fit.objective(np.zeros(problem.labels.shape), 0.0))
 
 
-def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
+def _breakeven(comparison: Comparison, ratio: float) -> Iterator[TheoryFinding]:
     cost, time = comparison.cost_ratio, comparison.time_ratio
     if math.isinf(cost):
         never = "with as many tokens as clients no message to the server is saved"

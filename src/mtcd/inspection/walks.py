@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mtcd.core.terminal.findings import Finding, finding, not_known
+from mtcd.core.terminal.findings import TheoryFinding, finding, not_known
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Chain, TourTimes
 from mtcd.network.walks.walk import Walk, facts_of
@@ -31,7 +31,7 @@ LINKS = 1_000_000
 
 def walk_findings(
     network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[TheoryFinding]:
     """``walks`` has the walk in each cluster, or those over all clients; ``lone``: that of stcd."""
     where = "" if len(walks) == 1 else ", in the slowest cluster"
     known = [facts for region, walk in walks if (facts := facts_of(walk, network, region))]
@@ -42,7 +42,7 @@ def walk_findings(
     elif tours := [times for facts in known if (times := facts.tour())]:
         yield from _touring(tours, where)
     elif known[0].no_mixing:
-        yield Finding("mixing_time", "mixing time", None, "none", known[0].no_mixing)
+        yield TheoryFinding("mixing_time", "mixing time", None, "none", known[0].no_mixing)
         quick = sum(facts.hitting_work() for facts in known) <= LINK_WORK
         hitting = [
             (len(r), facts.hitting_time())
@@ -63,7 +63,7 @@ def _work(chains: Sequence[Chain]) -> float:
     return sum(float(chain.share.size) ** 3 for chain in chains)
 
 
-def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
+def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[TheoryFinding]:
     """Spectral gap and mixing time; for stcd also pi_min and the mixing time that equation (5)
     uses."""
     reversible = all(is_reversible(P, share) for P, share in chains)
@@ -77,7 +77,7 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
     if reversible:
         yield finding("spectral_gap", "spectral gap", min(gaps, default=None), forgets)
     else:
-        yield Finding(
+        yield TheoryFinding(
             "spectral_gap",
             "spectral gap",
             None,
@@ -99,7 +99,9 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
     ]
     if exact[0] is None and bounds:
         shown = f"{max(b[0] for b in bounds):.3g} to {max(b[1] for b in bounds):.3g} hops"
-        yield Finding("mixing_time", "mixing time", None, shown, f"{near}; bounds from the gap")
+        yield TheoryFinding(
+            "mixing_time", "mixing time", None, shown, f"{near}; bounds from the gap"
+        )
     else:
         yield finding("mixing_time", "mixing time", exact[0], near, " hop(s)")
     if lone:
@@ -113,12 +115,12 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
         yield _lone_mixing(exact[-1], bound)
 
 
-def _lone_mixing(exact: float | None, bound: float) -> Finding:
+def _lone_mixing(exact: float | None, bound: float) -> TheoryFinding:
     key, title = "mixing_time_pi_min", "mixing time, pi_min/2"
     near = "the same to a total variation of pi_min/2, the tau of equation (5)"
     if exact is None and math.isfinite(bound):
         most = math.ceil(bound)
-        return Finding(
+        return TheoryFinding(
             key,
             title,
             most,
@@ -128,7 +130,7 @@ def _lone_mixing(exact: float | None, bound: float) -> Finding:
     return finding(key, title, exact, near, " hop(s)")
 
 
-def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Finding]:
+def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[TheoryFinding]:
     """Hitting and cover time from the size and longest hitting time of each cluster; empty where
     left out."""
     yield finding(
@@ -148,7 +150,7 @@ def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Findi
     )
 
 
-def _touring(tours: Sequence[TourTimes], where: str) -> Iterator[Finding]:
+def _touring(tours: Sequence[TourTimes], where: str) -> Iterator[TheoryFinding]:
     length, wait, cover = (max(times) for times in zip(*tours, strict=True))
     longest = "" if len(tours) == 1 else ", in the largest cluster"
     yield finding(

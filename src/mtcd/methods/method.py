@@ -4,25 +4,22 @@ state."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
-from mtcd.methods.account import Account
-from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.conditions import NO_CONDITIONS, Conditions
+from mtcd.methods.messages import Messages
+from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.topology import Network
-from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import OnDemand, Parties, Party
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
-from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.protocol.party import Parties, Party
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Stepsize = float | Literal["auto"]
 P = TypeVar("P", bound=Party)
@@ -49,16 +46,14 @@ class Method(ABC):
     """Whether training may start from parameters other than 0."""
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
-
-    noisy = False
-    """Whether gradients have noise for differential privacy."""
+    conditions: Conditions = NO_CONDITIONS
+    """What a mode of privacy asks of a training: its end, its account, its notes."""
+    hides_objective = False
+    """Whether aggregates that are received do not tell f, although they are of all samples."""
+    chooses_steps = False
+    """Whether the method chooses step sizes and numbers of local updates during training."""
     steps = "each step is the best one in the plane of gradient and last direction"
     """How a method without a step size makes its steps."""
-
-    @property
-    def chooses_steps(self) -> bool:
-        """Whether the method chooses step sizes and numbers of local updates during training."""
-        return False
 
     @property
     @abstractmethod
@@ -67,69 +62,45 @@ class Method(ABC):
 
     @abstractmethod
     def with_stepsize(self, stepsize: float) -> Method:
-        """The same method with this step size."""
+        """The same method with this step size; one that chooses its own starts from it."""
 
-    def with_resolved_stepsize(self, stepsize: float) -> Method:
-        """The same method with the step size that 'auto' resolves to."""
-        return self.with_stepsize(stepsize)
-
-    @property
-    def hops_per_sync(self) -> int:
-        """Iterations, as histories count them, from one sync (or round) to the next."""
-        return 1
-
-    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
-        """The cluster of each token, or None where tokens roam everywhere, or there are none."""
-        return None
-
-    def epoch(self, samples: int) -> int:
-        """Iterations per epoch, a pass over all samples; with the full batch, iterations per
-        sync."""
-        batches = Batches(samples, self.batch, 0)
-        return batches.per_epoch * self.hops_per_sync
+    def timeline(self) -> Timeline:
+        """How its iterations add up to syncs and epochs."""
+        return Timeline(self.batch)
 
     @abstractmethod
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         """The parties of this method on this problem and network, ready to start."""
 
-    def bounds(self, run: str, network: Network, seed: int, samples: int, outputs: int) -> Bounds:
-        """The bounds of the messages of a run, which every party computes from the agreed
-        settings."""
-        length = Batches(samples, self.batch, seed).length
-        shape = (length,) if outputs == 1 else (length, outputs)
-        numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
-        general = Bounds(run, network.size, frozenset(), shape, numbers=numbers)
-        return self.aggregation.bounds(self.message_bounds(general, network, seed, samples))
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        """The sizes of its messages, and what a party may receive, as :class:`Messages` has it.
 
-    @property
-    def reads_objective(self) -> bool:
-        """Whether f follows from a received aggregate."""
-        return self.batch is None and TRANSPORTS[self.transport].reads_objective
+        Parameters
+        ----------
+        network, seed
+            The network, and the seed of the run.
+        samples
+            The number of training samples.
+        outputs
+            Numbers per sample in an aggregate: one, or as many as there are classes.
+        """
+        return Messages(self, network, seed, samples, outputs)
 
-    def equip(self, parties: Parties) -> Parties:
-        """The same parties, with sums at the server as this method has them, and each with its own
-        transport."""
-        parties = self.aggregation.parties(parties)
-        if self.transport == DEFAULT:
-            return parties
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        """Reject a network, or a problem, on which the method cannot train.
 
-        def equipped(party: P) -> P:
-            party.transport = make_transport(self.transport)
-            return party
+        Parameters
+        ----------
+        network
+            The network.
+        problem
+            The problem; None before there is data.
 
-        clients = OnDemand(len(parties.clients), lambda k: equipped(parties.clients[k]))
-        server = None if parties.server is None else equipped(parties.server)
-        return replace(parties, clients=clients, server=server)
-
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        """The general bounds of a run, with the payloads that this method sends and the limits of
-        their fields."""
-        raise ConfigError(
-            f"{self.kind} does not declare its messages: it trains in one process only."
-        )
-
-    def check_network(self, network: Network) -> None:
-        """Reject a network on which the method cannot run."""
+        Raises
+        ------
+        ConfigError, NetworkError
+            With what to change.
+        """
         if network.changes and self.batch is not None:
             raise ConfigError(
                 f"network.changes: with method.batch {self.kind} needs every client in every "
@@ -138,89 +109,35 @@ class Method(ABC):
             )
         self.aggregation.check_network(self, network)
 
-    def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
-        """Reject a problem that the method cannot solve."""
-
-    def most_iterations(self, problem: Problem) -> int | None:
-        """The iterations after which a training must end, whatever the stop rule; None: it need
-        not."""
-        return None
-
-    def account(
-        self,
-        network: Network,
-        tables: Sequence[Path],
-        iterations: int | None,
-        place: Path | None,
-        resumes: bool,
-    ) -> Account:
-        """What counts a training in this process together with others on the same tables.
-
-        Args:
-            network: The network.
-            tables: The table of each client; empty if the data is from no files.
-            iterations: The most that the training may take.
-            place: The folder of its checkpoints, if any.
-            resumes: Whether it continues from them.
-        """
-        return Account()
-
-    def with_sizes(self, problem: Any) -> Method:
-        """The same method for processes that have some blocks of this problem, and must know the
-        sizes of all."""
-        return self
-
-    def rehearsal(self) -> Method:
-        """The same method for made-up data, whose numbers of columns it must not refuse."""
-        return self
-
     def notes(self, network: Network) -> tuple[str, ...]:
         """Notes for the user on the method on this network."""
         return self.aggregation.notes(network)
-
-    def end_notes(
-        self,
-        network: Network,
-        iterations: int,
-        most: int | None = None,
-        objectives: Sequence[tuple[int, float]] = (),
-    ) -> tuple[str, ...]:
-        """Notes for the user on a training that has ended.
-
-        Args:
-            network: The network.
-            iterations: The iterations that were begun.
-            most: ``most_iterations``, or None.
-            objectives: Iterations, in order, and f after each of them, as far as they are known.
-        """
-        return ()
 
     @abstractmethod
     def describe(self) -> str:
         """The settings in a few words, for legends and tables."""
 
     @abstractmethod
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        """The largest step size with a guarantee: that of the theorems where they apply."""
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        """The step sizes that are known for a problem with these constants.
 
-    def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
-        """The step size for 'auto': the limit, or a larger one that is known to be safe."""
-        return self.stepsize_limit(smoothness)
-
-    @abstractmethod
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        """The cost of one iteration (a sync, a round, an exchange; a hop of stcd), as the paper
-        charges it.
-
-        ``sizes`` are those of its messages, for costs per float.
+        Raises
+        ------
+        ConfigError
+            If the method has no step size.
         """
 
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """The sizes of the messages of a linear model, without the few numbers that acceleration
-        adds."""
-        return Sizes.same(Batches(samples, self.batch, seed).length * outputs)
+    @abstractmethod
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        """The messages of an iteration, as the paper charges them.
+
+        Parameters
+        ----------
+        network
+            The network.
+        tokens
+            Gamma, of a method with tokens.
+        """
 
     def _check_local_settings(self) -> None:
         if isinstance(self.stepsize, str) and self.stepsize != "auto":
@@ -235,21 +152,6 @@ class Method(ABC):
         TRANSPORTS[self.transport]  # refuses an unknown name
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
-
-    def stepsize_at(self, t: int, batches: Batches) -> float:
-        """The step size of iteration t, by the schedule."""
-        return scheduled(self.resolved_stepsize(), self.schedule, t, batches)
-
-    def resolved_stepsize(self) -> float:
-        """The step size as a number; 'auto' must be resolved before."""
-        if self.stepsize is None:
-            raise ConfigError(f"{self.kind} has no step size.")
-        if isinstance(self.stepsize, str):
-            raise ConfigError(
-                "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by "
-                "itself."
-            )
-        return self.stepsize
 
 
 METHODS: Registry[Callable[..., Method]] = Registry(
@@ -272,11 +174,29 @@ def check_connected(network: Network, kind: str) -> None:
         )
 
 
+def resolved_stepsize(method: Method) -> float:
+    """The step size as a number; 'auto' must be resolved before.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a number yet, or if the method has none.
+    """
+    if method.stepsize is None:
+        raise ConfigError(f"{method.kind} has no step size.")
+
+    if isinstance(method.stepsize, str):
+        raise ConfigError(
+            "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by itself."
+        )
+    return method.stepsize
+
+
 def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
     """The method with 'auto' replaced by a number, and a note with that number."""
     if method.stepsize != "auto":
         return method, ()
-    rule = method.auto_stepsize(smoothness)
-    return method.with_resolved_stepsize(rule.value), (
+    rule = method.stepsize_rules(smoothness).auto
+    return method.with_stepsize(rule.value), (
         f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",
     )

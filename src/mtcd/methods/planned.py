@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import cast
 
 from mtcd.core import features
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.network.topology import Network
 from mtcd.theory.stepsize import Smoothness
 
@@ -152,7 +152,7 @@ class Planned:
                     yield replace(method, local_updates=Q)  # type: ignore[type-var]
 
         for factor in (1.5, 1 / 1.5, 4.0, 1 / 4):
-            step = method.resolved_stepsize() * factor
+            step = resolved_stepsize(method) * factor
             if not method.gradient_steps or step < 2.0 * setting.alone:
                 yield method.with_stepsize(step)
 

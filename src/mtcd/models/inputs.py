@@ -10,7 +10,7 @@ import polars as pl
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, warn_of_data
-from mtcd.data.frames import Frame, as_frame, check_has_columns
+from mtcd.data.frames import AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
 from mtcd.data.prepare.values import as_columns
 from mtcd.data.sparse import is_sparse
@@ -71,7 +71,7 @@ def check_unambiguous(columns: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _columns(frame: Frame, names: Sequence[str]) -> pl.DataFrame:
+def _columns(frame: AnyFrame, names: Sequence[str]) -> pl.DataFrame:
     check_has_columns(frame, names)
     place = {name: j for j, name in enumerate(frame.names)}
     columns = [frame.series(place[name]) for name in names]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError
-from mtcd.data.frames import Frame, as_frame, check_has_columns
+from mtcd.data.frames import AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
@@ -70,7 +70,7 @@ class TakesSamples:
             )
         return X.blocks
 
-    def _frame_blocks(self, frame: Frame) -> tuple[Block, ...]:
+    def _frame_blocks(self, frame: AnyFrame) -> tuple[Block, ...]:
         """The columns of each client, by name, in any order; other columns are ignored."""
         wanted = [name for held in self.columns for name in held]
         check_unambiguous(self.columns)

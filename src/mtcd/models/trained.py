@@ -38,6 +38,8 @@ class Trained(ABC):
     offers: ClassVar[frozenset[str]] = frozenset()
     """The parts that a run shows beside predictions: names of attributes, such as
     ``coefficients``."""
+    takes_sparse: ClassVar[bool] = False
+    """Whether new samples may be a sparse matrix, as read from an svmlight file."""
 
     preparations: Preparations | None
 

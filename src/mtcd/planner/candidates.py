@@ -14,7 +14,7 @@ from typing import cast
 
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
@@ -164,7 +164,7 @@ def short(method: Method) -> Method:
     """The same method with its step size rounded to four digits."""
     if method.stepsize is None:
         return method
-    return method.with_stepsize(float(f"{method.resolved_stepsize():.4g}"))
+    return method.with_stepsize(float(f"{resolved_stepsize(method):.4g}"))
 
 
 def longest_tour(network: Network, clusters: tuple[Cluster, ...]) -> int:

@@ -36,7 +36,7 @@ from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.interfaces import with_interfaces
 from mtcd.planner.links import parse_budget, read_links
-from mtcd.planner.planning import Plan, plan
+from mtcd.planner.planning import SettingsPlan, plan
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.regions import regions_png
 from mtcd.planner.scaling import Machine
@@ -284,7 +284,7 @@ def _progress() -> Iterator[Watch]:
         yield watch
 
 
-def _heading(found: Plan, config: Path) -> str:
+def _heading(found: SettingsPlan, config: Path) -> str:
     return f"{_planned_from(config)} for a gap of {found.target:g}. {recommendation(found)}\n"
 
 
@@ -293,7 +293,7 @@ def _planned_from(config: Path) -> str:
     return f"# Planned from {config.name!r}"
 
 
-def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
+def best_of_each(found: SettingsPlan, rows: int = ROWS) -> list[Proposal]:
     """The best candidate of each kind, best first; the config's own method is always among them."""
     best: dict[object, Proposal] = {}
     for proposal in found.proposals:
@@ -305,7 +305,7 @@ def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
     return shown
 
 
-def candidates_table(found: Plan) -> ScreenTable:
+def candidates_table(found: SettingsPlan) -> ScreenTable:
     """The predicted cost of each candidate, and its confidence."""
     titles = [
         "method",
@@ -331,7 +331,7 @@ def candidates_table(found: Plan) -> ScreenTable:
     return ScreenTable(titles, rows, words=["method", "how sure"], best=True)
 
 
-def recommendation(found: Plan) -> str:
+def recommendation(found: SettingsPlan) -> str:
     """The recommendation and its reason, in one or two sentences."""
     best = found.chosen
     if not best.arrives:

@@ -8,7 +8,8 @@ from typing import Any
 
 from mtcd.config.build import Setup
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.planner.planning import Plan
+from mtcd.models.glm.config import linear_parts
+from mtcd.planner.planning import SettingsPlan
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.scaling import Machine, Prediction, Work, predict
 
@@ -24,13 +25,13 @@ ADVICE = {
 
 def work_of(setup: Setup) -> Work:
     """The problem of a config, to be placed on machines."""
-    data, model = setup.linear()
+    data, model = linear_parts(setup)
     problem = model.problem(data)
     size = sum(int(getattr(block, "nbytes", 0) or block.data.nbytes) for block in problem.blocks)
     return Work(setup.network, problem.samples, problem.outputs, setup.config.seed, size)
 
 
-def measured(plan: Plan) -> bool:
+def measured(plan: SettingsPlan) -> bool:
     """Whether there is a time per iteration to place on machines: some pilot took iterations and
     gets to the target."""
     return any(_known(one) for one in plan.proposals)
@@ -40,7 +41,7 @@ def _known(proposal: Proposal) -> bool:
     return proposal.arrives and proposal.forecast.iterations > 0
 
 
-def nothing_measured(plan: Plan, machines: int) -> str:
+def nothing_measured(plan: SettingsPlan, machines: int) -> str:
     """Why there is no advice on machines."""
     if plan.chosen.arrives:
         why = f"the start has a gap below {plan.target:g} already, so nothing is to be trained"
@@ -57,7 +58,9 @@ def predictions(
     return [predict(found.method, compute, work, machine, count) for count in counts]
 
 
-def best_on(plan: Plan, work: Work, machine: Machine, machines: int) -> tuple[Proposal, Prediction]:
+def best_on(
+    plan: SettingsPlan, work: Work, machine: Machine, machines: int
+) -> tuple[Proposal, Prediction]:
     """The candidate that reaches the target first on so many machines, of those whose time is
     known."""
     arriving = [one for one in plan.proposals if _known(one)]
@@ -76,7 +79,7 @@ def seconds_on(proposal: Proposal, work: Work, machine: Machine, machines: int) 
 
 
 def machines_table(
-    plan: Plan, work: Work, machine: Machine, machines: int
+    plan: SettingsPlan, work: Work, machine: Machine, machines: int
 ) -> tuple[ScreenTable, list[dict[str, Any]]]:
     """The best candidate on each number of machines, its time, and the resource that gives out
     first."""
@@ -113,7 +116,7 @@ def machines_table(
     return ScreenTable(titles, rows, words=["method", "gives out first"]), plain
 
 
-def advice(plan: Plan, work: Work, machine: Machine, machines: int) -> str:
+def advice(plan: SettingsPlan, work: Work, machine: Machine, machines: int) -> str:
     """What to choose on so many machines, in a sentence or two."""
     proposal, one = best_on(plan, work, machine, machines)
     _, alone = best_on(plan, work, machine, 1)

@@ -16,7 +16,7 @@ from mtcd.core.workers import Backend, Failed, News, Workers, open_workers
 from mtcd.methods.method import Method
 from mtcd.planner.halving import Advance, one_by_one
 from mtcd.planner.links import Links
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.history import Measurement
 
@@ -33,9 +33,9 @@ class TaskSettings:
     costs: Costs
     links: Links | None
 
-    def task(self) -> Task:
+    def task(self) -> PlanTask:
         """As the process that plans has it; f* is in the cache."""
-        return Task.of(build(self.config), self.target, self.costs, self.links)
+        return PlanTask.of(build(self.config), self.target, self.costs, self.links)
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Advanced:
 
 
 @dataclass
-class Kept:
+class KeptPilots:
     """What a worker keeps of the latest plan."""
 
-    task: Task
+    task: PlanTask
     pilots: dict[int, Pilot]
 
 
-_KEPT: dict[str, Kept] = {}
+_KEPT: dict[str, KeptPilots] = {}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PilotJob:
         kept = _KEPT.get(self.settings.plan)
         if kept is None:
             _KEPT.clear()
-            kept = _KEPT[self.settings.plan] = Kept(self.settings.task(), {})
+            kept = _KEPT[self.settings.plan] = KeptPilots(self.settings.task(), {})
         if self.method is None:
             return None
         pilot = kept.pilots.setdefault(self.number, Pilot(kept.task, self.method))
@@ -85,7 +85,7 @@ class PilotJob:
 class HostedPilot(Pilot):
     """A pilot that runs on one of the workers; if that dies, in this process, from the start."""
 
-    def __init__(self, task: Task, method: Method, own: bool, hosts: Hosts) -> None:
+    def __init__(self, task: PlanTask, method: Method, own: bool, hosts: Hosts) -> None:
         super().__init__(task, method, own)
         self.hosts, self.number = hosts, hosts.next_number()
         self.worker: int | None = None
@@ -119,7 +119,7 @@ class Hosts:
         self._numbers += 1
         return self._numbers
 
-    def pilot(self, task: Task, method: Method, own: bool) -> HostedPilot:
+    def pilot(self, task: PlanTask, method: Method, own: bool) -> HostedPilot:
         """A pilot on these workers."""
         return HostedPilot(task, method, own, self)
 
@@ -174,13 +174,13 @@ class Hosts:
 class Racing:
     """How pilots are made, how several are continued, and how many at a time."""
 
-    make: Callable[[Task, Method, bool], Pilot] = Pilot
+    make: Callable[[PlanTask, Method, bool], Pilot] = Pilot
     advance: Advance = one_by_one
     jobs: int = 1
 
 
 @contextmanager
-def hosting(backend: Backend | None, setup: Setup, task: Task) -> Iterator[Racing]:
+def hosting(backend: Backend | None, setup: Setup, task: PlanTask) -> Iterator[Racing]:
     """Pilots in this process, or on workers."""
     if backend is None:
         yield Racing()

@@ -16,6 +16,7 @@ from mtcd.engines.choose import engine_for
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.training import best_objective
 from mtcd.network.topology import Network
@@ -38,7 +39,7 @@ DOUBT = 3.0  # ... which is no more than so many times the forecast
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class PlanTask:
     """The task of a plan: the problem, the network, the prices, the target."""
 
     problem: LinearProblem
@@ -51,13 +52,13 @@ class Task:
     seed: int
 
     @staticmethod
-    def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
+    def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> PlanTask:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
-        data, model = setup.linear()
+        data, model = linear_parts(setup)
         data = standardise(data)[0] if setup.config.data.standardise else data
         problem = model.problem(data)
         best = best_objective(data, model, problem)
-        return Task(problem, setup.network, costs, links, best, target, setup.config.seed)
+        return PlanTask(problem, setup.network, costs, links, best, target, setup.config.seed)
 
     @cached_property
     def smoothness(self) -> Smoothness:
@@ -83,8 +84,8 @@ class Task:
         """The charged cost of an iteration, as histories count them."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
         return (
-            method.iteration_cost(
-                self.network, self.travel(method).parallel, self.costs, self._sizes(method)
+            method.prices(self.network, self.travel(method).parallel).iteration(
+                self.costs, self._sizes(method)
             )
             / hops
         )
@@ -92,13 +93,15 @@ class Task:
     def _sizes(self, method: Method) -> Sizes:
         if self.costs.per == "message":
             return UNIT
-        return method.sizes(self.problem.samples, self.problem.outputs, self.network, self.seed)
+
+        samples, outputs = self.problem.samples, self.problem.outputs
+        return method.messages(self.network, self.seed, samples, outputs).sizes
 
 
 class Pilot:
     """A method on trial: it goes on where it stopped."""
 
-    def __init__(self, task: Task, method: Method, own: bool = False) -> None:
+    def __init__(self, task: PlanTask, method: Method, own: bool = False) -> None:
         self.task, self.method, self.own = task, method, own
         self.status: str | None = None
         """None while it can go on. Then converged, diverged, refused or dismissed."""

@@ -22,7 +22,7 @@ from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.hosted_pilots import Racing, hosting
 from mtcd.planner.interfaces import sharing_notes
 from mtcd.planner.links import Links
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
@@ -38,7 +38,7 @@ FEWEST_PILOTS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SettingsPlan:
     """The proposed settings, the alternatives, and their expected costs. ``proposals`` are in
     order."""
 
@@ -105,7 +105,7 @@ def plan(
     watch: Watch | None = None,
     prefer: Callable[[Proposal], float] | None = None,
     backend: Backend | None = None,
-) -> Plan:
+) -> SettingsPlan:
     """Propose a method and its settings for the data, the network and the link costs of a config.
 
     ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is
@@ -121,7 +121,7 @@ def plan(
         raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
     began = perf_counter()
-    task = Task.of(setup, target, costs, links)
+    task = PlanTask.of(setup, target, costs, links)
     known = perf_counter()
     with hosting(backend, setup, task) as racing:
         ready = perf_counter()
@@ -133,7 +133,7 @@ def plan(
     chosen = order[0]
     config, more = _config(setup, task, Proposal.of(chosen), ratio)
     sharing = () if links is None else sharing_notes(links, links.has_server)
-    return Plan(
+    return SettingsPlan(
         proposals=tuple(Proposal.of(pilot) for pilot in order),
         own=own,
         target=target,
@@ -147,7 +147,7 @@ def plan(
 
 
 def _pilots(
-    setup: Setup, task: Task, racing: Racing, began: float, budget: float, watch: Watch | None
+    setup: Setup, task: PlanTask, racing: Racing, began: float, budget: float, watch: Watch | None
 ) -> tuple[list[Pilot], tuple[str, ...]]:
     """Screen, race, refine: all pilots that were run, the config's own first."""
     served = task.links is None or task.links.has_server
@@ -178,7 +178,7 @@ def _pilots(
 
 
 def _own(
-    setup: Setup, task: Task, racing: Racing, served: bool
+    setup: Setup, task: PlanTask, racing: Racing, served: bool
 ) -> tuple[list[Pilot], tuple[str, ...]]:
     """The config's own method, if it can work here; a note if not."""
     method, _ = resolve_stepsize(setup.method, task.smoothness)
@@ -193,14 +193,17 @@ def _own(
 
 
 def _config(
-    setup: Setup, task: Task, chosen: Proposal, ratio: float | None
+    setup: Setup, task: PlanTask, chosen: Proposal, ratio: float | None
 ) -> tuple[Config, tuple[str, ...]]:
     """The user's config with this method, and limits that let it reach the target."""
     stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
     need = (
         chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
     )
-    for name, length in (("iterations", 1), ("epochs", chosen.method.epoch(task.problem.samples))):
+    for name, length in (
+        ("iterations", 1),
+        ("epochs", chosen.method.timeline().epoch(task.problem.samples)),
+    ):
         limit = getattr(stop, name)
         if limit is not None and math.isfinite(need) and 2 * need > limit * length:
             enough = math.ceil(2 * need / length)

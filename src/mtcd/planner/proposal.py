@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.planner.forecast import REACHED, Forecast
 from mtcd.planner.pilots import Pilot
 from mtcd.protocol.ledger.costs import Costs
@@ -92,7 +92,7 @@ class Proposal:
         """Settings in a few words, with the step size."""
         said = self.method.describe()
         given = self.method.gradient_steps and not self.method.chooses_steps
-        return f"{said}, η={self.method.resolved_stepsize():.2g}" if given else said
+        return f"{said}, η={resolved_stepsize(self.method):.2g}" if given else said
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""

@@ -11,7 +11,7 @@ from mtcd.methods.method import Method
 from mtcd.planner.candidates import Space, further, neighbours
 from mtcd.planner.forecast import UNKNOWN
 from mtcd.planner.halving import Advance, Watch, one_by_one, race, ranked, reached
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.screening import kind
 
 STARTS = 4  # the best of so many kinds
@@ -74,14 +74,14 @@ def _may_win(pilot: Pilot, best: float) -> bool:
 
 
 def refine(
-    task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None
+    task: PlanTask, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None
 ) -> None:
     """Climb from the best of each of some kinds, then look further around the best; pilots are
     added.
 
     Only from those that have reached the target: a forecast is no place to start from.
     """
-    search = Search(task, space, pilots, until, watch)
+    search = HillClimb(task, space, pilots, until, watch)
     leaders: dict[object, Pilot] = {}
     for pilot in ranked(pilots):
         if pilot.status == "converged":
@@ -94,11 +94,11 @@ def refine(
         best = found and search.climb(found)
 
 
-class Search:
+class HillClimb:
     """Hill climbing: every setting is tried once."""
 
     def __init__(
-        self, task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None
+        self, task: PlanTask, space: Space, pilots: list[Pilot], until: float, watch: Watch | None
     ) -> None:
         self.task, self.space, self.pilots, self.until, self.watch = (
             task,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from mtcd.core.arrays import Array
 from mtcd.planner.forecast import ROUGH
-from mtcd.planner.planning import Plan
+from mtcd.planner.planning import SettingsPlan
 from mtcd.plots.styles import COLOURS, DASHES
 
 RATIOS = np.logspace(-1, 4, 251)
@@ -33,7 +33,7 @@ HEADROOM = 0.12  # of the height, for the names of the regions
 LEAST_SHARE = 0.06  # of the width, that a region must have to be named
 
 
-def regions_png(plan: Plan) -> bytes:
+def regions_png(plan: SettingsPlan) -> bytes:
     """The picture, as a PNG file."""
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.subplots()
@@ -65,7 +65,7 @@ def regions_png(plan: Plan) -> bytes:
     return picture.getvalue()
 
 
-def family_costs(plan: Plan) -> dict[str, Array]:
+def family_costs(plan: SettingsPlan) -> dict[str, Array]:
     """For each family, the least cost of its candidates at each R_C; families that never arrive
     have no line."""
     lines = {}
@@ -118,7 +118,7 @@ def _shade(axes: Axes, lines: dict[str, Array]) -> None:
             )
 
 
-def _mark(axes: Axes, plan: Plan) -> None:
+def _mark(axes: Axes, plan: SettingsPlan) -> None:
     """The R_C asked for, and the one that was chosen."""
     ratio, cost = plan.costs.ratio, plan.chosen.cost_at(plan.costs.ratio)
     axes.axvline(ratio, color="#7F7F7F", linewidth=1.0, linestyle=(0, (2, 2)))

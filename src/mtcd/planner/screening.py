@@ -20,10 +20,10 @@ from time import perf_counter
 import numpy as np
 
 from mtcd.core.errors import MtcdError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.planner.pilots import Task
+from mtcd.planner.pilots import PlanTask
 from mtcd.protocol.updates import LocalUpdates
 
 # what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until
@@ -35,7 +35,7 @@ PASSES = 12
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 
 
-def score(task: Task, method: Method) -> float:
+def score(task: PlanTask, method: Method) -> float:
     """Progress per unit of cost, or of time on the wire."""
     way = task.travel(method)
     price = task.iteration_cost(method) if way.wire is None else way.wire
@@ -47,9 +47,7 @@ def score(task: Task, method: Method) -> float:
         done = 1.0
     else:
         curvature = float(task.smoothness.blocks.mean())
-        done = (
-            1.0 - (1.0 - min(1.0, method.resolved_stepsize() * curvature)) ** method.local_updates
-        )
+        done = 1.0 - (1.0 - min(1.0, resolved_stepsize(method) * curvature)) ** method.local_updates
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
         rule = RULES[method.combine_rule]
@@ -64,7 +62,7 @@ def kind(method: Method) -> tuple[object, ...]:
     return (method.kind,)
 
 
-def ordered(task: Task, methods: Iterable[Method], until: float) -> list[Method]:
+def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Method]:
     """The best of each family, then of each kind, then the second best of each kind ...; what
     cannot work is left out.
 
@@ -95,7 +93,7 @@ def _best_first(row: Iterable[tuple[float, Method] | None]) -> list[tuple[float,
     return sorted((entry for entry in row if entry is not None), key=_points, reverse=True)
 
 
-def affordable(task: Task, seconds: float) -> int:
+def affordable(task: PlanTask, seconds: float) -> int:
     """For how many pilots there is time, if each is to pass all clients a few times; and memory."""
     problem = task.problem
     first, later = (min(times) for times in zip(*(_visits(task) for _ in range(3)), strict=True))
@@ -104,7 +102,7 @@ def affordable(task: Task, seconds: float) -> int:
     return int(min(seconds / pilot, MEMORY / matrices))
 
 
-def _visits(task: Task) -> tuple[float, float]:
+def _visits(task: PlanTask) -> tuple[float, float]:
     """Seconds of two visits to the client with most columns: at the first, it gets ready."""
     problem = task.problem
     client = problem.client(

@@ -65,7 +65,7 @@ class Use:
         self.messages[link] = self.messages.get(link, 0) + 1
 
 
-class Timeline(deque[Message]):
+class SimulatedQueue(deque[Message]):
     """The messages under way, in the order of simulated time. It stands in for the queue of the
     local engine."""
 
@@ -127,7 +127,7 @@ class Timeline(deque[Message]):
         return begins + takes + self.links.latency_of(*link)
 
 
-class SharedTimeline(Timeline):
+class SharedQueue(SimulatedQueue):
     """The same over links whose hosts share the bandwidth of their interfaces."""
 
     def __init__(self, links: Links, ledger: Ledger, use: Use) -> None:
@@ -209,8 +209,8 @@ class VirtualTimeEngine(LocalEngine):
         super().__init__(parties, ledger)
         self.visit_seconds, self.use = settings.visit_seconds, settings.use
         shared = getattr(settings.links, "interfaces", None) is not None
-        timeline = SharedTimeline if shared else Timeline
-        self.timeline: Timeline = timeline(settings.links, ledger, self.use)
+        timeline = SharedQueue if shared else SimulatedQueue
+        self.timeline: SimulatedQueue = timeline(settings.links, ledger, self.use)
         self.seconds = 0.0
         self.queue = lambda: self.timeline
 

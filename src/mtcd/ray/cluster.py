@@ -28,7 +28,7 @@ class ActorsDied(Exception):  # noqa: N818 - not an error of the user's
         self.reason = reason
 
 
-class Cluster:
+class RayActors:
     """The actors of one training on a cluster. ``stop`` ends what ``start`` began."""
 
     def __init__(self, settings: Ray) -> None:

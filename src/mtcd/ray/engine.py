@@ -26,7 +26,7 @@ from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import SERVER, Part, Parties, Progress
 from mtcd.protocol.state import Snapshot
-from mtcd.ray.cluster import ActorsDied, Cluster
+from mtcd.ray.cluster import ActorsDied, RayActors
 from mtcd.ray.host import Report
 from mtcd.ray.pacing import Pacing
 from mtcd.ray.placement import place
@@ -38,7 +38,7 @@ PAUSE_SECONDS = 0.05  # between two checks of the clock, for an observer that ma
 PATIENCE = 60.0  # after an interrupt, for the parties to hold one model
 
 
-class Kept(NamedTuple):
+class RecoverySnapshot(NamedTuple):
     """A snapshot for recovery: the pickled state of each host, and what the driver had then."""
 
     hosts: dict[int, bytes] | None
@@ -58,13 +58,13 @@ class RayEngine(Engine):
         recipe: Recipe,
         parties: Parties,
         ledger: Ledger,
-        cluster: Cluster | None = None,
+        cluster: RayActors | None = None,
     ) -> None:
         self.settings = settings
         self.recipe = recipe
         self.parties = parties
         self.ledger = ledger
-        self.cluster = cluster or Cluster(settings)
+        self.cluster = cluster or RayActors(settings)
         self.placed: list[list[int]] = []
         self.restarts = 0
         """How often actors have died and were replaced."""
@@ -77,7 +77,7 @@ class RayEngine(Engine):
         """What the ledger had before the hosts began: the messages of an earlier training that this
         one continues."""
         self._resumed: dict[int, bytes] | None = None
-        self._kept: Kept | None = None
+        self._kept: RecoverySnapshot | None = None
         self._observed: Progress | None = None
         self._reporters: list[int] = []
         self._states: dict[int, bytes] | None = None
@@ -269,7 +269,7 @@ class RayEngine(Engine):
 
     def _keep(self, hosts: dict[int, bytes] | None, hop: int) -> None:
         listeners = {name: deepcopy(one.state()) for name, one in self.listeners.items()}
-        self._kept = Kept(hosts, deepcopy(self.ledger), listeners, hop)
+        self._kept = RecoverySnapshot(hosts, deepcopy(self.ledger), listeners, hop)
         self._deaths = 0
 
     def _recover(self, died: ActorsDied) -> None:

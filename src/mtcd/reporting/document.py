@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mtcd.protocol.ledger.ledger import LINKS
 from mtcd.reporting.layout import layout
-from mtcd.reporting.record import RUNNING, Record
+from mtcd.reporting.record import RUNNING, RunRecord
 from mtcd.reporting.shown import coefficients, facts, finite, ledger_rows
 from mtcd.reporting.trace.trace import Trace
 
@@ -28,7 +28,9 @@ X_AXES = ("iteration", "hops", "cost", "bytes", "seconds", "epoch")
 Mode = Literal["file", "live", "federation"]
 
 
-def make_report(records: Sequence[Record], mode: Mode, title: str, version: str) -> dict[str, Any]:
+def make_report(
+    records: Sequence[RunRecord], mode: Mode, title: str, version: str
+) -> dict[str, Any]:
     """The document about these runs, whose names differ."""
     return {
         "format": FORMAT,
@@ -39,7 +41,7 @@ def make_report(records: Sequence[Record], mode: Mode, title: str, version: str)
     }
 
 
-def make_run(record: Record) -> dict[str, Any]:
+def make_run(record: RunRecord) -> dict[str, Any]:
     """The part of one run."""
     return {
         "name": record.name,
@@ -88,7 +90,7 @@ def _places(
     return found
 
 
-def _trace(trace: Trace, record: Record) -> dict[str, Any] | None:
+def _trace(trace: Trace, record: RunRecord) -> dict[str, Any] | None:
     """The messages, with the time of training at which they were sent, as the measurements tell
     it."""
     if not len(trace.messages):
@@ -118,7 +120,7 @@ def _trace(trace: Trace, record: Record) -> dict[str, Any] | None:
     }
 
 
-def _all_hops(trace: Trace, record: Record) -> list[int] | None:
+def _all_hops(trace: Trace, record: RunRecord) -> list[int] | None:
     """The hops of each token at the end of a trace with windows: iterations count the hops of a
     token."""
     hops, tokens = record.ledger.hops, trace.tokens
@@ -132,7 +134,7 @@ def _all_hops(trace: Trace, record: Record) -> list[int] | None:
     return found
 
 
-def _clients(record: Record) -> list[dict[str, Any]]:
+def _clients(record: RunRecord) -> list[dict[str, Any]]:
     trace = record.trace
     K = len(record.clients)
     nothing: list[Any] = [None] * K
@@ -157,7 +159,7 @@ def _clients(record: Record) -> list[dict[str, Any]]:
     ]
 
 
-def _curves(record: Record) -> dict[str, Any]:
+def _curves(record: RunRecord) -> dict[str, Any]:
     """The measurements by column; axes and values that this run does not have are left out."""
     rows = [record.history[i] for i in _spread(len(record.history), MOST_POINTS)]
     flat = [row.row() for row in rows]
@@ -186,7 +188,7 @@ def _curves(record: Record) -> dict[str, Any]:
     return {"columns": {name: known[name] for name in (*x, *y)}, "x": x, "y": y}
 
 
-def _links(record: Record) -> list[dict[str, Any]]:
+def _links(record: RunRecord) -> list[dict[str, Any]]:
     account = record.costs.account
     messages, floats, sizes = (
         getattr(record.ledger, what)(account) for what in ("messages", "floats", "bytes")

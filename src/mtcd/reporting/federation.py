@@ -22,7 +22,7 @@ from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER as SERVER_NUMBER
 from mtcd.reporting.document import MOST_POINTS, X_AXES, make_report
-from mtcd.reporting.record import RUNNING, Record
+from mtcd.reporting.record import RUNNING, RunRecord
 from mtcd.reporting.shown import finite
 from mtcd.reporting.trace.trace import Trace
 
@@ -129,7 +129,7 @@ class FederationView:
     def _title(self) -> str:
         return f"mtcd: federation {self.config.federation}"
 
-    def _record(self, summary: Mapping[str, Any], ledger: Ledger) -> Record:
+    def _record(self, summary: Mapping[str, Any], ledger: Ledger) -> RunRecord:
         phases = {name: one["phase"] for name, one in summary["parties"].items()}
         trains = "training" in phases.values()
         up = sum(phase in UP for phase in phases.values())
@@ -143,7 +143,7 @@ class FederationView:
             ends = "opening"
         else:
             ends = "no answer"
-        return Record(
+        return RunRecord(
             name=self.config.federation,
             status=RUNNING if trains else ends,
             message=f"{self._attendance(phases, up, over)}{at}",

@@ -16,7 +16,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.reporting.document import make_report
-from mtcd.reporting.record import RUNNING, Record, of_run
+from mtcd.reporting.record import RUNNING, RunRecord, of_run
 from mtcd.reporting.trace.trace import Trace, block_norm
 from mtcd.training.history import Measurement
 from mtcd.training.run import Run
@@ -69,14 +69,14 @@ class LiveRun(Watcher):
         """The document as it is now."""
         return make_report([self._record()], "live", f"mtcd: {self.name}", VERSION)
 
-    def _record(self) -> Record:
+    def _record(self) -> RunRecord:
         return self._in_training() if self._run is None else self._ended(self._run)
 
-    def _in_training(self) -> Record:
+    def _in_training(self) -> RunRecord:
         started = self._started
         rows = list(self._rows)
         trace = None if started is None else cast(Trace, started.attachment("trace"))
-        return Record(
+        return RunRecord(
             name=self.name,
             status=RUNNING,
             message=f"In training, at iteration {rows[-1].iteration:,}."
@@ -94,7 +94,7 @@ class LiveRun(Watcher):
             features=self.features,
         )
 
-    def _ended(self, run: Run) -> Record:
+    def _ended(self, run: Run) -> RunRecord:
         known: dict[str, Any] = {"clients": self.clients, "features": self.features}
         if run.model is not None:
             known["families"] = run.model.families

@@ -23,7 +23,7 @@ RUNNING = "running"
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class RunRecord:
     """A run, finished or in training."""
 
     name: str
@@ -50,10 +50,10 @@ class Record:
     """The families of the clients of an additive model."""
 
 
-def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
+def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> RunRecord:
     """The record of a run that has ended; ``known``: clients, features, coefficients and other
     fields of the model."""
-    return Record(
+    return RunRecord(
         name=name,
         status=run.status,
         message=run.message,
@@ -69,7 +69,7 @@ def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
     )
 
 
-def read_record(folder: Path, name: str) -> Record:
+def read_record(folder: Path, name: str) -> RunRecord:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is
     run."""
     about, run = read_without_model(folder)

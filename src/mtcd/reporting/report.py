@@ -16,7 +16,7 @@ from mtcd.core.version import VERSION
 from mtcd.training.run import Run
 
 if TYPE_CHECKING:
-    from mtcd.reporting.record import Record
+    from mtcd.reporting.record import RunRecord
 
 MARK = b'<meta name="generator" content="mtcd report">'
 """What tells a report from other pages, in its first lines."""
@@ -110,7 +110,7 @@ def _names(runs: Sequence[Reported]) -> list[str]:
     return names
 
 
-def _record(run: Reported, name: str) -> Record:
+def _record(run: Reported, name: str) -> RunRecord:
     """What the page tells of a run."""
     from mtcd.reporting.record import read_record
 

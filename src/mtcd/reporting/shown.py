@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rich import filesize
 
 from mtcd.protocol.ledger.ledger import LINKS, Account
-from mtcd.reporting.record import Record
+from mtcd.reporting.record import RunRecord
 
 EACH, ALL = 10, 200
 """The most coefficients shown of a client, and in all."""
@@ -31,7 +31,7 @@ def finite(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def facts(record: Record) -> list[list[str]]:
+def facts(record: RunRecord) -> list[list[str]]:
     """Labels and values: the settings that matter most, and the last measurement."""
     known: list[tuple[str, str | None]] = [
         ("method", record.method),
@@ -57,7 +57,7 @@ def facts(record: Record) -> list[list[str]]:
     return [[label, value] for label, value in known if value is not None]
 
 
-def _metrics(record: Record) -> list[tuple[str, float]]:
+def _metrics(record: RunRecord) -> list[tuple[str, float]]:
     """The latest value of each metric: it is not in every measurement."""
     latest = {name: value for row in record.history for name, value in row.metrics.items()}
     learnt = {name: getattr(record.history[-1], name) for name in ("accuracy", "test_accuracy")}
@@ -66,7 +66,7 @@ def _metrics(record: Record) -> list[tuple[str, float]]:
     )
 
 
-def ledger_rows(record: Record) -> list[list[str]]:
+def ledger_rows(record: RunRecord) -> list[list[str]]:
     """The ledger as labels and values: both accounts, by kind of link."""
     ledger, costs = record.ledger, record.costs
     rows = []

@@ -11,7 +11,7 @@ from typing import Any
 from mtcd.cli.replacing import check_same_config
 from mtcd.cli.show import live_progress, reading
 from mtcd.cli.train import RUNS, write_run
-from mtcd.config.build import Setup, build, model_for, resolved_yaml
+from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.default_method import method_section
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG
@@ -24,10 +24,10 @@ from mtcd.core.terminal.screen import screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
 from mtcd.methods.default import default_note
+from mtcd.models.glm.config import linear_parts
 from mtcd.studies.cross_validation import CrossValidation, cross_validate
 from mtcd.studies.outcomes import write_rows
-from mtcd.studies.path import Over, path, path_method
-from mtcd.studies.path import Path as RegularisationPath
+from mtcd.studies.path import Over, RegularisationPath, path, path_method
 from mtcd.training.history import PARTS
 
 ROOM = 72  # letters for the names of metrics beside each other
@@ -43,7 +43,7 @@ def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
     if over is not None and not setup.method_given and config.privacy == PrivacySection():
-        method = path_method(setup.linear()[1], over, setup.network)
+        method = path_method(linear_parts(setup)[1], over, setup.network)
         config = setup.config.model_copy(update={"method": method_section(method)})
         setup = replace(setup, method=method, config=config)
     if not options.quiet:
@@ -62,7 +62,7 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
         config = read_config(options.config, options.changes, options.seed)
         check_same_config(out, config, force, "a path")
     setup = _setup(options, name)
-    data, model = setup.linear()
+    data, model = linear_parts(setup)
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = path(
             data,
@@ -105,14 +105,14 @@ def cv_config(options: ConfigOptions, folds: int, force: bool = False) -> int:
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = cross_validate(
             setup.samples,
-            lambda part: model_for(config, part),
+            lambda part: config.model.build(config, part),
             setup.network,
             setup.method,
             folds,
             stop=setup.stop,
             costs=setup.costs,
             seed=config.seed,
-            standardise=config.data.standardise and setup.is_linear,
+            standardise=setup.standardise,
             compute=setup.compute,
             metrics=config.metrics,
             watch=watch,

@@ -30,7 +30,6 @@ from threading import Condition, Thread
 from time import sleep
 from typing import Any
 
-from mtcd.config.schema import SplitSection
 from mtcd.core.errors import MtcdError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER as SERVER_NAME
@@ -109,7 +108,7 @@ class FederationEngine(Engine):
             self._due = iteration
 
     def parameters(self) -> list[Any]:
-        if any(isinstance(bundle.config.model, SplitSection) for bundle in self.bundles.values()):
+        if any(bundle.config.model.any_shape for bundle in self.bundles.values()):
             raise MtcdError(
                 "In a federation, networks stay with their parties: read the blocks in their run "
                 "folders after the end."

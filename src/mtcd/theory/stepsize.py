@@ -67,6 +67,36 @@ class StepsizeRule:
     proven: bool = True
 
 
+class StepsizeRules:
+    """The step sizes that are known for a method on one problem.
+
+    A method that knows more than a limit overrides ``auto``.
+
+    Parameters
+    ----------
+    limit
+        The largest step size with a guarantee.
+
+    Examples
+    --------
+    >>> StepsizeRules(StepsizeRule(0.5, "1/L")).auto.value
+    0.5
+    """
+
+    def __init__(self, limit: StepsizeRule) -> None:
+        self._limit = limit
+
+    @property
+    def limit(self) -> StepsizeRule:
+        """The largest step size with a guarantee: that of the theorems where they apply."""
+        return self._limit
+
+    @property
+    def auto(self) -> StepsizeRule:
+        """The step size for 'auto': the limit, or a larger one that is known to be safe."""
+        return self.limit
+
+
 def theorem_limit(
     smoothness: Smoothness, S: int, Q: int, batch: int | None = None, beyond: Sequence[str] = ()
 ) -> StepsizeRule:

@@ -78,6 +78,6 @@ def worst_end_of(method: Method, linear: bool) -> float:
     whether f, which is measured without noise, has grown too much would tell more than the budget
     counts.
     """
-    if method.noisy:
+    if method.conditions.noisy:
         return math.inf
     return WORST_END if linear and method.batch is None else WORST_NOISY_END

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 from mtcd.data.vertical import Block
 from mtcd.methods.method import Method
+from mtcd.methods.mtcd.plan import token_clusters
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
@@ -24,7 +25,7 @@ class MethodRecipe:
 
     def together(self) -> Sequence[Sequence[int]] | None:
         """The clusters of tokens."""
-        return self.method.token_clusters(self.network, self.seed)
+        return token_clusters(self.method, self.network, self.seed)
 
     def device(self) -> str:
         """Where visits compute."""
@@ -76,5 +77,5 @@ class BlockRecipe(MethodRecipe):
     def share(self, clients: Sequence[int]) -> BlockShare:
         """The parties with the blocks of these clients."""
         own = self.problem.with_blocks({k: self.problem.blocks[k] for k in clients})
-        method = self.method.with_sizes(self.problem)
+        method = self.method.conditions.with_sizes(self.method, self.problem)
         return BlockShare(method, replace(self.network), self.seed, own)

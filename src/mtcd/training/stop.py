@@ -94,12 +94,12 @@ class Stop:
         """The iterations of an epoch; None with the full batch, unless a limit on epochs needs
         them."""
         without = method.batch is None and self.epochs is None and self.plateau is None
-        return None if without else method.epoch(samples)
+        return None if without else method.timeline().epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
-        if method.noisy and (self.gap is not None or self.plateau is not None):
+        if method.conditions.noisy and (self.gap is not None or self.plateau is not None):
             raise ConfigError(
                 f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a "
                 f"training must not "

@@ -15,7 +15,7 @@ from mtcd.data.sources import BlockSources
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.engines.kinds import EngineSettings
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
@@ -155,7 +155,7 @@ def run_training(
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
     watcher = watcher_of(callbacks, training.trained)
-    if training.method.noisy:
+    if training.method.conditions.noisy:
         watcher.check_private()
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
@@ -227,7 +227,7 @@ def _run(
         if status == DIVERGED
         else sentence(status, rows[-1], watcher.stopped),
         method=method.describe(),
-        stepsize=None if method.stepsize is None else method.resolved_stepsize(),
+        stepsize=None if method.stepsize is None else resolved_stepsize(method),
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from mtcd.methods.account import Account
+from mtcd.methods.conditions import Account
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 from mtcd.protocol.engine import Recipe
@@ -86,4 +86,4 @@ class Training(ABC):
 
     def end_notes(self, begun: int, rows: Sequence[Measurement]) -> tuple[str, ...]:
         """The notes on a training that has ended, after so many iterations were begun."""
-        return self.method.end_notes(self.network, begun)
+        return self.method.conditions.end_notes(self.network, begun)

@@ -176,6 +176,23 @@ def test_a_method_without_tokens_shows_messages_round_by_round(
     assert moving == (12 if server else 2 * len(run["network"]["edges"]))
 
 
+def test_clients_that_were_visited_at_an_unknown_time_were_not_visited_never(
+    open_report: Open,
+) -> None:
+    """As on the page of a federation that runs: totals are known, and of messages a few."""
+    run = made_up.run()
+    whole = run["trace"]
+    run["trace"] = whole | {
+        **{key: whole[key][:15] for key in ("token", "sender", "receiver", "iteration", "seconds")},
+        "windows": [[0, 15]],
+    }
+    for number, client in enumerate(run["clients"]):
+        client["visits"] = 500 if number else 0
+        client["last_visit"] = None
+    shown = open_report(made_up.report(run))
+    assert shown.column("Last visit") == ["never", *["\u2013"] * (len(run["clients"]) - 1)]
+
+
 def test_totals_of_a_thinned_trace_count_the_messages_that_were_left_out(open_report: Open) -> None:
     run = made_up.run()
     whole = run["trace"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import ray
 
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 from mtcd.ray.connection import LOCAL, connect
 from mtcd.ray.settings import Ray
 
@@ -24,7 +24,7 @@ def one_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-class SharedActors(Cluster):
+class SharedActors(RayActors):
     """Takes actors from a pool, and gives them back at the end."""
 
     pool: dict[int, Any]
@@ -49,7 +49,7 @@ def pool(one_ray: None) -> Iterator[dict[int, Any]]:
 
 
 @pytest.fixture
-def cluster(pool: dict[int, Any]) -> Cluster:
+def cluster(pool: dict[int, Any]) -> RayActors:
     shared = SharedActors(Ray(actors=ACTORS, cpus=0.5))
     shared.pool = pool
     return shared

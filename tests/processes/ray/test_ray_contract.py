@@ -17,19 +17,19 @@ from engine_contract import (
     check_an_interruption_leaves_a_model,
     check_same_iterates_and_ledger,
 )
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 
 ONE_OF_EACH = ("stcd", "mtcd in batches", "dcpa")
 SAME_SEED = (*ONE_OF_EACH, "mtcd average", "mtcd optimal", "double-masked rounds", "adaptive")
 
 
 @pytest.fixture(autouse=True)
-def _on_ray(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def _on_ray(cluster: RayActors, monkeypatch: pytest.MonkeyPatch) -> None:
     """'hosts' are actors of Ray."""
     monkeypatch.setattr(engine_cases, "ThreadCluster", lambda: _another(cluster))
 
 
-def _another(cluster: Any) -> Cluster:
+def _another(cluster: Any) -> RayActors:
     made = type(cluster)(cluster.settings)
     made.pool = cluster.pool
     return made

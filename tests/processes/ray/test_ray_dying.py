@@ -15,7 +15,7 @@ import ray
 import yaml
 
 from contract_cases import BY_NAME, assert_close, reference
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 from mtcd.ray.settings import Ray
 from ray_trainings import CONFIG, checkpointed, same, summary_without_ray, train
 from waiting import PATIENCE
@@ -35,7 +35,7 @@ def config(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["stcd", "mtcd in clusters"])
 def test_an_actor_that_is_killed_is_replaced(name: str, one_ray: None) -> None:
     case, expected = BY_NAME[name], reference(name)
-    cluster = Cluster(Ray(actors=2, cpus=0.5))
+    cluster = RayActors(Ray(actors=2, cpus=0.5))
     engine = case.hosted(cluster)
     observer = case.observer(engine)
 

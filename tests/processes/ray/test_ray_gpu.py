@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import mtcd
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
@@ -68,7 +68,9 @@ def model(folder: Path | None = None) -> mtcd.SplitModel:
 def trained(
     method: Any, engine: Any, given: mtcd.SplitModel, graphs: bool | str = "auto", **more: Any
 ) -> mtcd.Run:
-    stop = mtcd.Stop(iterations=20 if method.batch is None else 20 * method.hops_per_sync)
+    stop = mtcd.Stop(
+        iterations=20 if method.batch is None else 20 * method.timeline().hops_per_sync
+    )
     compute = mtcd.Compute("cuda", graphs=graphs)
     return mtcd.train(
         data(), given, "complete", method, stop, compute=compute, engine=engine, **more
@@ -107,15 +109,15 @@ def test_every_actor_computes_on_the_gpu(tmp_path: Path) -> None:
 def test_an_actor_that_dies_returns_to_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     method, killed = METHODS["overlapping"], list[int]()
     plain = trained(method, None, model())
-    wait = Cluster.wait
+    wait = RayActors.wait
 
-    def kill_once(self: Cluster, refs: Any, seconds: float | None) -> dict[int, Any]:
+    def kill_once(self: RayActors, refs: Any, seconds: float | None) -> dict[int, Any]:
         if not killed:
             killed.append(1)
             ray.kill(self.handles[1])
         return wait(self, refs, seconds)
 
-    monkeypatch.setattr(Cluster, "wait", kill_once)
+    monkeypatch.setattr(RayActors, "wait", kill_once)
     run = trained(method, mtcd.Ray("local", actors=2, snapshot_seconds=0.01), model())
     assert killed
     assert apart(plain, run) < 1e-4

@@ -9,7 +9,7 @@ from faulty.federation import Faulty
 from mtcd.data.dataset import VerticalDataset
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.participant.node_table import settings_of
-from mtcd.models.splitnet.config import split_model
+from mtcd.models.splitnet.configured import split_model
 from mtcd.models.splitnet.party.block import read_network_block
 from mtcd.models.splitnet.party.networks import section_of
 from mtcd.training.train import train

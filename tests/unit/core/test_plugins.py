@@ -28,6 +28,7 @@ from mtcd.methods.method import METHODS
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.tours.acceleration import ACCELERATIONS
 from mtcd.models.glm.block_smoothness import BlockSmoothness
+from mtcd.models.glm.config import linear_parts
 from mtcd.models.losses import LOSSES
 from mtcd.network.walks import WALKS
 from mtcd.planner.candidates import Space
@@ -162,7 +163,7 @@ def test_a_walk_brings_its_theory(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.usefixtures("registered")
 def test_the_planner_tries_what_says_that_it_is_planned() -> None:
     setup = build(check_config(BASE))
-    data, model = setup.linear()
+    data, model = linear_parts(setup)
     problem = model.problem(data)
     space = Space(setup.network, BlockSmoothness(problem), setup.method.with_stepsize(1e-3), 1, 0)
     tried = list(space.candidates())

@@ -14,7 +14,7 @@ from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.optional import find
 from mtcd.ray import connection as ray_connection
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 
 DATA = {"synthetic": "ridge", "samples": 20, "features": 6, "clients": 3}
 
@@ -72,14 +72,14 @@ def test_train_refuses_anything_but_an_engine() -> None:
 def test_nothing_at_the_address_is_said_at_once(address: str) -> None:
     find("ray")
     with pytest.raises(MtcdError, match=f"there is no Ray cluster at {address}.*ray start --head"):
-        Cluster(mtcd.Ray(address)).start()
+        RayActors(mtcd.Ray(address)).start()
 
 
 def test_an_address_without_port_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="engine.address is 'auto', 'local' or 'host:port', but is 'somewhere'"
     ):
-        Cluster(mtcd.Ray("somewhere")).start()
+        RayActors(mtcd.Ray("somewhere")).start()
 
 
 def test_auto_joins_what_ray_start_has_begun_and_still_answers(
@@ -105,7 +105,7 @@ def test_a_cluster_that_the_environment_names_must_be_there(
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(MtcdError, match="RAY_ADDRESS: there is no Ray cluster at 127.0.0.1:1"):
-        Cluster(mtcd.Ray()).start()
+        RayActors(mtcd.Ray()).start()
 
 
 def test_messages_of_ray_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

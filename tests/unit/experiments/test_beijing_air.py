@@ -22,6 +22,7 @@ import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import read_config
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.glm.config import linear_parts
 from mtcd_experiments.datasets import beijing_air
 from mtcd_experiments.datasets.air_forecast import forecast
 from mtcd_experiments.datasets.catalogue import is_present
@@ -238,7 +239,7 @@ def the_federation_finds_the_closed_form(samples: int | None) -> None:
         EXAMPLE / "config.yaml", [f"data.samples={samples or 'null'}", "stop.gap=1e-9"]
     )
     setup = build(config)
-    data, model = setup.linear()
+    data, model = linear_parts(setup)
     run = setup.train()
     assert run.status == "converged"
     assert data.test is not None

@@ -9,7 +9,8 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.messages import reads_objective
+from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
@@ -48,7 +49,7 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
 )
 def test_an_iteration_costs_its_uplinks_downlinks_and_hops(method: Method, cost: float) -> None:
     sizes = Sizes(uplink=3, downlink=4, hop=6)
-    assert method.iteration_cost(CYCLE, 2, Costs(10, per="float"), sizes) == pytest.approx(cost)
+    assert method.prices(CYCLE, 2).iteration(Costs(10, per="float"), sizes) == pytest.approx(cost)
 
 
 def test_only_double_masks_are_opened() -> None:
@@ -61,13 +62,12 @@ def test_only_double_masks_are_opened() -> None:
 
 
 def test_an_epoch_is_a_pass_over_all_samples() -> None:
-    assert [STCD().hops_per_sync, MTCD(hops=7).hops_per_sync, SVFL().hops_per_sync] == [1, 7, 1]
-    assert [SVFL().epoch(20), SVFL(batch=6).epoch(20), MTCD(hops=7, batch=6).epoch(20)] == [
-        1,
-        3,
-        21,
-    ]
-    assert [STCD().epoch(20), MTCD(hops=7).epoch(20)] == [1, 7]
+    lone, roaming = STCD().timeline(), MTCD(hops=7).timeline()
+    assert [lone.hops_per_sync, roaming.hops_per_sync, SVFL().timeline().hops_per_sync] == [1, 7, 1]
+
+    methods = SVFL(), SVFL(batch=6), MTCD(hops=7, batch=6)
+    assert [method.timeline().epoch(20) for method in methods] == [1, 3, 21]
+    assert [lone.epoch(20), roaming.epoch(20)] == [1, 7]
 
 
 def test_step_sizes_follow_the_schedule_of_epochs() -> None:
@@ -81,16 +81,16 @@ def test_step_sizes_follow_the_schedule_of_epochs() -> None:
 
 def test_a_step_size_that_is_no_number_yet() -> None:
     with pytest.raises(ConfigError, match="'auto' is resolved by mtcd.train"):
-        SVFL().resolved_stepsize()
+        resolved_stepsize(SVFL())
     with pytest.raises(ConfigError, match="tree-cg has no step size"):
-        mtcd.TreeCG().resolved_stepsize()
+        resolved_stepsize(mtcd.TreeCG())
 
 
 def test_auto_is_replaced_by_a_number_and_a_note() -> None:
     smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     assert resolve_stepsize(SVFL(stepsize=0.3), smoothness) == (SVFL(stepsize=0.3), ())
     limit = theorem_limit(smoothness, 1, 2)
-    assert SVFL(2).stepsize_limit(smoothness) == limit
+    assert SVFL(2).stepsize_rules(smoothness).limit == limit
     method, notes = resolve_stepsize(SVFL(2), smoothness)
     assert method == SVFL(2, limit.value)
     assert notes == (f"stepsize auto: {limit.value:.4g}, which is {limit.reason}.",)
@@ -100,22 +100,26 @@ def test_limits_of_step_sizes() -> None:
     smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     descent = descent_limit(smoothness)
     for method in (STCD(3), MTCD(2, 4, combine="optimal")):
-        assert method.stepsize_limit(smoothness) == descent
-    assert MTCD(2, 4, 3).stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 3)
-    assert MTCD(2, 4, 3, batch=5).stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 3, 5)
+        assert method.stepsize_rules(smoothness).limit == descent
+    assert MTCD(2, 4, 3).stepsize_rules(smoothness).limit == theorem_limit(smoothness, 4, 3)
+    assert MTCD(2, 4, 3, batch=5).stepsize_rules(smoothness).limit == theorem_limit(
+        smoothness, 4, 3, 5
+    )
     for tokens, beyond in ((1, []), (2, ["combine: visitors"])):
         method = MTCD(tokens, 4, combine="visitors")
-        assert method.stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 1, beyond=beyond)
+        assert method.stepsize_rules(smoothness).limit == theorem_limit(
+            smoothness, 4, 1, beyond=beyond
+        )
     touring = MTCD(hops=9, acceleration="momentum", **TOUR)
-    assert touring.stepsize_limit(smoothness) == theorem_limit(
+    assert touring.stepsize_rules(smoothness).limit == theorem_limit(
         smoothness, 9, 1, beyond=["acceleration"]
     )
-    assert MTCD(2, 4, combine="cluster").auto_stepsize(smoothness) == theorem_limit(
+    assert MTCD(2, 4, combine="cluster").stepsize_rules(smoothness).auto == theorem_limit(
         smoothness, 4, 1
     )
     for tokens in (None, 1):
-        assert MTCD(tokens, 4).auto_stepsize(smoothness) == descent
-    assert MTCD(2, 4).auto_stepsize(smoothness) == descent_limit(smoothness, averaged=True)
+        assert MTCD(tokens, 4).stepsize_rules(smoothness).auto == descent
+    assert MTCD(2, 4).stepsize_rules(smoothness).auto == descent_limit(smoothness, averaged=True)
 
 
 def test_what_methods_have_in_common() -> None:
@@ -123,12 +127,12 @@ def test_what_methods_have_in_common() -> None:
     assert (svfl.warm_starts, MTCD().warm_starts, dcpa.warm_starts) == (True, True, False)
     assert svfl.has_server
     assert svfl.gradient_steps
-    assert not svfl.noisy
+    assert not svfl.conditions.noisy
     assert not svfl.chooses_steps
     assert svfl.token_clusters(CYCLE, 0) is None
-    assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
-    assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
-    assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
+    assert svfl.conditions.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
+    assert (reads_objective(SVFL()), reads_objective(SVFL(batch=3))) == (True, False)
+    assert SVFL(batch=5).messages(CYCLE, 0, 20, 3).sizes == Sizes(15, 15, 15)
     (note,) = with_masks(svfl).notes(CYCLE)
     assert (
         "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)"
@@ -154,11 +158,11 @@ def test_accelerations_that_adapt_choose_steps_unless_a_step_size_is_given(
     assert method.chooses_steps == chooses
     if most is not None:
         assert ACCELERATIONS[method.acceleration or ""].most_starts(method) == most
-    resolved = method.with_resolved_stepsize(0.1)
+    resolved = method.with_stepsize(0.1)
     assert (resolved.stepsize, resolved.adaptive, resolved.chooses_steps) == (0.1, chooses, chooses)
     smoothness = BlockSmoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
     expected = Conjugate.first_stepsize(smoothness) if chooses else descent_limit(smoothness)
-    assert method.auto_stepsize(smoothness) == expected
+    assert method.stepsize_rules(smoothness).auto == expected
 
 
 def test_a_plan_has_the_settings_of_its_method() -> None:
@@ -234,6 +238,6 @@ def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_o
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
 )
 def test_how_much_a_token_may_carry(method: MTCD, snapshots: int, products: int, past: int) -> None:
-    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    bounds = method.with_stepsize(0.1).messages(CYCLE, 0, 12, 1).bounds("a run")
     assert (bounds.snapshots, bounds.products, bounds.past) == (snapshots, products, past)
     assert bounds.carries_change == (method.combine == "visitors")

@@ -127,28 +127,28 @@ def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.M
     with pytest.raises(ConfigError, match="use two tokens or more, or batch"):
         with_masks(MTCD(1, 3, stepsize=0.1)).parties(problem, path, 0)
     with_masks(MTCD(1, 3, stepsize=0.1, batch=2)).parties(problem, path, 0)
-    with_masks(SVFL()).check_network(make_network("path", CLIENTS[:4]))
+    with_masks(SVFL()).check(make_network("path", CLIENTS[:4]))
     with pytest.raises(
         ConfigError, match="at least 3 clients and at most 4, but there are 5: in a sum of two"
     ):
-        with_masks(SVFL()).check_network(CYCLE)
+        with_masks(SVFL()).check(CYCLE)
     with pytest.raises(
         ConfigError,
         match="at least 4 .*, but there are 3: also without one client, in a sum of two",
     ):
-        with_masks(SVFL(), "double-masked").check_network(path)
+        with_masks(SVFL(), "double-masked").check(path)
 
 
 def test_changes_are_for_plain_sums_of_all_samples() -> None:
     changing = with_changes(CYCLE, [Change(3, leave=["c1"])])
-    SVFL().check_network(changing)
+    SVFL().check(changing)
     for method, says in (
         (SVFL(batch=3), "leave batch out"),
         (with_masks(SVFL()), "leave network.changes out"),
     ):
         with pytest.raises(ConfigError, match=f"(?i){says}"):
-            method.check_network(changing)
-        method.check_network(CYCLE)
+            method.check(changing)
+        method.check(CYCLE)
 
 
 def test_a_network_in_pieces_is_told_by_the_first_clients_of_the_first_two() -> None:
@@ -156,7 +156,7 @@ def test_a_network_in_pieces_is_told_by_the_first_clients_of_the_first_two() -> 
     with pytest.raises(
         NetworkError, match="stcd needs .* in 3 pieces .client 'c' cannot be reached from 'a'"
     ):
-        STCD().check_network(pieces)
+        STCD().check(pieces)
 
 
 @pytest.mark.parametrize(

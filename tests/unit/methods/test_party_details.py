@@ -99,9 +99,9 @@ def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_
 
 def test_masks_need_three_clients_and_no_more() -> None:
     method = with_masks(mtcd.SVFL(stepsize=0.01))
-    method.check_network(NETWORK)
+    method.check(NETWORK)
     with pytest.raises(ConfigError, match="at least 3 clients"):
-        method.check_network(make_network("path", ["a", "b"]))
+        method.check(make_network("path", ["a", "b"]))
 
 
 @pytest.mark.parametrize("cut", [1, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW + 5])
@@ -174,11 +174,10 @@ def test_whether_a_client_has_one_copy_at_most(method: mtcd.MTCD, alone: bool) -
 
 
 def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -> None:
-    general = Bounds("a run", 3, frozenset(), (12,))
-    bounds = mtcd.TreeCG().message_bounds(general, NETWORK, 0, 12)
+    bounds = mtcd.TreeCG().messages(NETWORK, 0, 12).bounds("a run")
     assert not bounds.server
-    assert not mtcd.DCPA().message_bounds(general, NETWORK, 0, 12).server
-    assert mtcd.SVFL().message_bounds(general, NETWORK, 0, 12).server
+    assert not mtcd.DCPA().messages(NETWORK, 0, 12).bounds("a run").server
+    assert mtcd.SVFL().messages(NETWORK, 0, 12).bounds("a run").server
     for length in (5, 6, 7):
         told = Summand(0, np.zeros(12), np.zeros(length))
         if length == 6:

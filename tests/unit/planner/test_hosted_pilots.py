@@ -17,8 +17,8 @@ from mtcd.core.workers import Backend, Failed, Job, Workers
 from mtcd.core.workers.pool import outcome
 from mtcd.planner import hosted_pilots
 from mtcd.planner.halving import race, ranked
-from mtcd.planner.hosted_pilots import Hosts, Kept, TaskSettings
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.hosted_pilots import Hosts, KeptPilots, TaskSettings
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.planning import plan
 
 COST = 8.0
@@ -38,7 +38,7 @@ class Jobs(Workers[int]):
     def __init__(self) -> None:
         self.jobs, self.given, self.dying = 2, [], set[int]()
         self._busy: dict[int, tuple[int, Job]] = {}
-        self._memories: dict[int, dict[str, Kept]] = {0: {}, 1: {}}
+        self._memories: dict[int, dict[str, KeptPilots]] = {0: {}, 1: {}}
 
     @property
     def idle(self) -> list[int]:
@@ -84,11 +84,11 @@ def setup() -> Setup:
 
 
 @pytest.fixture
-def task(setup: Setup) -> Task:
-    return Task.of(setup, 1e-9, setup.costs, None)
+def task(setup: Setup) -> PlanTask:
+    return PlanTask.of(setup, 1e-9, setup.costs, None)
 
 
-def hosts_of(setup: Setup, task: Task, workers: Jobs) -> Hosts:
+def hosts_of(setup: Setup, task: PlanTask, workers: Jobs) -> Hosts:
     return Hosts(workers, TaskSettings("one", setup.config, task.target, task.costs, None))
 
 
@@ -98,7 +98,7 @@ def track(pilot: Pilot) -> list[tuple[int, float | None, float]]:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_pilots_get_as_far_as_in_this_process(
-    killed: bool, setup: Setup, task: Task, monkeypatch: pytest.MonkeyPatch
+    killed: bool, setup: Setup, task: PlanTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosted_pilots, "_KEPT", {})
     workers = Jobs()

@@ -18,7 +18,7 @@ from mtcd.planner.interfaces import Interfaces, fair_rates, read_interfaces, sha
 from mtcd.planner.links import Links
 from mtcd.planner.timing import travel
 from mtcd.planner.transfers import seconds_of
-from mtcd.planner.virtual_time import SharedTimeline, Use, VirtualTime
+from mtcd.planner.virtual_time import SharedQueue, Use, VirtualTime
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message
 
@@ -89,7 +89,7 @@ def test_both_directions_of_an_interface_are_apart() -> None:
 def test_who_ends_first_leaves_its_share_to_the_others() -> None:
     """Sizes 1, 2, 3: all at RATE/3 until the first ends, then RATE/2, then RATE."""
     use = Use()
-    timeline = SharedTimeline(AT_SERVER, Ledger(), use)
+    timeline = SharedQueue(AT_SERVER, Ledger(), use)
     for k, floats in ((0, 100), (1, 200), (2, 300)):
         timeline.append(Message(k, -1, Begin(), floats))
     arrived = {}
@@ -104,7 +104,7 @@ def test_who_ends_first_leaves_its_share_to_the_others() -> None:
 
 def test_messages_of_one_link_queue_and_signals_do_not() -> None:
     use = Use()
-    timeline = SharedTimeline(AT_SERVER, Ledger(), use)
+    timeline = SharedQueue(AT_SERVER, Ledger(), use)
     for floats in (100, 100, 0):
         timeline.append(Message(0, -1, Begin(), floats))
     assert len(timeline) == 3
@@ -121,7 +121,7 @@ def test_messages_of_one_link_queue_and_signals_do_not() -> None:
 
 @pytest.mark.parametrize("size", [4, 8])
 def test_float32_takes_half_the_time(size: int) -> None:
-    timeline = SharedTimeline(AT_SERVER, Ledger(float_bytes=size), Use())
+    timeline = SharedQueue(AT_SERVER, Ledger(float_bytes=size), Use())
     timeline.append(Message(0, -1, Begin(), 100))
     timeline.popleft()
     assert timeline.now == pytest.approx(size / 8 * 100 / RATE + LATENCY, rel=1e-6)

@@ -15,10 +15,10 @@ from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Stop
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.planner.candidates import longest_tour
-from mtcd.planner.pilots import Task
-from mtcd.planner.planning import Plan, plan
+from mtcd.planner.pilots import PlanTask
+from mtcd.planner.planning import SettingsPlan, plan
 from mtcd.planner.regions import RATIOS, family_costs, regions_png, winners
 
 TARGET = 1e-4
@@ -46,14 +46,14 @@ def setup_of(
     )
 
 
-def trained(planned: Plan) -> mtcd.Run:
+def trained(planned: SettingsPlan) -> mtcd.Run:
     """By the file that the plan writes."""
     return build(check_config(yaml.safe_load(planned.yaml()))).train()
 
 
 def everything(setup: Setup) -> list[Method]:
     """A grid of our own: not the planner's."""
-    smoothness = Task.of(setup, TARGET, setup.costs, None).smoothness
+    smoothness = PlanTask.of(setup, TARGET, setup.costs, None).smoothness
     alone, together = 1 / float(smoothness.blocks.max()), 1 / smoothness.overall
     steps, Qs, network = [0.1 * alone, 0.4 * alone, alone, 1.7 * alone], (1, 5, 25), setup.network
     kinds = ["anderson", "momentum"] + ([] if setup.model.l1 else ["conjugate"])
@@ -81,7 +81,7 @@ def everything(setup: Setup) -> list[Method]:
                 MTCD(tokens, n * tour, Q, step, clusters="auto", walk="tour", combine="optimal")
                 for n in (1, 4)
             ]
-    return [*grid, DCPA().with_stepsize(DCPA().auto_stepsize(smoothness).value)]
+    return [*grid, DCPA().with_stepsize(DCPA().stepsize_rules(smoothness).auto.value)]
 
 
 def cheaper(setup: Setup, ratio: float, cost: float) -> list[str]:
@@ -186,7 +186,7 @@ def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
     planned = plan(setup, target=1e-6, budget=1.0)
     assert planned.config.stop.gap == 1e-6
     assert planned.config.stop.iterations > planned.chosen.forecast.iterations
-    epochs = planned.config.stop.epochs * planned.chosen.method.epoch(60)
+    epochs = planned.config.stop.epochs * planned.chosen.method.timeline().epoch(60)
     assert epochs > planned.chosen.forecast.iterations
     assert any("stop.cost" in note for note in planned.notes)
 
@@ -194,11 +194,11 @@ def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
 def test_a_budget_is_kept_also_when_nothing_gets_there(monkeypatch) -> None:
     use_clock(monkeypatch, time.process_time)
     setup = setup_of({"kind": "path"}, "logistic", K=20, N=2000)
-    Task.of(setup, TARGET, setup.costs, None)  # the optimum, which is not counted
+    PlanTask.of(setup, TARGET, setup.costs, None)  # the optimum, which is not counted
     began = time.process_time()
     planned = plan(setup, target=1e-12, budget=0.6)
     assert time.process_time() - began < 0.6 * 1.2 + 0.1
-    assert planned.chosen.method.resolved_stepsize() > 0
+    assert resolved_stepsize(planned.chosen.method) > 0
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

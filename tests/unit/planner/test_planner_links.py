@@ -15,7 +15,7 @@ from mtcd.config.build import build
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.planner.links import Links, parse_budget, read_links
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.timing import travel
 
 HEADER = "from,to,latency_ms,bandwidth_mbps\n"
@@ -249,7 +249,7 @@ def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
         )
     )
     links = everywhere(10, 0.0, 1.0)
-    task = Task.of(setup, 1e-3, setup.costs, links)
+    task = PlanTask.of(setup, 1e-3, setup.costs, links)
     pilot = Pilot(task, setup.method.with_stepsize(1e-3))
     alone = pilot.wire_rate
     pilot.advance(math.inf, 300 * pilot.cost_rate)

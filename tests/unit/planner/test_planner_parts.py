@@ -15,7 +15,7 @@ from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.planner.candidates import Space, further, longest_tour, neighbours
 from mtcd.planner.forecast import FURTHEST, Forecast, forecast
 from mtcd.planner.halving import race, survivors
-from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
 from mtcd.privacy.masked.masked import with_masks
@@ -154,14 +154,14 @@ def test_survivors_are_the_better_half() -> None:
     assert [fake.price for fake in survivors(fakes)] == [1.0, 2.0, 3.0]
 
 
-def make_task(kind: str = "path", model: Glm | None = None, K: int = 6) -> Task:
+def make_task(kind: str = "path", model: Glm | None = None, K: int = 6) -> PlanTask:
     model = model or Glm("ridge", alpha=1.0)
     data = make_data(model, 40, [3] * K, 0)
     network = make_network(kind, data.clients, p=0.3 if kind == "erdos-renyi" else None)
-    return Task(model.problem(data), network, Costs(20), None, 1.0, 1e-4, 0)
+    return PlanTask(model.problem(data), network, Costs(20), None, 1.0, 1e-4, 0)
 
 
-def space_of(task: Task, own=None, **settings) -> Space:
+def space_of(task: PlanTask, own=None, **settings) -> Space:
     own = own or MTCD(2, 4, 20, 1e-3)
     return Space(task.network, task.smoothness, own, task.problem.outputs, 0, **settings)
 

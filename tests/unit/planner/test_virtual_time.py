@@ -13,7 +13,7 @@ from mtcd.cli.app import main
 from mtcd.network.topology import make_network
 from mtcd.planner.links import read_links
 from mtcd.planner.timing import travel
-from mtcd.planner.virtual_time import Timeline, Use, VirtualTime
+from mtcd.planner.virtual_time import SimulatedQueue, Use, VirtualTime
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message
 from simulated_links import UnevenLinks
@@ -78,7 +78,7 @@ def test_the_iterates_and_the_ledger_are_those_of_train(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [4, 8])
 def test_a_message_takes_the_time_of_its_bytes(size: int) -> None:
     links, use = UnevenLinks(), Use()
-    timeline = Timeline(links, Ledger(float_bytes=size), use)
+    timeline = SimulatedQueue(links, Ledger(float_bytes=size), use)
     timeline.append(Message(0, 1, Begin(), 100))
     timeline.popleft()
     wire = 100 * links.seconds_per_float(0, 1) * size / 8
@@ -100,7 +100,7 @@ def test_float32_halves_the_time_on_the_wire(name: str, tmp_path: Path) -> None:
 
 def test_messages_on_one_link_queue_and_on_others_do_not() -> None:
     use = Use()
-    timeline = Timeline(UnevenLinks(), Ledger(), use)
+    timeline = SimulatedQueue(UnevenLinks(), Ledger(), use)
     for to, floats in ((1, 100), (1, 100), (2, 100), (1, 0), (0, 100)):
         timeline.append(Message(0, to, Begin(), floats))
     links = UnevenLinks()

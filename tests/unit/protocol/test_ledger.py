@@ -223,9 +223,9 @@ def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(
     )
     network = make_network("cycle", [f"c{k}" for k in range(K)])
     outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
-    sizes = method.sizes(N, outputs, network, 3)
+    sizes = method.messages(network, 3, N, outputs).sizes
     assert costs.total(ledger) == pytest.approx(
-        5 * method.iteration_cost(network, tokens, costs, sizes)
+        5 * method.prices(network, tokens).iteration(costs, sizes)
     )
 
 
@@ -240,7 +240,7 @@ def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None
     )
     aggregate = 2 * N
     uplink = aggregate if hops is None else 2 * aggregate
-    assert method.sizes(N, 2, network, 3) == Sizes(uplink + K, aggregate + K, uplink + K)
+    assert method.messages(network, 3, N, 2).sizes == Sizes(uplink + K, aggregate + K, uplink + K)
 
 
 def token(extra: int = 0) -> Token:

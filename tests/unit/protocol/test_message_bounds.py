@@ -131,7 +131,7 @@ CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
 )
 def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> None:
-    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    bounds = method.with_stepsize(0.1).messages(CYCLE, 0, 12, 1).bounds("a run")
     assert bounds.kinds == kinds
     # of each client two seeds of two words
     assert bounds.limits.get("opened masks", 0) == masks * 2 * 2
@@ -173,8 +173,10 @@ def test_the_payloads_of_split_networks(
 
 def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
     for hops, kinds in ((None, {GainToken}), (3, {GainToken, Progress})):
-        bounds = MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),)).bounds(
-            "a run", CYCLE, 0, 12, 1
+        bounds = (
+            MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),))
+            .messages(CYCLE, 0, 12, 1)
+            .bounds("a run")
         )
         assert (bounds.kinds, bounds.limits) == (kinds, {"gains": 5})
 
@@ -185,7 +187,7 @@ def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
 def test_the_shape_and_the_numbers_of_aggregates(
     method: SVFL, outputs: int, shape: tuple[int, ...]
 ) -> None:
-    bounds = method.bounds("a run", CYCLE, 0, 12, outputs)
+    bounds = method.messages(CYCLE, 0, 12, outputs).bounds("a run")
     assert (bounds.shape, bounds.numbers) == (shape, None)
-    single = SVFL(transport="float32").bounds("a run", CYCLE, 0, 12, outputs)
+    single = SVFL(transport="float32").messages(CYCLE, 0, 12, outputs).bounds("a run")
     assert single.numbers == np.dtype("float32")

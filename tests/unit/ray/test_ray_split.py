@@ -19,7 +19,7 @@ from mtcd.models.splitnet.recipe import SplitRecipe
 from mtcd.models.splitnet.setup import split_parties
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.ray.cluster import Cluster
+from mtcd.ray.cluster import RayActors
 from mtcd.ray.engine import RayEngine
 from split_problems import SplitCase, case, dropping, normed
 from thread_cluster import ThreadCluster
@@ -47,7 +47,7 @@ def local(method: Method) -> LocalEngine:
     )
 
 
-def hosted(method: Method, cluster: Cluster | None = None) -> RayEngine:
+def hosted(method: Method, cluster: RayActors | None = None) -> RayEngine:
     problem, cluster = of(method).problem(), cluster or ThreadCluster()
     recipe = SplitRecipe(method, ONE.network, 0, problem)
     parties = split_parties(method, problem, ONE.network, 0).parties()

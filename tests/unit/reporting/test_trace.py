@@ -87,7 +87,7 @@ def test_tokens_that_sync_at_a_server(data: st.DataObject) -> None:
     assert trace.last_visits is not None
     assert ((trace.last_visits >= 0) == (trace.visits > 0)).all()
     assert trace.last_visits.max() == run.final.iteration
-    assert (np.diff(trace.messages[:, 3]) > -method.hops_per_sync).all()
+    assert (np.diff(trace.messages[:, 3]) > -method.timeline().hops_per_sync).all()
     if trace.clusters is not None:  # a token stays in its cluster
         for token, sender, to, _ in trace.messages.tolist():
             assert {trace.clusters[k] for k in (sender, to) if k != SERVER} == {token}

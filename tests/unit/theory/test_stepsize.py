@@ -62,14 +62,14 @@ def test_auto_steps_are_those_with_which_no_visit_raises_f_where_that_is_known()
     smoothness = BlockSmoothness(mtcd.Glm("ridge").problem(data))
     descent, limit = descent_limit(smoothness).value, theorem_limit(smoothness, 4, 1).value
     for tokens, averaged in ((1, False), (2, True)):
-        rule = mtcd.MTCD(tokens, 4).auto_stepsize(smoothness)
+        rule = mtcd.MTCD(tokens, 4).stepsize_rules(smoothness).auto
         assert rule.value == descent
         assert ("nor does the average" in rule.reason) == averaged
-    assert mtcd.MTCD(1, 4, combine="visitors").auto_stepsize(smoothness).value == descent
-    assert mtcd.MTCD(2, 4, combine="visitors").auto_stepsize(smoothness).value == pytest.approx(
-        limit
-    )
-    small = mtcd.MTCD(2, 4, batch=3).auto_stepsize(smoothness)
+    assert mtcd.MTCD(1, 4, combine="visitors").stepsize_rules(smoothness).auto.value == descent
+    assert mtcd.MTCD(2, 4, combine="visitors").stepsize_rules(
+        smoothness
+    ).auto.value == pytest.approx(limit)
+    small = mtcd.MTCD(2, 4, batch=3).stepsize_rules(smoothness).auto
     assert small.value == pytest.approx(theorem_limit(smoothness, 4, 1, 3).value)
 
 
@@ -104,7 +104,7 @@ def test_the_limit_says_which_settings_the_theorems_do_not_cover(
     smoothness = BlockSmoothness(
         mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2))
     )
-    rule = method.stepsize_limit(smoothness)
+    rule = method.stepsize_rules(smoothness).limit
     assert rule.proven == (beyond is None)
     assert ("rule of thumb" in rule.reason) == (beyond is not None)
     assert beyond is None or beyond in rule.reason

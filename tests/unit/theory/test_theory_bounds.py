@@ -120,8 +120,8 @@ def test_breakeven_is_where_the_methods_costs_cross(
     turning = comparison.cost_ratio
     assert (turning == math.inf) == (tokens >= K)
     ratio = 1e9 if turning == math.inf else turning * math.exp(off)
-    ours = method.iteration_cost(network, tokens, Costs(ratio=ratio))
-    theirs = rival.iteration_cost(network, tokens, Costs(ratio=ratio))
+    ours = method.prices(network, tokens).iteration(Costs(ratio=ratio))
+    theirs = rival.prices(network, tokens).iteration(Costs(ratio=ratio))
     assert comparison.cost(1.0, 1 / ratio) == pytest.approx(ours)
     assert comparison.client_server_cost(1.0) == theirs
     if abs(off) > 1e-6 or turning == math.inf:
@@ -140,12 +140,12 @@ def test_breakeven_per_float_is_where_the_methods_costs_cross(
         MTCD(tokens=tokens, hops=hops, batch=batch, combine="visitors"),
         SVFL(batch=batch),
     )
-    sizes, theirs = method.sizes(N, 1, network, 0), rival.sizes(N, 1, network, 0)
+    sizes, theirs = method.messages(network, 0, N, 1).sizes, rival.messages(network, 0, N, 1).sizes
     parts = {name: getattr(sizes, name) / theirs.uplink for name in ("uplink", "downlink", "hop")}
     turning = Comparison(K, tokens, hops, full_batch=batch is None, **parts).cost_ratio
     costs = Costs(ratio=turning, per="float")
-    ours = method.iteration_cost(network, tokens, costs, sizes)
-    assert ours == pytest.approx(rival.iteration_cost(network, tokens, costs, theirs))
+    ours = method.prices(network, tokens).iteration(costs, sizes)
+    assert ours == pytest.approx(rival.prices(network, tokens).iteration(costs, theirs))
     assert (turning > Comparison(K, tokens, hops, full_batch=batch is None).cost_ratio) == (
         batch is None
     )

@@ -159,7 +159,7 @@ def test_auto_says_which_rule_it_follows(
     method: Method, l1: float, says: str, proven: bool
 ) -> None:
     problem = Glm("linear", l1=l1).problem(synthetic("ridge", samples=20, features=4, clients=4))
-    rule = method.auto_stepsize(BlockSmoothness(problem))
+    rule = method.stepsize_rules(BlockSmoothness(problem)).auto
     assert says in rule.reason
     assert rule.proven == proven
 

@@ -15,7 +15,7 @@ DECLARE = (
 LEFT_OUT = "left out: too slow to compute here"
 
 
-class Finding(NamedTuple):
+class TheoryFinding(NamedTuple):
     """A number of the theory, with its text and its explanation.
 
     Parameters
@@ -39,27 +39,29 @@ class Finding(NamedTuple):
     meaning: str
 
 
-def finding(key: str, title: str, value: float | None, meaning: str, unit: str = "") -> Finding:
+def finding(
+    key: str, title: str, value: float | None, meaning: str, unit: str = ""
+) -> TheoryFinding:
     """A number with its text; None is one that was left out.
 
     >>> finding("cover", "cover time", 1234, "hops until all were visited", unit=" hops").shown
     '1,234 hops'
     """
     if value is None:
-        return Finding(key, title, None, LEFT_OUT, meaning)
+        return TheoryFinding(key, title, None, LEFT_OUT, meaning)
     if math.isinf(value):
-        return Finding(key, title, None, "infinite", meaning)
+        return TheoryFinding(key, title, None, "infinite", meaning)
 
     form = "," if isinstance(value, int) else ".4g"
-    return Finding(key, title, value, format(value, form) + unit, meaning)
+    return TheoryFinding(key, title, value, format(value, form) + unit, meaning)
 
 
-def not_known(key: str, title: str) -> Finding:
+def not_known(key: str, title: str) -> TheoryFinding:
     """A number that the theory cannot compute, as the walk does not declare its theory."""
-    return Finding(key, title, None, NOT_KNOWN, DECLARE)
+    return TheoryFinding(key, title, None, NOT_KNOWN, DECLARE)
 
 
-def as_plain(found: Sequence[Finding]) -> dict[str, Any]:
+def as_plain(found: Sequence[TheoryFinding]) -> dict[str, Any]:
     """For JSON: value and meaning by key; a value that is infinite or left out is null."""
     return {
         f.key: {"title": f.title, "value": f.value, "shown": f.shown, "meaning": f.meaning}

@@ -30,9 +30,11 @@ _OTHER_SCRIPTS = {
 }
 """Arabic, Persian and full-width digits and marks, as those of ASCII."""
 _OF_OTHER_SCRIPTS = f"[{''.join(_OTHER_SCRIPTS)}]"
-_POWER = r"10([\^*\u2070\u00b9\u00b2\u00b3\u2074-\u2079])"
+_POWER = r"10([\^*\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b])"
 _NO_CENTS = r"(\d)([.,])--?( |$)"  # 5,- is 5,0
 _TIMES = r"\s?[x*\u00d7\u00b7]\s?10"
+_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+", strict=True))
+_SUPERSCRIPT_POWER = "10([⁻⁺]?[⁰¹²³⁴-⁹]{1,3})$"  # 3.7×10⁵ is 3.7×10^5
 
 _PARTS = (
     r"^(?P<limit><=|>=|[<>≤≥~≈])?\s*(?P<open>\()?\s*(?P<sign>[+-])?\s*"
@@ -66,6 +68,10 @@ def tidy(column: pl.Series) -> pl.Series:
         plain = plain.str.replace_many(_OTHER_SCRIPTS)
     if plain.str.contains(_NO_CENTS).any():
         plain = plain.str.replace(_NO_CENTS, "${1}${2}0${3}")
+    raised = plain.str.contains(_SUPERSCRIPT_POWER).fill_null(False)
+    if raised.any():
+        flat = plain.str.replace(_SUPERSCRIPT_POWER, "10^${1}").str.replace_many(_SUPERSCRIPTS)
+        plain = flat.zip_with(raised, plain)
     if plain.str.contains(_POWER).any():
         plain = plain.str.replace(_TIMES + r"\^([+-]?\d{1,3})$", "e${1}")  # 3.7 x 10^5 is a number
         # 3.7 10^9/L has a unit

@@ -16,7 +16,7 @@ from mtcd.core.errors import DataError, listing
 from mtcd.data.prepare.automatic import kind_of_column, notes_on
 from mtcd.data.prepare.column import Odd, PreparedColumn, unread
 from mtcd.data.prepare.kinds import Kind, OpenChoiceError
-from mtcd.data.prepare.recipe import Recipe
+from mtcd.data.prepare.recipe import ColumnRecipe
 from mtcd.data.prepare.settings import Auto
 from mtcd.data.prepare.transformer import NEW_CATEGORY
 
@@ -140,7 +140,7 @@ class ColumnPreparation(Preparation):
         )
 
 
-def decided(client: str, frame: pl.DataFrame, recipe: Recipe) -> Recipe:
+def decided(client: str, frame: pl.DataFrame, recipe: ColumnRecipe) -> ColumnRecipe:
     """The recipe with what the columns that are prepared automatically hold, from all rows there
     are.
 
@@ -163,7 +163,7 @@ def decided(client: str, frame: pl.DataFrame, recipe: Recipe) -> Recipe:
 
 
 def fit_columns(
-    client: str, frame: pl.DataFrame, recipe: Recipe
+    client: str, frame: pl.DataFrame, recipe: ColumnRecipe
 ) -> tuple[ColumnPreparation, Array, list[str]]:
     """The preparation of a client fitted on its training rows, their block, and notes for the
     user."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.data.prepare.foreign import ForeignPreparation, fit_foreign
 from mtcd.data.prepare.preparation import ColumnPreparation, Preparation, decided, fit_columns
-from mtcd.data.prepare.recipe import Recipe, client_recipes
+from mtcd.data.prepare.recipe import ColumnRecipe, client_recipes
 from mtcd.data.prepare.values import as_columns
 
 Places = tuple[tuple[int, ...], ...]
@@ -99,7 +99,7 @@ class RawColumns:
         given = tuple(as_columns(frame) for frame in frames)
         known = [
             decided(client, frame, recipe)
-            if isinstance(recipe, Recipe) and frame.height
+            if isinstance(recipe, ColumnRecipe) and frame.height
             else recipe
             for client, frame, recipe in zip(clients, given, recipes, strict=True)
         ]
@@ -126,7 +126,7 @@ def fit_preparation(
     client: str, frame: pl.DataFrame, recipe: Any, labels: NDArray[np.generic]
 ) -> tuple[Preparation, Array, list[str]]:
     """The preparation of one client, the block of its training rows, and notes for the user."""
-    if isinstance(recipe, Recipe):
+    if isinstance(recipe, ColumnRecipe):
         return fit_columns(client, frame, recipe)
     return fit_foreign(client, frame, recipe, labels)
 

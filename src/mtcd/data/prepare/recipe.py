@@ -18,7 +18,7 @@ Steps = tuple[Transformer, ...] | Auto
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ColumnRecipe:
     """The steps of some columns by name, and of all others."""
 
     columns: Mapping[str, Steps] = field(default_factory=dict)
@@ -36,16 +36,16 @@ class Recipe:
         return self.columns.get(column, self.default)
 
 
-def read_recipe(given: Any) -> Recipe:
+def read_recipe(given: Any) -> ColumnRecipe:
     """The recipe from ``auto``, ``trees`` or a mapping.
 
     ``{columns: {name: steps}, default: steps, on_unseen: ignore | error, missing: impute | keep}``;
     ``trees`` is short for ``{missing: keep}``.
     """
     if given == AUTO:
-        return Recipe()
+        return ColumnRecipe()
     if given == TREES:
-        return Recipe(keeps_missing=True)
+        return ColumnRecipe(keeps_missing=True)
     if not isinstance(given, Mapping):
         raise ConfigError(
             f"prepare must be 'auto', 'trees' or a mapping with the key columns, but is {given!r}."
@@ -66,7 +66,7 @@ def read_recipe(given: Any) -> Recipe:
             f"prepare.missing must be 'impute' or 'keep', but is {given['missing']!r}."
         )
     steps = {str(name): read_steps(what) for name, what in columns.items()}
-    return Recipe(
+    return ColumnRecipe(
         steps,
         read_steps(given.get("default", AUTO)),
         unseen == "error",
@@ -117,7 +117,7 @@ def _step(given: Any) -> Transformer:
 def client_recipes(
     given: Any, clients: Sequence[str], held: Iterable[Sequence[str]]
 ) -> tuple[Any, ...]:
-    """One for each client: a :class:`Recipe`, or an object with ``fit`` and ``transform`` of
+    """One for each client: a :class:`ColumnRecipe`, or an object with ``fit`` and ``transform`` of
     scikit-learn.
 
     ``given`` is one recipe for all, or a mapping from clients to recipes or transformers; clients
@@ -135,7 +135,7 @@ def client_recipes(
         found.append(own if is_foreign(own) else read_recipe(own))
     columns = [list(names) for names in held]
     for recipe, names in zip(found, columns, strict=True):
-        if isinstance(recipe, Recipe):
+        if isinstance(recipe, ColumnRecipe):
             _check_columns(recipe, names if each else [name for own in columns for name in own])
     return tuple(found)
 
@@ -145,7 +145,7 @@ def is_foreign(given: Any) -> bool:
     return hasattr(given, "fit") and hasattr(given, "transform") and not isinstance(given, type)
 
 
-def _check_columns(recipe: Recipe, names: Sequence[str]) -> None:
+def _check_columns(recipe: ColumnRecipe, names: Sequence[str]) -> None:
     for column in recipe.columns:
         if column not in names:
             raise ConfigError(

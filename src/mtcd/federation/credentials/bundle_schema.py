@@ -9,9 +9,9 @@ import yaml
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
     AnyMethodSection,
+    AnyModelSection,
     ComputeSection,
     Fraction,
-    ModelSection,
     PrivacySection,
     Seed,
     StopSection,
@@ -40,7 +40,7 @@ class BundleConfig(Membership):
     alignment: Alignment
     standardise: bool
     holdout: Fraction | None = None  # bundles of before it have none
-    model: ModelSection
+    model: AnyModelSection
     method: AnyMethodSection
     stop: StopSection
     privacy: PrivacySection | None = None  # bundles of before it have none

@@ -100,12 +100,13 @@ class Watch:
         """Whether the objective is that of the end."""
         self.began = time()
         """The time of the agreement, also after a restart."""
-        self.per_sync = method.hops_per_sync
+        timeline = method.timeline()
+        self.per_sync = timeline.hops_per_sync
         self._most_hops: int | None = getattr(method, "hops", None)
-        cost = method.iteration_cost(network, tokens, costs, sizes)
+        cost = method.prices(network, tokens).iteration(costs, sizes)
         limits = [
             stop.iterations,
-            None if stop.epochs is None else stop.epochs * method.epoch(samples),
+            None if stop.epochs is None else stop.epochs * timeline.epoch(samples),
         ]
         self.limits = {
             name: limit
@@ -117,9 +118,9 @@ class Watch:
             self.limits["cost"] = math.ceil(left / cost) * self.per_sync
         self._plateau: PlateauWatch | None = None
         if isinstance(stop.plateau, Plateau) and problem is not None and rule is not None:
-            self._plateau = PlateauWatch(stop.plateau, method.epoch(samples), rule.start)
+            self._plateau = PlateauWatch(stop.plateau, timeline.epoch(samples), rule.start)
         self._plateau_objective: Callable[[Any], float | None] = self._objective
-        self._epoch = method.epoch(samples)
+        self._epoch = timeline.epoch(samples)
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._logged = Growing(), 0.0, 0.0, 0.0
         self._next_check = 0.0

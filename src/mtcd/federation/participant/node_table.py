@@ -25,7 +25,7 @@ from mtcd.federation.participant.held_out import Drawn, drawn
 from mtcd.federation.participant.keeping import Summary, read_metrics
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.transport import MEGABYTE
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.party import Party
 from mtcd.training.divergence import DIVERGED
@@ -152,7 +152,8 @@ def summary_of(
         party=config.name,
         status=end.status,
         method=method.describe(),
-        stepsize=method.resolved_stepsize(),
+        # updates without a step size go all the way to a minimum
+        stepsize=1.0 if method.stepsize is None else resolved_stepsize(method),
         iterations=end.hop,
         syncs=end.t,
         ledger=reliable.ledger,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, did_you_mean
 from mtcd.data.checks import check_weights
-from mtcd.data.prepare import Recipe
+from mtcd.data.prepare import ColumnRecipe
 from mtcd.data.prepare.recipe import client_recipes
 from mtcd.data.prepare.values import as_column
 from mtcd.data.shares import check_owned_once
@@ -57,7 +57,7 @@ class PartyTable:
     notes: tuple[str, ...] = ()
     frame: pl.DataFrame | None = None
     """The columns as given, where they are to be prepared; ``values`` has no columns then."""
-    recipe: Recipe | None = None
+    recipe: ColumnRecipe | None = None
     weights: Array | None = None
 
     @property

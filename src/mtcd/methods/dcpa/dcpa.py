@@ -29,13 +29,14 @@ from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.dcpa.mixing import metropolis_weights
-from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
+from mtcd.methods.messages import Messages
+from mtcd.methods.method import METHODS, Method, Stepsize, check_connected, resolved_stepsize
+from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import (
     MONITOR,
@@ -48,7 +49,7 @@ from mtcd.protocol.party import (
     Rounds,
     send,
 )
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
+from mtcd.theory.stepsize import Smoothness, StepsizeRules, primal_dual_limit
 
 VARIANTS = ("B", "A")
 
@@ -145,17 +146,15 @@ class DCPA(Method):
     def with_stepsize(self, stepsize: float) -> DCPA:
         return replace(self, stepsize=stepsize)
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        return primal_dual_limit(smoothness, self.dual_stepsize)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return StepsizeRules(primal_dual_limit(smoothness, self.dual_stepsize))
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return 2 * network.edges * costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(hops=2 * network.edges)
 
     def resolved_dual_stepsize(self) -> float:
         """mu_y."""
-        return self.resolved_stepsize() if self.dual_stepsize is None else self.dual_stepsize
+        return resolved_stepsize(self) if self.dual_stepsize is None else self.dual_stepsize
 
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
@@ -171,7 +170,7 @@ class DCPA(Method):
             )
         return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "dcpa")
         if network.changes:
             raise ConfigError(
@@ -180,11 +179,11 @@ class DCPA(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return OfferMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
+        self.check(network)
         weights = self.weights(network)
         role = {"B": ClientB, "A": ClientA}[self.variant]
         clients = []
@@ -201,6 +200,13 @@ class DCPA(Method):
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
+
+
+class OfferMessages(Messages):
+    """The messages of DCPA: a vector to each neighbour."""
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
 
 
 class DCPAClient(RoundClient):
@@ -222,7 +228,7 @@ class DCPAClient(RoundClient):
         self.number, self.model, self.neighbours = number, model, neighbours
         self.sources = [*neighbours, number]
         self.weights = np.array([weights.get(j, 0.0) for j in self.sources])
-        self.mu_w, self.mu_y = method.resolved_stepsize(), method.resolved_dual_stepsize()
+        self.mu_w, self.mu_y = resolved_stepsize(method), method.resolved_dual_stepsize()
         self.c = self.mu_y / clients
         self.w = self.finished = model.initial()
         self.y = model.represent(self.w)  # zeros, one per sample

@@ -18,7 +18,7 @@ class PlannedDCPA(Planned):
         if not setting.network.connected or setting.outputs != 1:
             return
 
-        rule = DCPA().auto_stepsize(setting.smoothness)
+        rule = DCPA().stepsize_rules(setting.smoothness).auto
         for factor in (1.0, 0.3, 3.0):
             yield DCPA(factor * rule.value, dual_stepsize=float(f"{rule.value / factor:.4g}"))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.method import resolved_stepsize
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.reference import Theta, zeros
 from mtcd.network.topology import Network
@@ -15,7 +16,7 @@ from mtcd.network.topology import Network
 
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
     """w^0, ..., w^T."""
-    K, mu_w, mu_y = network.size, method.resolved_stepsize(), method.resolved_dual_stepsize()
+    K, mu_w, mu_y = network.size, resolved_stepsize(method), method.resolved_dual_stepsize()
     mu_x = method.consensus_stepsize or 1 / (
         4 * mu_y * max(1, *dict(network.graph.degree).values())
     )

@@ -7,21 +7,18 @@ the paper, is in ``testing/references/mtcd.py``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import METHODS, Stepsize
+from mtcd.methods.messages import Messages, equipped
+from mtcd.methods.method import METHODS, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.roaming import (
-    Roaming,
-    Start,
-    plan_roaming,
-    through_changes,
-)
+from mtcd.methods.mtcd.plan import TokenClusters
+from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
 from mtcd.methods.mtcd.server import opening
 from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -105,7 +102,7 @@ class MTCD(TokenSettings):
     5
     """
 
-    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
+    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
         if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":
@@ -118,12 +115,9 @@ class MTCD(TokenSettings):
             )
         return found
 
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
-
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
-        self.check_network(network)
+        self.check(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:  # far more, one more or less
@@ -135,7 +129,7 @@ class MTCD(TokenSettings):
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
-            stepsize=self.resolved_stepsize(),
+            stepsize=resolved_stepsize(self),
             # one token: all are equal
             combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),
             batches=Batches(samples, self.batch, seed),
@@ -154,7 +148,7 @@ class MTCD(TokenSettings):
         return self._rule.roles() or PLAIN_ROLES
 
     def _roaming(
-        self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
+        self, network: Network, tokens: int, clusters: TokenClusters, seed: int
     ) -> Roaming:
         if self._accelerated is not None:
             return self._accelerated.roaming(self, network, tokens, clusters, seed)
@@ -171,12 +165,13 @@ class MTCD(TokenSettings):
             )
         clients = OnDemand(network.size, lambda k: roles.client(k, problem.client(k), plan))
         if plan.first_pass:
-            return self.equip(
-                Parties([Collecting(client) for client in clients], None, first_messages(plan))
+            return equipped(
+                self,
+                Parties([Collecting(client) for client in clients], None, first_messages(plan)),
             )
         if self.hops is None:
             hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
-            return self.equip(Parties(hosts, None, plan.lone_token()))
+            return equipped(self, Parties(hosts, None, plan.lone_token()))
         server = roles.server(network.size, plan, problem)
         summed = Summed(
             server.aggregate,
@@ -185,11 +180,31 @@ class MTCD(TokenSettings):
             batch_of=_requested_batch,
         )
         first = opening(server, clients, problem)
-        return self.equip(Parties(clients, server, first, gather=roles.gather, summed=summed))
+        return equipped(self, Parties(clients, server, first, gather=roles.gather, summed=summed))
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        outputs = math.prod(general.shape[1:])  # no bound of these depends on it
-        plan = self.plan(samples, outputs, network, seed)
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return TokenMessages(self, network, seed, samples, outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenMessages(Messages):
+    """The messages of MTCD and STCD on one network."""
+
+    method: MTCD
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the method; no message depends on the step size."""
+        method = self.method.with_stepsize(1.0)
+        return method.plan(self.samples, self.outputs, self.network, self.seed)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Those of the plan."""
+        return self.plan.sizes
+
+    def declared(self, general: Bounds) -> Bounds:
+        plan = self.plan
         bounds = replace(
             general,
             kinds=_payloads(plan),

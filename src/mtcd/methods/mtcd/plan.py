@@ -23,6 +23,9 @@ from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
 
+TokenClusters = tuple[tuple[int, ...], ...] | None
+"""The clients of each token; None where tokens roam everywhere."""
+
 
 @payload(4, "c>s")
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,16 @@ class TokenMethod(Method):
     """A method that is a plan of tokens which roam, so that a kind of model may bring parties of
     its own for it."""
 
+    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
+        """The cluster of each token; None where tokens roam everywhere."""
+        return None
+
     @abstractmethod
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
+
+
+def token_clusters(method: Method, network: Network, seed: int) -> TokenClusters:
+    """The cluster of each token of any method; None where tokens roam everywhere, or there are
+    none."""
+    return method.token_clusters(network, seed) if isinstance(method, TokenMethod) else None

@@ -15,12 +15,20 @@ from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, TokenFea
 from mtcd.methods.mtcd.plan import TokenMethod
 from mtcd.methods.mtcd.roaming import Start
 from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.changes import in_pieces
 from mtcd.network.topology import Network
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.protocol.model import Problem
 from mtcd.protocol.transports.registry import DEFAULT
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
+from mtcd.theory.stepsize import (
+    Smoothness,
+    StepsizeRule,
+    StepsizeRules,
+    descent_limit,
+    theorem_limit,
+)
 
 GRADIENT, MAJORISE = "gradient", "majorise"
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
@@ -172,53 +180,34 @@ class TokenSettings(TokenMethod):
         return f"MTCD, Γ={tokens}, S={self.hops}, Q={Q}{batch}, {self.combine_rule}{walk}"
 
     @property
-    def chooses_steps(self) -> bool:
+    def chooses_steps(self) -> bool:  # type: ignore[override]
         """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is
         resolved."""
         return self.adaptive or (
             self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts
         )
 
-    @property
-    def hops_per_sync(self) -> int:
-        return self.hops or 1
+    def timeline(self) -> Timeline:
+        return Timeline(self.batch, self.hops or 1)
 
     def with_stepsize(self, stepsize: float) -> Self:
-        return replace(self, stepsize=stepsize)
-
-    def with_resolved_stepsize(self, stepsize: float) -> Self:
         return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        rule = self._rule
-        if self.hops is None or (rule.never_raises and not rule.covered):
-            return descent_limit(smoothness)
-        beyond = [] if rule.covered or self.tokens == 1 else [f"combine: {self.combine_rule}"]
-        beyond += ["acceleration"] if self.acceleration else []
-        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, beyond)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return TokenStepsizes(self, smoothness)
 
-    def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
-        if self.chooses_steps and self._accelerated:
-            return self._accelerated.first_stepsize(smoothness)
-        never_raises = self._rule.never_raises and self._rule.covered
-        if self.batch is None and (never_raises or self.tokens == 1):
-            return descent_limit(smoothness, averaged=self.tokens not in (None, 1))
-        return self.stepsize_limit(smoothness)
-
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        hop = costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
         if self.hops is None:
-            return hop
-        uplinks = tokens if self.batch is None else network.size
-        server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(
-            sizes.downlink
-        )
-        return server + self.hops * tokens * hop + self.aggregation.opening_cost(network, costs)
+            return Prices(hops=1)
 
-    def check_network(self, network: Network) -> None:
-        super().check_network(network)
+        def opening(costs: Costs, sizes: Sizes) -> float:
+            return self.aggregation.opening_cost(network, costs)
+
+        uplinks = tokens if self.batch is None else network.size
+        return Prices(uplinks, tokens, self.hops * tokens, opening)
+
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        super().check(network, problem)
         if self.hops is None:
             check_connected(network, "stcd")
 
@@ -226,6 +215,39 @@ class TokenSettings(TokenMethod):
         apart = in_pieces(network) if self.hops is None and network.changes else []
         note = f"{'; '.join(apart)}: the token stays in its component until the others can be reached again."
         return (*super().notes(network), *((note[0].upper() + note[1:],) if apart else ()))
+
+
+class TokenStepsizes(StepsizeRules):
+    """The step sizes of MTCD and STCD on one problem."""
+
+    def __init__(self, method: TokenSettings, smoothness: Smoothness) -> None:
+        self._method, self._smoothness = method, smoothness
+
+    @property
+    def limit(self) -> StepsizeRule:
+        method, rule = self._method, RULES[self._method.combine_rule]
+        if method.hops is None or (rule.never_raises and not rule.covered):
+            return descent_limit(self._smoothness)
+
+        beyond = []
+        if not rule.covered and method.tokens != 1:
+            beyond.append(f"combine: {method.combine_rule}")
+        if method.acceleration:
+            beyond.append("acceleration")
+        Q, batch = method.local_updates, method.batch
+        return theorem_limit(self._smoothness, method.hops, Q, batch, beyond)
+
+    @property
+    def auto(self) -> StepsizeRule:
+        method, rule = self._method, RULES[self._method.combine_rule]
+        if method.chooses_steps and method.acceleration is not None:
+            return ACCELERATIONS[method.acceleration].first_stepsize(self._smoothness)
+
+        # With the full batch no visit raises f, and then no sync does either: the steps may be
+        # larger than those for which the theorems prove a rate.
+        if method.batch is None and ((rule.never_raises and rule.covered) or method.tokens == 1):
+            return descent_limit(self._smoothness, averaged=method.tokens not in (None, 1))
+        return self.limit
 
 
 def _are_clusters(given: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.reference import Objective, Theta, zeros
@@ -23,7 +24,7 @@ def svfl(
     batches, Q, eta = (
         Batches(problem.samples, method.batch, seed),
         method.local_updates,
-        method.resolved_stepsize(),
+        resolved_stepsize(method),
     )
     iterates = [zeros(problem)]
     for t in range(rounds):

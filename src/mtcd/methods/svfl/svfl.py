@@ -9,11 +9,13 @@ from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
-from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize
+from mtcd.methods.messages import Messages, equipped
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, resolved_stepsize
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan, TokenMethod
 from mtcd.methods.mtcd.roaming import plan_roaming
-from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.prices import Prices
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
@@ -22,7 +24,7 @@ from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import (
     MONITOR,
@@ -39,7 +41,7 @@ from mtcd.protocol.party import (
 )
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.protocol.updates import LocalUpdates
-from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
+from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
 
 
 @payload(7, "s>c")
@@ -125,19 +127,21 @@ class SVFL(TokenMethod):
     warm_starts = True
     sums_uploads = True
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        return theorem_limit(smoothness, 1, self.local_updates, self.batch)
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return StepsizeRules(theorem_limit(smoothness, 1, self.local_updates, self.batch))
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        round_ = network.size * (
-            costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink)
-        )
-        return round_ + self.aggregation.opening_cost(network, costs)
+    def stepsize_at(self, t: int, batches: Batches) -> float:
+        """The step size of round t, by the schedule."""
+        return scheduled(resolved_stepsize(self), self.schedule, t, batches)
+
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        def opening(costs: Costs, sizes: Sizes) -> float:
+            return self.aggregation.opening_cost(network, costs)
+
+        return Prices(network.size, network.size, beside=opening)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
+        self.check(network)
         batches = Batches(problem.samples, self.batch, seed)
         clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
@@ -145,22 +149,22 @@ class SVFL(TokenMethod):
             server.round = -1
         opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
         summed = Summed(server.aggregate, batches=batches, batch_of=_next_batch)
-        return self.equip(Parties(clients, server, opening, summed=summed))
+        return equipped(self, Parties(clients, server, opening, summed=summed))
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return RoundMessages(self, network, seed, samples, outputs)
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """MTCD with one token per client, which stays there, and a sync after each visit: what SVFL
         is for models whose representations are not linear."""
-        self.check_network(network)
+        self.check(network)
         K = network.size
         alone = [[k] for k in range(K)]
         return Plan(
             tokens=K,
             hops=1,
             local_updates=self.local_updates,
-            stepsize=self.resolved_stepsize(),
+            stepsize=resolved_stepsize(self),
             combine=Cluster(),
             batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),
@@ -168,6 +172,13 @@ class SVFL(TokenMethod):
             schedule=self.schedule,
             charges_hops=False,
         )
+
+
+class RoundMessages(Messages):
+    """The messages of SVFL."""
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
 
 
 def _next_batch(payload: Payload) -> int | None:

@@ -26,6 +26,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, Clusters, Roles
 from mtcd.methods.mtcd.roaming import (
@@ -161,7 +162,7 @@ class Acceleration(Stateful, AccelerationKind):
     def roles(cls, method: TokenSettings) -> Roles:
         from mtcd.methods.tours.parties import Tours  # which imports this module
 
-        first = method.resolved_stepsize() if method.adaptive else 0.0
+        first = resolved_stepsize(method) if method.adaptive else 0.0
         return Tours(method.acceleration or "", cls, cls.most_starts(method), first)
 
     def opening(self) -> Instruction:

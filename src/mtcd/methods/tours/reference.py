@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_weights import Along
@@ -149,7 +150,7 @@ class Scheme(ABC):
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         self.problem, self.M = problem, ACCELERATIONS[method.acceleration or ""].most_starts(method)
-        self.reach, self.Q, self.eta = 0.0, method.local_updates, method.resolved_stepsize()
+        self.reach, self.Q, self.eta = 0.0, method.local_updates, resolved_stepsize(method)
 
     def steps(self, k: int) -> tuple[int, float]:
         """The number and the size of the steps of an update of client k."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtcd.core.terminal.findings import Finding
+from mtcd.core.terminal.findings import TheoryFinding
 from mtcd.inspection.facts import MethodFacts, Setting, plain_facts
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.network.spanning import spanning_tree
@@ -17,7 +17,7 @@ def inspect_tree_cg(method: TreeCG, setting: Setting) -> MethodFacts:
     return replace(plain_facts(method, setting), findings=(tree,))
 
 
-def tree_finding(network: Network) -> Finding:
+def tree_finding(network: Network) -> TheoryFinding:
     """The root and depth of the spanning tree, and the messages of an iteration of tree-cg."""
     tree, K = spanning_tree(network), network.size
     shown = f"depth {tree.depth}, root {network.clients[tree.root]}"
@@ -25,4 +25,4 @@ def tree_finding(network: Network) -> Finding:
         f"an iteration sends 2(K - 1) = {2 * (K - 1)} messages between neighbours, "
         f"{2 * tree.depth} of them one after the other"
     )
-    return Finding("tree_depth", "spanning tree", tree.depth, shown, meaning)
+    return TheoryFinding("tree_depth", "spanning tree", tree.depth, shown, meaning)

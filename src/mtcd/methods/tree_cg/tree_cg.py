@@ -20,7 +20,9 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, WireError
+from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, check_connected
+from mtcd.methods.prices import Prices
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
@@ -28,10 +30,10 @@ from mtcd.protocol.codec.fields import Row
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
-from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 # the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper
 # triangle
@@ -118,19 +120,13 @@ class TreeCG(Method):
     def with_stepsize(self, stepsize: float) -> TreeCG:
         return self  # it has none
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
         raise ConfigError("tree-cg has no step size: each step is the best one in its plane.")
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        return 2 * (network.size - 1) * costs.between_clients(sizes.hop)
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        return Prices(hops=2 * (network.size - 1))
 
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        floats = samples * outputs  # as many messages go up as down
-        return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
-
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "tree-cg")
         if network.changes:
             raise ConfigError(
@@ -139,25 +135,18 @@ class TreeCG(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
-    def check_problem(self, problem: Problem) -> None:
-        if problem.nonsmooth:
+        if problem is not None and problem.nonsmooth:
             raise ConfigError(
                 "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: "
                 "tour and "
                 "acceleration: momentum, which copes with l1."
             )
 
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        return replace(
-            general,
-            kinds=frozenset({Begin, Summand, Direction, Part}),
-            server=False,
-            products=INNER_PRODUCTS,
-        )
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return TreeMessages(self, network, seed, samples, outputs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
-        self.check_network(network)
-        self.check_problem(problem)
+        self.check(network, problem)
         tree, clients = spanning_tree(network), []
         for k in range(network.size):
             model = problem.client(k)
@@ -167,6 +156,24 @@ class TreeCG(Method):
                 )
             clients.append(TreeClient(k, model, tree))
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
+
+
+class TreeMessages(Messages):
+    """The messages of Tree-CG: summands go up the tree, directions come down."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of messages between clients the mean: as many go up as down."""
+        floats = self.samples * self.outputs
+        return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
+
+    def declared(self, general: Bounds) -> Bounds:
+        return replace(
+            general,
+            kinds=frozenset({Begin, Summand, Direction, Part}),
+            server=False,
+            products=INNER_PRODUCTS,
+        )
 
 
 class TreeClient(Client):

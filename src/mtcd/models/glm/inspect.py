@@ -31,9 +31,10 @@ def inspect_linear(asked: Request) -> Inspection:
         data = standardise(data)[0]
 
     problem = asked.model.problem(data)
-    method.check_network(network)
-    method.check_problem(problem)
-    method.most_iterations(problem)  # refuses numbers of columns that a method cannot have
+    method.check(network, problem)
+    method.conditions.most_iterations(
+        problem
+    )  # refuses numbers of columns that a method cannot have
 
     smoothness = BlockSmoothness(problem)
     setting = Setting(asked, problem.samples, problem.outputs, smoothness)
@@ -70,8 +71,8 @@ def stepsize_facts(method: Method, smoothness: Smoothness) -> dict[str, Any]:
     if method.stepsize is None:
         return {"stepsize": None, "steps": method.steps}
 
-    limit = method.stepsize_limit(smoothness)
-    auto = method.auto_stepsize(smoothness)
+    limit = method.stepsize_rules(smoothness).limit
+    auto = method.stepsize_rules(smoothness).auto
     return {
         "stepsize": auto.value if isinstance(method.stepsize, str) else method.stepsize,
         "stepsize_limit": limit.value,

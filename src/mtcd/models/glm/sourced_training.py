@@ -66,7 +66,7 @@ class SourcedTraining(LinearTraining):
         evaluation = evaluation_of(model, self.data, classes, asked.metrics)
         self.problem = replace(empty.with_blocks({}), evaluation=evaluation)
         self.scalings = [one.scaling for one in found]
-        self.stop = stop.at_most(method.most_iterations(self.problem))
+        self.stop = stop.at_most(method.conditions.most_iterations(self.problem))
         self.smoothness = ReportedSmoothness(self.problem, tuple(one.curvature for one in found))
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)

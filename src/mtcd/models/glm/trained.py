@@ -51,6 +51,7 @@ class TrainedModel(TakesSamples, Trained):
     checkpoint = LINEAR_CHECKPOINT
     what = "a linear model"
     instead = "its parameters or coefficients"
+    takes_sparse = True
     offers = frozenset(
         {
             "parameters",

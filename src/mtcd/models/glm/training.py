@@ -12,8 +12,8 @@ from mtcd.core.errors import ConfigError
 from mtcd.data.standardise import Scaling
 from mtcd.data.standardise import standardise as standardised
 from mtcd.data.vertical import VerticalData
-from mtcd.methods.account import Account
-from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.conditions import Account
+from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.checkpoints import linear_checkpoints
 from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels
@@ -46,7 +46,7 @@ class LinearTraining(Training):
         self.model, self.network, self.seed = model, network, asked.seed
         problem = model.problem(self.data)
         assert asked.stop is not None  # a request is complete when its training is made
-        self.stop = asked.stop.at_most(method.most_iterations(problem))
+        self.stop = asked.stop.at_most(method.conditions.most_iterations(problem))
         self.problem = replace(
             problem, evaluation=evaluation_of(model, self.data, problem.classes, asked.metrics)
         )
@@ -80,15 +80,15 @@ class LinearTraining(Training):
         """The account of the tables, where the method has one."""
         kept = self.checkpoints
         place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
-        return self.method.account(
+        return self.method.conditions.account(
             self.network, self.data.tables, self.stop.iterations, place, resumes
         )
 
     def end_notes(self, begun: int, rows: Sequence[Measurement]) -> tuple[str, ...]:
         """The notes on the end, also on one that the number of columns sets."""
-        most = self.method.most_iterations(self.problem)
+        most = self.method.conditions.most_iterations(self.problem)
         known = [(row.iteration, row.objective) for row in rows]
-        return self.method.end_notes(self.network, begun, most, known)
+        return self.method.conditions.end_notes(self.network, begun, most, known)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -113,9 +113,9 @@ class LinearTraining(Training):
                 "large, or too different "
                 f"in size: scale them (standardise: true).{self._curvature_advice()}"
             )
-        limit = method.stepsize_limit(self.smoothness)
+        limit = method.stepsize_rules(self.smoothness).limit
         said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
-        within = method.resolved_stepsize() <= limit.value
+        within = resolved_stepsize(method) <= limit.value
         if method.batch is not None and within:
             return (
                 f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch "

@@ -1,143 +1,116 @@
-"""From the model section of a config to a split network."""
+"""The section ``model`` of a config for split networks. PyTorch is imported when a network is
+made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
-from torch import nn
+from pydantic import ConfigDict, Field
 
-from mtcd.config.schema import SplitSection
-from mtcd.data.dataset import VerticalDataset
-from mtcd.data.samples import sample_shape
-from mtcd.models.splitnet.aggregation import Aggregation, check_aggregation, make_aggregation
-from mtcd.models.splitnet.feed import make_source
-from mtcd.models.splitnet.labels import classes_of, find_loss
-from mtcd.models.splitnet.makers import (
-    Maker,
-    client_maker,
-    fusion_maker,
-    importing,
-    make_client,
-    make_fusion,
-)
-from mtcd.models.splitnet.model import SplitModel
-from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of
-from mtcd.models.splitnet.optimiser import MakeOptimiser, named_optimiser
-from mtcd.models.splitnet.trial import representation_width, starting
+from mtcd.config.model_schema import ModelSection
+from mtcd.config.section import Section
+from mtcd.config.stop_schema import StopSection
+from mtcd.core.errors import ConfigError
+from mtcd.core.optional import find
+from mtcd.training.compute import Compute
 
-CPU = torch.device("cpu")
+if TYPE_CHECKING:
+    from mtcd.config.schema import Config
+    from mtcd.data.dataset import VerticalDataset
+    from mtcd.data.vertical import VerticalData
+    from mtcd.methods.method import Method
+    from mtcd.models.splitnet.model import SplitModel
+
+EPOCHS = 10  # of mini-batches, unless a limit is given
 
 
-def check_split(section: SplitSection) -> None:
-    """Reject settings that are invalid for all data."""
-    check_aggregation(section.aggregation)
-    optimiser_of(section)
-    makers_of(section)
+class OptimiserSection(Section):
+    """An optimiser of torch.optim by its name; other keys are its settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str = "SGD"
 
 
-def makers_of(section: SplitSection) -> tuple[Maker, Maker]:
-    """The makers of the clients' networks and of the fusion module. Those of the user are imported,
-    which runs code."""
-    load = importing(section.code)
-    return client_maker(section.client, load), fusion_maker(section.fusion, load)
+class SplitSection(ModelSection):
+    """A split network: see mtcd.SplitModel. Makers are names of built-in ones, or
+    'package.module:function'."""
 
+    kind: Literal["split"]
+    """`split`: a network for every client and one that joins them"""
+    code: Path | None = None
+    """the folder of your functions; that of the config unless given, then the current one. Not in a
+    [federation](federation.md#split-networks), where each party names its own code"""
+    client: str
+    """the clients' network. Built in: `mlp` (samples of any shape, taken as rows), `resnet18`
+    (pictures; 3 x 3 stem, no max-pool), `mvcnn` (views). Or a function of yours,
+    `package.module:function`, that makes an `nn.Module`; it may ask for `client`, `index`, `shape`
+    and `clients` by name"""
+    client_settings: dict[str, Any] = Field(default_factory=dict)
+    """what else it is called with. `mlp`: `width` (16), `hidden` ([64]), `dropout` (0). `resnet18`:
+    `width` (16).
+    `mvcnn`: `width` (64)"""
+    fusion: str = "linear"
+    """from the aggregate to the outputs. Built in: `linear`, `mlp`. Or a function of yours, which
+    may ask for `width` and `outputs`"""
+    fusion_settings: dict[str, Any] = Field(default_factory=dict)
+    """`mlp`: `hidden` ([64]), `dropout` (0)"""
+    aggregation: str = "concat"
+    """`concat`, `sum` or `mean` of what the clients' networks give; the latter two need the same
+    `width` from all"""
+    loss: str | None = None
+    """`cross-entropy` or `squared`; what the labels ask for unless given: numbers with fractions
+    are values, all else classes"""
+    optimiser: OptimiserSection = OptimiserSection()
+    """`{kind: SGD}` unless given: any class of `torch.optim` that needs no closure, spelt as there,
+    and its settings, such as `{kind: SGD, momentum: 0.9, weight_decay: 5e-4}`. The learning rate is
+    `method.stepsize`"""
 
-def split_model(
-    section: SplitSection, data: VerticalDataset, seed: int, standardise: bool = False
-) -> SplitModel:
-    """The modules for this data: what they are made with depends on its shapes and classes.
+    any_shape: ClassVar[bool] = True
+    keeps_unfinished: ClassVar[bool] = True
 
-    With ``standardise``, they begin with scaling by the means and deviations of the training
-    samples.
-    """
-    names, (maker, head_maker) = data.clients, makers_of(section)
-    made = [
-        client_module(section, maker, names, k, data.features[name], seed, standardise)
-        for k, name in enumerate(names)
-    ]
-    widths = [width for _, width in made]
-    classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
-    modules = {name: module for name, (module, _) in zip(names, made, strict=True)}
-    return _model(section, head_maker, modules, widths, classes, seed)
+    @property
+    def own_networks(self) -> dict[str, str]:
+        named = {"client": self.client, "fusion": self.fusion}
+        return {key: name for key, name in named.items() if ":" in name}
 
+    @property
+    def code_folder(self) -> Path | None:
+        return self.code
 
-def client_module(
-    section: SplitSection,
-    maker: Maker,
-    clients: Sequence[str],
-    k: int,
-    features: Any,
-    seed: int,
-    standardise: bool,
-) -> tuple[nn.Module, int]:
-    """The module of client k for its features, and the width of its representation, independent of
-    other clients."""
-    client = clients[k]
-    shape = sample_shape(client, features)
-    module = make_client(maker, clients, k, shape, section.client_settings, seed)
-    if standardise:
-        module = nn.Sequential(scaling_of(features), module)
-    with starting(seed, k, CPU):
-        return module, representation_width(client, module, make_source(features, client, CPU))
+    def located(self, folder_of: Callable[[Path], Path]) -> SplitSection:
+        if not self.own_networks:
+            return self
+        return self.model_copy(update={"code": folder_of(self.code or Path("."))})
 
+    def check(self, config: Config) -> None:
+        """Find the makers of networks, which runs code that the config names; check the device."""
+        find("mtcd.models.splitnet.configured").check_split(self)
+        self.compute(config)
+        if config.data.standardise and config.data.is_scaled:
+            raise ConfigError(
+                "data.standardise: pictures are normalised as they are read: leave it out."
+            )
 
-def saved_model(
-    section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool
-) -> SplitModel:
-    """The modules of a run, from the description in its folder."""
-    shapes = {
-        client: tuple(shape)
-        for client, shape in zip(about["clients"], about["shapes"], strict=True)
-    }
-    names, (maker, head_maker) = tuple(shapes), makers_of(section)
-    clients = {
-        name: saved_client(section, maker, names, k, shapes[name], seed, standardise)
-        for k, name in enumerate(names)
-    }
-    return _model(section, head_maker, clients, about["widths"], about["classes"], seed)
+    def compute(self, config: Config) -> Compute:
+        given = {} if config.compute is None else config.compute.model_dump()
+        return Compute(**given)
 
+    def stop(self, config: Config, method: Method) -> StopSection:
+        """Epochs of mini-batches, where nothing is said."""
+        if method.batch is not None and config.stop == StopSection():
+            return StopSection(epochs=EPOCHS)
+        return config.stop
 
-def saved_client(
-    section: SplitSection,
-    maker: Maker,
-    clients: Sequence[str],
-    k: int,
-    shape: tuple[int, ...],
-    seed: int,
-    standardise: bool,
-) -> nn.Module:
-    """The module of client k, for saved weights."""
-    module = make_client(maker, clients, k, shape, section.client_settings, seed)
-    return nn.Sequential(Standardise(*shape), module) if standardise else module
-
-
-def _model(
-    section: SplitSection,
-    head_maker: Maker,
-    clients: dict[str, nn.Module],
-    widths: Sequence[int],
-    classes: Sequence[object] | None,
-    seed: int,
-) -> SplitModel:
-    aggregation = make_aggregation(section.aggregation, list(clients), widths)
-    fusion = fusion_module(section, head_maker, aggregation, classes, seed)
-    return SplitModel(clients, fusion, section.aggregation, section.loss, optimiser_of(section))
-
-
-def fusion_module(
-    section: SplitSection,
-    maker: Maker,
-    aggregation: Aggregation,
-    classes: Sequence[object] | None,
-    seed: int,
-) -> nn.Module:
-    """The fusion module for such an aggregate."""
-    outputs = 1 if classes is None else len(classes)
-    return make_fusion(maker, aggregation.width, outputs, section.fusion_settings, seed)
-
-
-def optimiser_of(section: SplitSection) -> MakeOptimiser:
-    """The function that makes the optimisers of all parties."""
-    return named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))
+    def build(self, config: Config, data: VerticalData | VerticalDataset) -> SplitModel:
+        """The networks, for the shapes and classes of this data."""
+        if config.data.positive_class is not None:
+            raise ConfigError(
+                "data.positive is for linear models of two classes: leave it out for a split "
+                "network."
+            )
+        make = find("mtcd.models.splitnet.configured").split_model
+        model: SplitModel = make(self, data, config.seed, config.data.standardise)
+        return model

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.metrics import chosen_metrics
 from mtcd.models.splitnet.checkpoints import split_checkpoints
@@ -104,7 +104,7 @@ class SplitTraining(Training):
             )
         return (
             "Diverged: the loss is no longer finite, or grew far above its start, with a stepsize "
-            f"of {self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer "
+            f"of {resolved_stepsize(self.method):.4g}. Set a smaller stepsize, or fewer "
             "local_updates."
         )
 

@@ -3,16 +3,27 @@ every party."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from mtcd.config.model_schema import ModelSection
 from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Section
+from mtcd.config.stop_schema import StopSection
+from mtcd.core.errors import ConfigError
 from mtcd.models.trees.model import Additive, Mixed, Trees
 
+if TYPE_CHECKING:
+    from mtcd.config.schema import Config
+    from mtcd.data.dataset import VerticalDataset
+    from mtcd.data.vertical import VerticalData
+    from mtcd.methods.method import Method
 
-class AdditiveSection(Section):
+FEW_HOPS = 100  # unless a limit is given: each hop grows trees
+
+
+class AdditiveSection(ModelSection):
     """The keys that all additive models have."""
 
     loss: str = "squared"
@@ -29,6 +40,33 @@ class AdditiveSection(Section):
     def model(self, positive: str | float | None = None) -> Additive:
         """The model with these settings."""
         raise NotImplementedError
+
+    @property
+    def own_parts(self) -> dict[str, str]:
+        return {"kind": self.kind, "loss": self.loss}
+
+    def check(self, config: Config) -> None:
+        """Make the model once, which checks it, and refuse what only other kinds have."""
+        self.model()
+        self.refuse_compute(config)
+        if config.data.standardise:
+            raise ConfigError(
+                "data.standardise: trees need no scaling, other families scale by themselves: "
+                "leave it out."
+            )
+
+    def stop(self, config: Config, method: Method) -> StopSection:
+        """Few hops, where nothing is said."""
+        if "stop" in config.model_fields_set:
+            return config.stop
+        return StopSection(iterations=FEW_HOPS)
+
+    def recipes(self, clients: Sequence[str]) -> dict[str, str]:
+        """As the family of each client takes its columns."""
+        return self.model().recipes(clients)
+
+    def build(self, config: Config, data: VerticalData | VerticalDataset) -> Additive:
+        return self.model(config.data.positive_class)
 
 
 class TreesSection(AdditiveSection):

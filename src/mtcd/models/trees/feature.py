@@ -18,6 +18,13 @@ FEATURE = Feature(
         "mtcd.families": {"additive": "mtcd.models.trees.trained:read_families"},
         "mtcd.party_kinds": {"AdditiveSection": "mtcd.models.trees.party.kind:ADDITIVE"},
     },
+    config_sections={
+        "model": {
+            "kind: trees": "mtcd.models.trees.config:TreesSection",
+            "kind: mixed": "mtcd.models.trees.config:MixedSection",
+            "parties": "mtcd.models.trees.config:MixedSection",
+        },
+    },
     public_names={
         "Mixed": "mtcd.models.trees.model",
         "Trees": "mtcd.models.trees.model",

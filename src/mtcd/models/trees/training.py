@@ -83,7 +83,7 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
     if method.stepsize != "auto":
         return method
     rates = [family.learning_rate for family in families if isinstance(family, TreeFamily)]
-    return method.with_resolved_stepsize(max(rates, default=1.0))
+    return method.with_stepsize(max(rates, default=1.0))
 
 
 def compares_gains(families: Sequence[Family]) -> bool:

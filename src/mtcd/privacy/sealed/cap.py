@@ -6,15 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 
 LONGEST_SPACING = 5
-"""Tours between the values from which the gap is estimated, at most: single tours are too
-uneven."""
+"""Tours between the values from which the gap is estimated, at most."""
 
 
 def estimated_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
-    """The relative gap at the end of a training, from f after some of its tours.
+    """The relative gap at the end of a training, if f goes on to fall as over its last tours.
 
-    f is taken to approach its minimum geometrically, as it did over the last tours (Aitken's
-    extrapolation).
+    f is taken to approach its minimum geometrically (Aitken's extrapolation). Single tours are
+    uneven, so the largest estimate of several spacings counts. None reaches back over the first
+    half of the training: the first tours gain far more than the later ones, and would promise an
+    end that is never reached.
 
     Args:
         objectives: Tours, in order, and f after each of them.
@@ -27,40 +28,64 @@ def estimated_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
     0.003906
     """
     values = dict(objectives)
-    if not values:
-        return None
+    left: list[float] = []
+    for spacing in _spacings(values):
+        last = max(values)
+        before, middle, now = values[last - 2 * spacing], values[last - spacing], values[last]
+        earlier, later = before - middle, middle - now
+        if not math.isfinite(earlier) or not math.isfinite(later):
+            return None
+        if later <= 0:
+            left.append(0.0)
+        elif later >= earlier:
+            return None
+        else:
+            left.append(later**2 / (earlier - later))
 
-    spacing = _spacing(values)
-    if spacing is None:
+    if not left:
         return None
+    return _relative(max(left), objectives[-1][1])
 
-    last = max(values)
-    before, middle, now = values[last - 2 * spacing], values[last - spacing], values[last]
-    earlier, later = before - middle, middle - now
-    if not all(math.isfinite(one) for one in (earlier, later)):
-        return None
-    if later <= 0:
-        return 0.0
-    if later >= earlier:
-        return None
 
-    above = later**2 / (earlier - later)
+def largest_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
+    """The relative gap at the end of a training, if f falls ever more slowly: as 1/t, the rate that
+    convexity alone promises. After t tours it is then t times the decrease in the last one.
+
+    Args:
+        objectives: Tours, in order, and f after each of them.
+
+    >>> round(largest_gap([(t, 8.0 + 1 / t) for t in range(1, 100)]), 4)  # 1/99 above 8
+    0.0013
+    """
+    if len(objectives) < 2:
+        return None
+    (before, earlier), (last, now) = objectives[-2:]
+    decrease = max(earlier - now, 0.0) / (last - before)
+    return _relative(last * decrease, now)
+
+
+def _relative(above: float, now: float) -> float | None:
+    """What is left, relative to the optimum that it means; relative to f where that optimum would
+    have another sign than f, and says nothing."""
     optimum = now - above
-    return above / abs(optimum) if optimum else None
+    scale = optimum if optimum * now > 0 else now
+    return above / abs(scale) if scale else None
 
 
-def _spacing(tours: Mapping[int, float]) -> int | None:
-    """The spacing of three known tours up to the last one; None if there are none."""
+def _spacings(tours: Mapping[int, float]) -> list[int]:
+    """Spacings of three known tours up to the last one, in the second half of the training; the
+    shortest if none is in it."""
+    if not tours:
+        return []
     last = max(tours)
-    longest = (last - min(tours)) // 2
-    preferred: list[int] = [
-        *range(min(LONGEST_SPACING, longest), 0, -1),
-        *range(LONGEST_SPACING + 1, longest + 1),
+    span = last - min(tours)
+    known = [
+        spacing
+        for spacing in range(1, span // 2 + 1)
+        if last - spacing in tours and last - 2 * spacing in tours
     ]
-    for spacing in preferred:
-        if last - spacing in tours and last - 2 * spacing in tours:
-            return spacing
-    return None
+    late = [spacing for spacing in known if 2 * spacing <= span / 2]
+    return [spacing for spacing in late if spacing <= LONGEST_SPACING] or late[:1] or known[:1]
 
 
 def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -> str:
@@ -83,14 +108,16 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
         where = "at the server" if server else "at the label holder"
         return f"{said} The summary {where}, which has the key, says the estimated gap."
 
-    gap = estimated_gap(objectives)
-    if gap is not None:
-        return f"{said} The estimated gap is {gap:.1e} (relative, from f after the last tours)."
-
-    if len(objectives) == 1 or not objectives[-1][1]:
+    gap, largest = estimated_gap(objectives), largest_gap(objectives)
+    if largest is None:
         return f"{said} The tours are too few to estimate the gap."
-    before, now = objectives[-2][1], objectives[-1][1]
+    if gap is None:
+        return (
+            f"{said} The estimated gap is of the order of {largest:.1e} (relative): the tours are "
+            "too few to tell more."
+        )
+    slower = f", and up to {largest:.1e} if it slows down" if largest > gap else ""
     return (
-        f"{said} The estimated gap is of the order of {(before - now) / abs(now):.1e} (relative): "
-        "f fell by that share in the last tour, and the tours are too few to tell more."
+        f"{said} The estimated gap is {gap:.1e} (relative), if f goes on to fall as over the last "
+        f"tours{slower}."
     )

@@ -14,6 +14,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
 from mtcd.privacy.sealed.bfv.cipher import Integers, SealedVector, Sealer, find
 from mtcd.privacy.sealed.block import SealedBlock
+from mtcd.privacy.sealed.check_column import COLUMNS, draw_weights, with_check, without_check
 from mtcd.privacy.sealed.payloads import (
     Block,
     SealedAnswer,
@@ -27,12 +28,13 @@ from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.protocol.party import SERVER, Client, Message, send
 
 NOTHING: Block = np.empty(0, np.uint8)
+NO_WEIGHTS: Integers = np.empty(0, np.int64)
 
 
 class SealedClient(Client):
     """Client k: learns its own gradient at each visit, and nothing else."""
 
-    state_fields: ClassVar[tuple[str, ...]] = ("block", "public", "token", "mask")
+    state_fields: ClassVar[tuple[str, ...]] = ("block", "public", "token", "mask", "check")
 
     def __init__(self, number: int, block: SealedBlock, plan: SealedPlan) -> None:
         self.number, self.block, self.plan = number, block, plan
@@ -41,6 +43,9 @@ class SealedClient(Client):
         self.token: SealedToken | None = None
         """The token that is here: it waits for the keys, or for the answer of the key holder."""
         self.mask: Integers | None = None
+        self.check: Integers = NO_WEIGHTS
+        """The secret weights of the check column; kept, since an answer may come after a
+        restart."""
         self._prepared: tuple[Sealer, Any] | None = None
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -87,8 +92,19 @@ class SealedClient(Client):
             wanted = self.plan.parameters()
             if sealer.parameters != wanted:
                 raise WireError("sealed.parameters", "are not those of this run")
-            self._prepared = sealer, sealer.encode(self.block.use(self.plan.scales(wanted)))
+            columns = self.block.use(self.plan.scales(wanted))
+            self._prepared = sealer, self._encoded(sealer, columns)
         return self._prepared
+
+    def _encoded(self, sealer: Sealer, columns: Integers) -> Any:
+        """The columns for products, with one that checks the answers where the method has it."""
+        if not self.plan.checks_answers:
+            return sealer.encode(columns)
+
+        modulus = sealer.parameters.plain_modulus
+        if not self.check.size:
+            self.check = draw_weights(columns.shape[1], modulus)
+        return sealer.encode(with_check(columns, self.check, modulus), checks=COLUMNS)
 
     def take_keys(self, data: Block) -> Sequence[Message]:
         """The keys of the run, or of a training that is resumed; a token may have come before
@@ -111,7 +127,7 @@ class SealedClient(Client):
         sealer, columns = self._prepare()
         vector = sealer.vector_from_bytes(token.data.tobytes())
         masked, self.mask = sealer.mask(sealer.product(vector, columns))
-        data = as_block(sealer.to_bytes(sealer.flood(masked)))
+        data = as_block(sealer.to_bytes(masked))
         request = SealedRequest(self.number, token.t, token.place, data)
         return [send(self.number, self.plan.towards(self.number, self.plan.holder), request)]
 
@@ -119,6 +135,8 @@ class SealedClient(Client):
         """Take the mask off, minimise the bound of f over the block, and pass the token on."""
         products, token, sealer = self.unmasked(answer), self.token, self.sealer
         assert token is not None
+        if self.plan.checks_answers:
+            products = without_check(products, self.check, sealer.parameters.plain_modulus)
         added = self.block.update(
             products.astype(float), token.scale, self.plan.draws(token.t, self.number)
         )
@@ -188,7 +206,7 @@ class LabelHolder(SealedClient):
         column, _ = self._label_column()
         masked, self.mask = sealer.mask(sealer.product(change, sealer.encode(column)))
         self.token = token
-        data = as_block(sealer.to_bytes(sealer.flood(masked)))
+        data = as_block(sealer.to_bytes(masked))
         return [send(self.number, SERVER, SealedRequest(self.number, token.t, token.place, data))]
 
     def finish(self, answer: SealedAnswer) -> Sequence[Message]:

@@ -110,7 +110,7 @@ class KeyHolding(Stateful):
             raise WireError("sealed request", "is of a client that the token does not visit now")
 
         product = self.key.product_from_bytes(request.data.tobytes())
-        self._check_columns(product.columns, 1 if summing else self.plan.columns[client])
+        self._check_columns(product.columns, 1 if summing else self.plan.asked(client))
         values = self.key.open_product(product)
         if summing:
             self.summed = True
@@ -133,7 +133,7 @@ class KeyHolding(Stateful):
         if asked != agreed:
             raise WireError(
                 "sealed request",
-                f"is for products with {asked} columns, but this client has declared {agreed}",
+                f"is for products with {asked} columns, but {agreed} are agreed for this client",
             )
 
     def token(self, t: int, place: int, values: Integers) -> SealedToken:

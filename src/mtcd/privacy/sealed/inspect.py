@@ -9,5 +9,5 @@ from mtcd.privacy.sealed.settings import SealedTours
 def inspect_sealed(method: SealedTours, setting: Setting) -> MethodFacts:
     """A token is an encrypted message from client to client."""
     asked = setting.asked
-    sizes = method.sizes(setting.samples, setting.outputs, asked.network, asked.seed)
+    sizes = method.messages(asked.network, asked.seed, setting.samples, setting.outputs).sizes
     return MethodFacts(sizes, int(sizes.hop))

@@ -101,7 +101,7 @@ class SealedParticipant(LinearParticipant):
                 raise WireError(FIELD, "is not what this party has declared")
         self.problem = problem
         network = config.network
-        bounds = method.bounds(agreed.run, network, config.seed, samples, 1)
+        bounds = method.messages(network, config.seed, samples, 1).bounds(agreed.run)
         self.most_tours = method.most_tours(sizes.columns)
         stop = self.stop.at_most(self.most_tours)
         watch = Watch(stop, method, network, self.costs, 1, samples, log)
@@ -120,7 +120,7 @@ class SealedParticipant(LinearParticipant):
         finished = begun - 1 if reliable.ended is None else reliable.ended.hop
         tours = self.tours.ended_tours(begun, finished)
         known = [] if self.key_holder is None else self.key_holder.holding.objectives()
-        return self.tours.end_notes(self.config.network, tours, self.most_tours, known)
+        return self.tours.conditions.end_notes(self.config.network, tours, self.most_tours, known)
 
     def _enter(self, run: str, tours: int | None) -> None:
         """Enter the run in the account of this party's table, if the method keeps one."""

@@ -20,6 +20,7 @@ from mtcd.network.walks import NOWHERE
 from mtcd.privacy.sealed.bfv.cipher import SchemeName, SecretKey
 from mtcd.privacy.sealed.bfv.parameters import Parameters, choose_parameters
 from mtcd.privacy.sealed.block import SealedBlock, corrects
+from mtcd.privacy.sealed.check_column import COLUMNS
 from mtcd.privacy.sealed.label_sums import STEP, LabelSums
 from mtcd.privacy.sealed.payloads import SealedToken
 from mtcd.privacy.sealed.scales import Scales
@@ -82,10 +83,17 @@ class SealedPlan:
         zeros = np.zeros(self.samples)
         return self.loss.value(zeros, labels) - self.loss.value(zeros, zeros)
 
+    checks_answers: ClassVar[bool] = True
+    """Whether a client adds a column to its requests that checks the answers."""
+
+    def asked(self, client: int) -> int:
+        """The columns of a client's requests: those that it has declared, and that of the check."""
+        return self.columns[client] + (COLUMNS if self.checks_answers else 0)
+
     @property
     def widest(self) -> int:
-        """The largest d_k."""
-        return max(self.columns)
+        """The most columns of a request."""
+        return max(map(self.asked, range(self.clients)))
 
     @property
     def resolution(self) -> float:

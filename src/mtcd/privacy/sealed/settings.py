@@ -15,37 +15,27 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.sparse import is_sparse
+from mtcd.methods.messages import Messages
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
+from mtcd.methods.prices import Prices
 from mtcd.models.glm.model import LinearProblem
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
-from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, choose_parameters
-from mtcd.privacy.sealed.cap import cap_note
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
+from mtcd.privacy.sealed.conditions import SealedConditions
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
+from mtcd.privacy.sealed.messages import SealedMessages
 from mtcd.privacy.sealed.payloads import (
     NextTour,
-    SealedAnswer,
-    SealedEnd,
-    SealedKeys,
-    SealedRequest,
-    SealedToken,
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
-from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
+from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
-from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 FEWEST_ROWS = 10
-PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
-# of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
-MOST_BYTES = 1_048_576
-MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
-HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
 DEPTH = 20
 
 
@@ -87,6 +77,7 @@ class SealedTours(Method):
         "each update is the minimum of a bound of f over the block, each tour starts at the best "
         "mix of the last"
     )
+    hides_objective = True
     tells_label_sums = True
     """Whether a server is told sums over labels."""
 
@@ -99,10 +90,6 @@ class SealedTours(Method):
         """Whether a server keeps the key."""
         return self.server
 
-    @property
-    def reads_objective(self) -> bool:
-        return False
-
     def describe(self) -> str:
         return (
             f"Sealed tours, M={self.depth}, key at the "
@@ -112,23 +99,18 @@ class SealedTours(Method):
     def with_stepsize(self, stepsize: float) -> SealedTours:
         return self  # it has none
 
-    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
         raise ConfigError(
             "Sealed tours have no step size: each update is the minimum of a bound of f over the "
             "block."
         )
 
-    def rehearsal(self) -> SealedTours:
-        return replace(self, accept_revealed_columns=True, accept_revealed_labels=True)
+    @property
+    def conditions(self) -> SealedConditions:  # type: ignore[override]
+        """The cap on tours."""
+        return SealedConditions(self)
 
-    def with_sizes(self, problem: Any) -> SealedTours:
-        return replace(self, known=self.sizes_of(problem))
-
-    def resolved_stepsize(self) -> float:
-        """1: each update goes all the way to the minimum of the bound."""
-        return 1.0
-
-    def check_network(self, network: Network) -> None:
+    def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "privacy.mode: sealed")
         if network.size < 2:
             raise ConfigError(
@@ -138,11 +120,15 @@ class SealedTours(Method):
             raise ConfigError(
                 "privacy.mode: sealed is not for networks that change (network.changes)."
             )
+        if problem is not None:
+            self.check_problem(problem)
 
     def check_problem(self, problem: Problem) -> None:
+        """Reject a problem whose gradients cannot be computed on ciphertexts, or would tell
+        labels."""
         if not isinstance(problem, LinearProblem):
             raise ConfigError("privacy.mode: sealed is for linear models only.")
-        if isinstance(problem.loss, Weighted):
+        if problem.loss.sample_weights is not None:
             raise ConfigError(
                 "privacy.mode: sealed takes no weights of samples or classes: leave them out."
             )
@@ -213,17 +199,6 @@ class SealedTours(Method):
             f"scores. {cap} the smallest other party has columns.",
         )
 
-    def end_notes(
-        self,
-        network: Network,
-        iterations: int,
-        most: int | None = None,
-        objectives: Sequence[tuple[int, float]] = (),
-    ) -> tuple[str, ...]:
-        if most is None or iterations < most:
-            return ()
-        return (cap_note(most, objectives, self.server),)
-
     def party_account(
         self, network: Network, number: int, table: Path, bundle: Path
     ) -> PartyAccount | None:
@@ -246,20 +221,6 @@ class SealedTours(Method):
         """The tours that the notes at the end of a run in a federation are about: finished ones."""
         return finished
 
-    def most_iterations(self, problem: Problem) -> int | None:
-        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as
-        ``check_sizes``."""
-        if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
-            return None
-        columns = columns_of(problem)
-        if min(columns) == 0:
-            raise ConfigError(
-                "privacy.mode: sealed needs the columns of all clients in this process, to choose "
-                "the scale of the encryption: give data.read() instead of its sources."
-            )
-        self.check_sizes(columns, problem.samples, [f"client {k}" for k in range(len(columns))])
-        return self.most_tours(columns)
-
     def most_tours(self, columns: Sequence[int]) -> int:
         """The cap on tours, of parties with so many columns each.
 
@@ -276,34 +237,26 @@ class SealedTours(Method):
         """The same in a federation, where this client holds the labels."""
         return replace(self, holder=holder)
 
-    def iteration_cost(
-        self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT
-    ) -> float:
-        length, K = (
-            self._roaming(network, 0)[1],
-            network.size,
-        )
-        hops = length * costs.between_clients(sizes.hop)
-        # requests and the token up; answers and the token, in half of the bytes, down
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        length = self.tour_length(network, 0)
         if self.server:
-            requests = K + self.tells_label_sums
-            answered = requests * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
-            return (
-                hops
-                + answered
-                + costs.with_server(sizes.uplink)
-                + costs.with_server(sizes.downlink)
-            )
-        ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
-        return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+            requests = network.size + self.tells_label_sums
 
-    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
-        client does."""
-        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
-        token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
-        request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
-        return Sizes(request, token / 2, token)
+            def answers(costs: Costs, sizes: Sizes) -> float:
+                return requests * costs.with_server(1.0)
+
+            # requests and the token go up; the token comes down, in half of the bytes
+            return Prices(requests + 1, 1, length, answers)
+
+        ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
+
+        def to_holder(costs: Costs, sizes: Sizes) -> float:
+            return ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+        return Prices(hops=length, beside=to_holder)
+
+    def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        return SealedMessages(self, network, seed, samples, outputs)
 
     def token_numbers(self, samples: int) -> int:
         """The numbers in a token."""
@@ -317,6 +270,10 @@ class SealedTours(Method):
                 "privacy.mode: sealed needs a walk that is a tour: set method.walk: tour."
             )
         return replace(roaming, hops=walk.length), walk.length
+
+    def tour_length(self, network: Network, seed: int) -> int:
+        """The hops of a tour."""
+        return self._roaming(network, seed)[1]
 
     def sizes_of(self, problem: LinearProblem) -> SealedSizes:
         """What parties must know of each other's parts, from a problem that has them all."""
@@ -332,8 +289,7 @@ class SealedTours(Method):
     ) -> Parties:
         """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or
         makes the key."""
-        self.check_network(network)
-        self.check_problem(problem)
+        self.check(network, problem)
         assert isinstance(problem, LinearProblem)
         sizes = agreed or self.known or self.sizes_of(problem)
         self.check_sizes(sizes.columns, problem.samples, network.clients)
@@ -376,22 +332,6 @@ class SealedTours(Method):
             scheme=self.scheme,
             seed=seed,
             most_tours=self.most_tours(sizes.columns),
-        )
-
-    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
-        ciphertexts = 1 + self.token_numbers(samples) // min(SECURE_BITS)
-        return replace(
-            general,
-            kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
-            server=self.server,
-            tokens=1,
-            hops=self._roaming(network, seed)[1],
-            snapshots=self.depth + 1,
-            past=self.depth + 1,
-            products=max(SECURE_BITS),  # as many columns as the largest ring has room for
-            sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
-            sealed_keys=MOST_KEY_BYTES,
         )
 
 

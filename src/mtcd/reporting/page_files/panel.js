@@ -11,6 +11,8 @@
     const seen = steps.lastIteration[client];
     const visited = seen >= 0;
     if (run.trace.windows && steps.ended) {  // with the messages that were left out
+      // a federation that runs knows how often a client was visited, and not when
+      if (last === null && visits !== null && visits > 0) return { visits, last: null, age: null, unknown: true };
       const age = last === null ? null : Math.max(0, steps.iteration - last);
       return { visits: visits ?? steps.visits[client], last, age };
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtcd.methods.mtcd.plan import token_clusters
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 from mtcd.reporting.trace.trace import Trace
@@ -20,8 +21,8 @@ class TraceListener(Tracer):
 
     def __init__(self, training: Training, parties: Parties, ledger: Ledger) -> None:
         network, method = training.network, training.method
-        super().__init__(network.size, method.hops_per_sync, ledger)
-        clusters = method.token_clusters(network, training.seed)
+        super().__init__(network.size, method.timeline().hops_per_sync, ledger)
+        clusters = token_clusters(method, network, training.seed)
         self.start = Trace.of(network, clusters, parties.server is not None)
 
     def attachment(

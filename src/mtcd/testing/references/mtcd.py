@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.roaming import plan_roaming, through_changes
 from mtcd.models.glm.model import LinearProblem
@@ -65,7 +66,7 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
         trail.append(k)
         return next_present(roaming, s + 1, k, trail[-2])
 
-    first, eta, Q = roaming.first(0, 0), method.resolved_stepsize(), method.local_updates
+    first, eta, Q = roaming.first(0, 0), resolved_stepsize(method), method.local_updates
     return token_roaming(
         theta, f.token(theta), first, f, S, Q, eta, next_client, transported(method)
     )[0]
@@ -95,7 +96,7 @@ def mtcd(
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
-    S, Q, eta = method.hops, method.local_updates, method.resolved_stepsize()
+    S, Q, eta = method.hops, method.local_updates, resolved_stepsize(method)
     assert S is not None
     iterates = [zeros(problem)]
     for t in range(T):  # line 2

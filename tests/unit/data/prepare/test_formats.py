@@ -74,6 +74,7 @@ NUMBERS = {
     "yen, which are whole and have commas": lambda v: f"¥{v:,.0f}",
     "German prices without cents": lambda v: german(v)[:-3] + ",- €",
     "powers of ten": lambda v: f"{v / 1000:.5f} x 10^3",
+    "powers of ten in superscript": lambda v: f"{v * 1000:.5f}\u00d710\u207b\u00b3",
     "a unit with a power of ten": lambda v: f"{v:.2f} 10*3/uL",
     "full-width digits": lambda v: "".join(
         chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in f"{v:.2f}"

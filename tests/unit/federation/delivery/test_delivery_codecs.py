@@ -54,7 +54,7 @@ TERMS = {3: 2, 7: 1, 9: 0}
 
 
 def expected(name: str) -> Bounds:
-    return METHODS[name].bounds(RUN, make_network("cycle", DATA.clients), 7, 12, 1)
+    return METHODS[name].messages(make_network("cycle", DATA.clients), 7, 12, 1).bounds(RUN)
 
 
 class Wired(World):
@@ -298,8 +298,11 @@ def test_every_payload_of_the_envelopes_is_a_control_payload() -> None:
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
     network = make_network("cycle", DATA.clients)
-    assert MTCD(tokens=2, hops=3, stepsize=0.1).bounds(RUN, network, 0, 12, 1).hops > 1000
-    assert MTCD(tokens=2, hops=3, stepsize=0.1, batch=4).bounds(RUN, network, 0, 12, 1).hops == 3
+    assert MTCD(tokens=2, hops=3, stepsize=0.1).messages(network, 0, 12, 1).bounds(RUN).hops > 1000
+    assert (
+        MTCD(tokens=2, hops=3, stepsize=0.1, batch=4).messages(network, 0, 12, 1).bounds(RUN).hops
+        == 3
+    )
 
 
 def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_largest_message() -> (

@@ -58,7 +58,7 @@ def test_split_trainings_by_wire_are_the_same(name: str) -> None:
 
 def expected(**others: object) -> Bounds:
     network = make_network("cycle", [f"c{k}" for k in range(4)])
-    made = MTCD(tokens=2, hops=3, stepsize=0.1, batch=6).bounds(RUN, network, 0, 20, 1)
+    made = MTCD(tokens=2, hops=3, stepsize=0.1, batch=6).messages(network, 0, 20, 1).bounds(RUN)
     return replace(made, **others)  # type: ignore[arg-type]
 
 

@@ -86,7 +86,7 @@ def test_two_messages_per_link_and_iteration_are_sent_and_charged(network) -> No
     assert ledger.messages() == {"client_client": expected, "uplink": 0, "downlink": 0}
     assert ledger.floats()["client_client"] == 9 * expected
     assert Costs(50).total(ledger) == pytest.approx(
-        T * method.iteration_cost(network, 1, Costs(50))
+        T * method.prices(network, 1).iteration(Costs(50))
     )
     # one by one, some clients have begun the next iteration when the last one ends this one: that
     # counts later

@@ -209,8 +209,8 @@ class Lone:
         self.acceleration: Any = Conjugate(
             depth, self.z, 0.0, ONE.fit, 1, STEP if adaptive else 0.0
         )
-        method = STCD(1, "auto", walk="tour", acceleration="conjugate", depth=depth)
-        method = method.with_resolved_stepsize(STEP) if adaptive else method.with_stepsize(STEP)
+        method = STCD(1, STEP, walk="tour", acceleration="conjugate", depth=depth)
+        method = replace(method, adaptive=adaptive)
         self.plain = PlainConjugate(ONE, method, (self.z.copy(), [self.theta]))
         self.memory.apply(self.theta, self.acceleration.opening())
 

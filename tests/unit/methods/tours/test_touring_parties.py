@@ -73,7 +73,7 @@ def test_an_update_has_as_many_steps_as_keep_each_within_its_limit(
 ) -> None:
     problem = problem_of()
     L = np.linalg.norm(problem.blocks[1], 2) ** 2 + 0.5
-    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
+    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_stepsize(0.01)
     client = touring(method)
     updates = noted(client, monkeypatch)
     client.update(token_with(Instruction(0, stepsize=times_L / L)), 2)
@@ -90,7 +90,7 @@ def test_a_block_without_curvature_takes_one_step() -> None:
     X = np.column_stack([np.arange(5.0), np.zeros(5)])
     problem = mtcd.Glm("linear").problem(mtcd.split(X, np.arange(5.0), 2))
     assert isinstance(problem, LinearProblem)
-    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
+    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_stepsize(0.01)
     assert PlainConjugate(problem, method, (np.zeros(5), [])).steps(1) == (1, 0.01)
 
 

@@ -181,10 +181,10 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(
         assert ledger.floats()["client_client"] == t * links * (
             2 * floats + INNER_PRODUCTS + COEFFICIENTS
         )
-        sizes = TreeCG().sizes(9, floats // 9, network, 0)
+        sizes = TreeCG().messages(network, 0, 9, floats // 9).sizes
         for costs in (Costs(50), Costs(50, per="float")):
             assert costs.total(ledger) == pytest.approx(
-                t * TreeCG().iteration_cost(network, 1, costs, sizes)
+                t * TreeCG().prices(network, 1).iteration(costs, sizes)
             )
     assert case.network.size == len(parties.clients)
 

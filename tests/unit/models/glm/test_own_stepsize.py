@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mtcd.core.errors import DataError, WireError
 from mtcd.methods.dcpa.dcpa import DCPA
-from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.method import resolve_stepsize, resolved_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.block_smoothness import BlockSmoothness
@@ -21,7 +21,7 @@ from mtcd.models.glm.party.stepsize import (
     own_curvature,
     resolve_from_reports,
 )
-from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.sample_weights.weighted import Weighted
 from mtcd.theory.stepsize import Smoothness
 from own_parts import own_parts
 from problems import MODELS, make_data
@@ -48,7 +48,7 @@ def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -
     known, reported = both(model)
     settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
     expected, same_notes = resolve_stepsize(method, known)
-    assert settled.resolved_stepsize() == expected.resolved_stepsize()
+    assert resolved_stepsize(settled) == resolved_stepsize(expected)
     assert notes == same_notes
 
 
@@ -61,8 +61,8 @@ def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(
 ) -> None:
     known, reported = both(model)
     settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
-    expected = resolve_stepsize(method, known)[0].resolved_stepsize()
-    assert expected / len(WIDTHS) <= settled.resolved_stepsize() <= expected * (1 + 1e-12)
+    expected = resolved_stepsize(resolve_stepsize(method, known)[0])
+    assert expected / len(WIDTHS) <= resolved_stepsize(settled) <= expected * (1 + 1e-12)
     assert "a bound: l2 + sum_k" in notes[0]
 
 

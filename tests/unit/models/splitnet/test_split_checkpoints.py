@@ -59,7 +59,7 @@ def kill_after(moments: int) -> Any:
 
 
 def stop_for(method: Any, most: int) -> mtcd.Stop:
-    return mtcd.Stop(iterations=most * method.hops_per_sync)
+    return mtcd.Stop(iterations=most * method.timeline().hops_per_sync)
 
 
 def check_resumed(one: SplitCase, method: Any, folder: Path, moments: int, most: int = 7) -> None:

@@ -80,7 +80,7 @@ def trained(graphs, method, given: mtcd.SplitModel, device: str = "cuda") -> mtc
     stop = (
         mtcd.Stop(iterations=20)
         if method.batch is None
-        else mtcd.Stop(iterations=20 * method.hops_per_sync)
+        else mtcd.Stop(iterations=20 * method.timeline().hops_per_sync)
     )
     return mtcd.train(
         pictures(), given, "complete", method, stop, compute=mtcd.Compute(device, graphs=graphs)

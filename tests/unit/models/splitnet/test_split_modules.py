@@ -136,7 +136,7 @@ def test_running_statistics_take_in_each_batch_once_at_the_start_of_its_iteratio
         MTCD(3, 2, 2, 0.1, batch=5),
         SVFL(3, 0.1, 5),
     ):
-        stop = mtcd.Stop(iterations=T * method.hops_per_sync)
+        stop = mtcd.Stop(iterations=T * method.timeline().hops_per_sync)
         run = mtcd.train(
             one.data, mtcd.SplitModel(nets, nn.Linear(12, 3)), "complete", method, stop
         )

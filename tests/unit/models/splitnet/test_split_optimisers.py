@@ -222,7 +222,9 @@ def test_what_mini_batches_send(aggregation: str, combine: str) -> None:
     assert ledger.bytes() == {link: 4 * floats for link, floats in ledger.floats().items()}
     assert ledger.messages("sent")["client_client"] <= T * (S - 1) * G
     assert run.final.cost == pytest.approx(K + T * (K + G + S * G / 100))
-    assert method.iteration_cost(one.network, G, mtcd.Costs()) == pytest.approx(K + G + S * G / 100)
+    assert method.prices(one.network, G).iteration(mtcd.Costs()) == pytest.approx(
+        K + G + S * G / 100
+    )
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "concat"])
@@ -244,19 +246,19 @@ def test_what_is_charged_is_the_opening_and_then_the_same_for_every_iteration(
 ) -> None:
     """And a federation stops at the same moment for it."""
     one, costs, T = case(aggregation=aggregation), mtcd.Costs(7, per=per), 3
-    run = one.train(method, mtcd.Stop(iterations=T * method.hops_per_sync), costs=costs)
+    run = one.train(method, mtcd.Stop(iterations=T * method.timeline().hops_per_sync), costs=costs)
     problem = one.problem()
     plan = split_parties(method, problem, one.network, one.seed).clients[0].plan
     shapes = problem.around.aggregation.widths, problem.fusion.size
     sizes, opening = split_sizes(plan, *shapes), opening_cost(plan, *shapes, costs)
-    each = method.iteration_cost(one.network, plan.tokens, costs, sizes)
+    each = method.prices(one.network, plan.tokens).iteration(costs, sizes)
     assert run.final.cost == pytest.approx(opening + T * each) == costs.total(run.ledger)
     assert run.summary()["cost_per"][per] == run.final.cost
     limit = mtcd.Stop(cost=opening + 1.5 * each)
     stopped = one.train(method, limit, costs=costs)
     given = limit, method, one.network, costs, plan.tokens, problem.samples, Log("a", None)
     watch = Watch(*given, sizes=sizes, opening_cost=opening)
-    assert watch.limits["cost"] == stopped.final.iteration == 2 * method.hops_per_sync
+    assert watch.limits["cost"] == stopped.final.iteration == 2 * method.timeline().hops_per_sync
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "concat"])

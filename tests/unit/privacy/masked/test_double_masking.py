@@ -417,7 +417,7 @@ def test_privacy_in_train_and_in_configs() -> None:
     costs = mtcd.Costs(per="float")
     method = doubly(SVFL(stepsize=0.01))
     run = mtcd.train(DATA, MODEL, network, method, mtcd.Stop(iterations=3), costs=costs)
-    per_round = method.iteration_cost(network, 0, costs, method.sizes(60, 1, network, 0))
+    per_round = method.prices(network, 0).iteration(costs, method.messages(network, 0, 60, 1).sizes)
     assert run.final.cost == pytest.approx(3 * per_round)
 
 

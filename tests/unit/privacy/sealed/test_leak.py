@@ -16,6 +16,8 @@ from benchmarks.leak_attacks import (
 )
 from sklearn.metrics import roc_auc_score
 
+from mtcd.core.errors import WireError
+
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((60, 4))
 
@@ -70,3 +72,23 @@ def test_a_party_of_sealed_tours_learns_its_own_gradients_only() -> None:
     assert row.labels < auc(fitted, problem.labels) + 0.05  # what it could fit if it had the labels
     at_server = leak.measured("sealed", "server", 3, holder, problem, run)
     assert at_server.scores < 0.9
+
+
+def test_a_dishonest_key_holder_reads_the_table_of_a_careless_party_only() -> None:
+    pytest.importorskip("tenseal")
+    from benchmarks import leak_holder
+
+    X = np.asarray(leak.MODEL.problem(leak.table(2)).blocks[leak.A])
+    integers = leak_holder.victim_of(leak_holder.honest_key(X)._keys, X, careless=True).X
+    np.testing.assert_array_equal(leak_holder.trapdoor(X, careless=True), integers)
+    with pytest.raises(WireError, match="do not have the size"):
+        leak_holder.trapdoor(X, careless=False)
+
+    np.testing.assert_array_equal(leak_holder.chosen_noise(X, careless=True), integers)
+    guess = leak_holder.chosen_noise(X, careless=False)
+    assert squared_correlation(guess.ravel(), integers.ravel()) < 0.01
+
+    rounded, found = leak_holder.false_answers(careless=True)
+    assert leak_holder.relative_error(found, rounded) < 1e-3
+    with pytest.raises(WireError, match="does not pass this client's check"):
+        leak_holder.false_answers(careless=False)

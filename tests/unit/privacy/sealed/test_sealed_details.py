@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import mtcd
 from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.methods.messages import reads_objective
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
@@ -72,7 +73,7 @@ def test_the_cipher_has_room_for_the_token_the_widest_block_and_two_tokens_of_vi
     parameters = replace(plan_of(), columns=(1, widest, 1)).parameters()
     assert (parameters.samples, parameters.most_columns, parameters.visits) == (
         40 + 9,
-        widest,
+        widest + 1,  # with the column that checks answers
         2 * (3 + 2),
     )
 
@@ -148,15 +149,11 @@ def test_tours_that_take_rounding_errors_off() -> None:
 
 def test_a_method_says_what_it_is() -> None:
     assert (SealedTours().kind, SealedTours(server=False).kind) == ("mtcd", "stcd")
-    assert (SealedTours().has_server, SealedTours().holder, SealedTours().resolved_stepsize()) == (
-        True,
-        0,
-        1.0,
-    )
+    assert (SealedTours().has_server, SealedTours().holder) == (True, 0)
     assert (
         SealedTours().local_updates,
         SealedTours().gradient_steps,
-        SealedTours().reads_objective,
+        reads_objective(SealedTours()),
     ) == (1, 0, 0)
     assert CLEAR.in_federation(2) == replace(CLEAR, holder=2)
     assert sealed_tours(CLEAR) is CLEAR
@@ -170,9 +167,9 @@ def test_a_method_says_what_it_is() -> None:
 
 
 def test_one_client_has_nobody_to_hide_from_and_two_have() -> None:
-    CLEAR.check_network(network_of(clients=2))
+    CLEAR.check(network_of(clients=2))
     with pytest.raises(ConfigError, match="two clients or more"):
-        CLEAR.check_network(network_of("complete", 1))
+        CLEAR.check(network_of("complete", 1))
 
 
 @pytest.mark.parametrize(("narrowest", "tours"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (9, 4)])
@@ -191,10 +188,12 @@ def test_with_a_server_tours_are_half_of_all_columns(columns: tuple[int, ...], t
 
 def test_the_columns_of_the_label_holder_do_not_count() -> None:
     assert ALONE.sizes_of(problem_of()) == SealedSizes((3, 7, 5), 32.0)
-    assert [replace(ALONE, holder=k).most_iterations(problem_of()) for k in range(3)] == [2, 1, 1]
-    assert ALONE.most_iterations(problem_of(widths=(2, 9))) == 4
-    assert ALONE.most_iterations(problem_of(widths=(9,))) is None
-    assert CLEAR.most_iterations(problem_of()) == 7
+    assert [
+        replace(ALONE, holder=k).conditions.most_iterations(problem_of()) for k in range(3)
+    ] == [2, 1, 1]
+    assert ALONE.conditions.most_iterations(problem_of(widths=(2, 9))) == 4
+    assert ALONE.conditions.most_iterations(problem_of(widths=(9,))) is None
+    assert CLEAR.conditions.most_iterations(problem_of()) == 7
     assert plan_of(ALONE).most_tours == 2
     assert plan_of().most_tours == 7
 
@@ -227,7 +226,7 @@ def test_a_model_that_cannot_be_sealed_is_refused(model: mtcd.Glm, words: str) -
 
 def test_what_is_no_linear_problem_has_no_limit_of_tours_and_is_refused() -> None:
     other: Any = object()
-    assert ALONE.most_iterations(other) is None
+    assert ALONE.conditions.most_iterations(other) is None
     with pytest.raises(ConfigError, match="linear models only"):
         CLEAR.check_problem(other)
     with pytest.raises(ConfigError, match="needs a walk that is a tour"):
@@ -265,11 +264,11 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
         Sizes(uplink=7.0, downlink=100.0, hop=1000.0),
         network_of(),
     )
-    assert CLEAR.iteration_cost(network, 1, costs, sizes) == pytest.approx(
+    assert CLEAR.prices(network, 1).iteration(costs, sizes) == pytest.approx(
         4 * 100 + 4 * 7 + 4 * 1 + 7 + 100
     )
     longer = network_of(clients=4)
-    assert replace(ALONE, holder=1).iteration_cost(longer, 1, costs, sizes) == pytest.approx(
+    assert replace(ALONE, holder=1).prices(longer, 1).iteration(costs, sizes) == pytest.approx(
         600 + 4 * (0.7 + 0.1)
     )
 
@@ -277,13 +276,14 @@ def test_the_cost_of_a_tour_by_numbers() -> None:
 @pytest.mark.parametrize(
     ("samples", "request_", "token"),
     [
-        # two polynomials, three primes of seven bytes each
-        (150, 8192 * (14 + 14 - 6 - 5), 2 * 8192 * 3 * 7),
-        (20_000, 8192 * (14 + 14 - 6 - 5), 3 * 2 * 8192 * 3 * 7),  # three ciphertexts
+        # a request is one polynomial with two primes of seven bytes each, without a byte;
+        # a token has two polynomials, three primes of seven bytes each
+        (150, 8192 * (14 - 1), 2 * 8192 * 3 * 7),
+        (20_000, 8192 * (14 - 1), 3 * 2 * 8192 * 3 * 7),  # three ciphertexts
     ],
 )
 def test_the_bytes_of_messages(samples: int, request_: int, token: int) -> None:
-    assert SealedTours().sizes(samples, 1, network_of(), 0) == Sizes(
+    assert SealedTours().messages(network_of(), 0, samples, 1).sizes == Sizes(
         request_ / 8, token / 16, token / 8
     )
 
@@ -292,13 +292,13 @@ def test_the_bounds_of_messages() -> None:
     """A mebibyte is two polynomials of degree 16384 with four primes of eight bytes each."""
     network, method = network_of(), SealedTours(depth=2)
     for numbers, ciphertexts in ((150, 1), (8191, 1), (8192, 2), (16384, 3)):
-        bound = method.bounds("run", network, 0, numbers - beside(2), 1)
+        bound = method.messages(network, 0, numbers - beside(2), 1).bounds("run")
         assert bound.sealed_bytes == ciphertexts * 2**20 + 4096
     assert (bound.tokens, bound.snapshots, bound.past, bound.hops) == (1, 3, 3, 4)
     assert bound.products == 16384  # as many columns as the largest ring has room for
     assert 5.5 * 2**20 < bound.sealed_keys < 11 * 2**20  # 5.5 MiB are the keys of the largest ring
     assert SealedEnd in bound.kinds
-    alone = replace(method, server=False).bounds("run", network, 0, 150, 1)
+    alone = replace(method, server=False).messages(network, 0, 150, 1).bounds("run")
     assert bound.kinds - alone.kinds == {SealedEnd}
     assert (bound.server, alone.server) == (True, False)
 

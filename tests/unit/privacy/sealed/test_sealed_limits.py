@@ -13,7 +13,7 @@ import mtcd
 from mtcd.config.privacy_schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
-from mtcd.privacy.sealed.cap import cap_note, estimated_gap
+from mtcd.privacy.sealed.cap import cap_note, estimated_gap, largest_gap
 from mtcd.privacy.sealed.participant import sizes_from
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
 from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
@@ -112,6 +112,30 @@ def test_the_gap_is_that_of_a_geometric_approach(ratio: float, every: int) -> No
     assert estimated_gap(known) == pytest.approx(3.0 * ratio**40 / 5.0, rel=1e-3, abs=1e-12)
 
 
+CORRELATED = (
+    (8.44, 0.458, 5.11e-2, 2.31e-2, 1.75e-2, 1.49e-2, 1.28e-2, 8.99e-3, 7.91e-3),
+    (112.0, 4.92, 0.781, 0.27, 9.22e-2, 4.19e-2, 2.44e-2, 1.76e-2, 1.47e-2),
+    (5.55, 0.165, 3.53e-2, 1.75e-2, 9.32e-3, 6.37e-3, 5.42e-3),
+    (5.55, 0.273, 4.77e-2, 2.5e-2, 1.15e-2),
+    (44.8, 2.14, 0.252, 0.164, 6.6e-2),
+)
+"""f - f* of sealed ridge regressions on correlated columns, after each tour; f* is 1."""
+
+
+@pytest.mark.parametrize("above", CORRELATED)
+def test_the_estimate_is_not_better_than_the_truth(above: tuple[float, ...]) -> None:
+    """The first tours gain hundreds of times what the last ones do."""
+    known = [(tour, 1.0 + one) for tour, one in enumerate(above)]
+    gap, largest = estimated_gap(known), largest_gap(known)
+    assert largest is not None
+    assert above[-1] / 2 < largest < above[-1] * 20
+    if gap is not None:
+        assert above[-1] / 20 < gap < above[-1] * 20
+
+    note = cap_note(len(above) - 1, known, server=True)
+    assert f"{largest:.1e}" in note
+
+
 @pytest.mark.parametrize(
     ("values", "gap"),
     [
@@ -131,7 +155,7 @@ def test_a_party_without_the_key_says_where_the_estimate_is() -> None:
         5, [], server=True
     )
     assert "The summary at the label holder" in cap_note(5, [], server=False)
-    assert "gap is of the order of 2.5e-01 (relative)" in cap_note(
+    assert "gap is of the order of 3.3e-01 (relative)" in cap_note(
         1, [(0, 5.0), (1, 4.0)], server=True
     )
 
@@ -160,7 +184,7 @@ def test_a_party_that_asks_for_more_products_than_it_has_declared_is_refused(
                 waiting.extend(party.receive(message))
 
     with pytest.raises(
-        WireError, match=f"products with {5 + more} columns, but this client has declared 5"
+        WireError, match=f"products with {6 + more} columns, but 6 are agreed for this client"
     ):
         go_on()
 
@@ -182,10 +206,10 @@ def test_the_label_holder_gets_one_sum_over_labels_in_a_tour() -> None:
     curious: Any = holder
     sealer, columns = curious._prepare()
     product = sealer.product(sealer.vector_from_bytes(curious.begun.tobytes()), columns)
-    of_columns = replace(
-        payload, data=as_block(sealer.to_bytes(sealer.flood(sealer.mask(product)[0])))
-    )
-    with pytest.raises(WireError, match="products with 6 columns, but this client has declared 1"):
+    of_columns = replace(payload, data=as_block(sealer.to_bytes(sealer.mask(product)[0])))
+    with pytest.raises(
+        WireError, match="products with 7 columns, but 1 are agreed for this client"
+    ):
         server.receive(Message(0, SERVER, of_columns))
     server.receive(request)
     with pytest.raises(WireError, match="second of this client"):

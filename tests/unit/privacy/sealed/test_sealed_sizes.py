@@ -67,7 +67,7 @@ def test_messages_are_as_large_as_planned_for() -> None:
     for told in LocalEngine(parties, Ledger()).run():
         if told.hop == 1:
             break
-    planned = method.sizes(150, 1, network, 0)
+    planned = method.messages(network, 0, 150, 1).sizes
     assert np.mean(seen["SealedRequest up"]) == pytest.approx(planned.uplink, rel=0.02)
     assert np.mean(seen["SealedToken down"]) == pytest.approx(planned.downlink, rel=0.02)
     assert np.mean(seen["SealedToken hop"]) == pytest.approx(planned.hop, rel=0.02)
@@ -77,12 +77,12 @@ def test_messages_are_as_large_as_planned_for() -> None:
 def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(samples: int) -> None:
     network = mtcd.make_network("path", ["a", "b", "c"])
     method = SealedTours(depth=2)
-    bound = method.bounds("run", network, 0, samples, 1)
-    sent = 8 * method.sizes(samples, 1, network, 0).hop
+    bound = method.messages(network, 0, samples, 1).bounds("run")
+    sent = 8 * method.messages(network, 0, samples, 1).sizes.hop
     assert sent <= bound.sealed_bytes <= 5 * sent
     assert (bound.snapshots, bound.past, bound.tokens, bound.server) == (3, 3, 1, True)
     assert bound.hops == 4  # to the other end and back
-    assert not SealedTours(server=False).bounds("run", network, 0, samples, 1).server
+    assert not SealedTours(server=False).messages(network, 0, samples, 1).bounds("run").server
 
 
 def test_a_training_is_refused_whose_columns_single_out_rows() -> None:
@@ -103,7 +103,7 @@ def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) 
     """On a path of three, with the labels at one end: four hops; without a server, ways of one and
     of two hops."""
     network, costs = mtcd.make_network("path", ["a", "b", "c"]), Costs(ratio)
-    found = SealedTours(server=server).iteration_cost(network, 1, costs)
+    found = SealedTours(server=server).prices(network, 1).iteration(costs)
     hop, with_server = costs.between_clients(1.0), costs.with_server(1.0)
     # three requests and one for the sum over labels, as many answers, the token down and up
     if server:

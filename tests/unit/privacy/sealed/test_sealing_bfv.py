@@ -16,7 +16,7 @@ from scipy import stats
 from mtcd.core.errors import ConfigError, MtcdError, WireError
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.bfv import BfvKey, BfvSealer
-from mtcd.privacy.sealed.bfv.bfv_ciphertexts import BfvVector
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import BfvMasked, BfvVector
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import LEAST_BUDGET, Parameters, choose_parameters
 from mtcd.privacy.sealed.bfv.randomness import uniform, uniform_residues
@@ -71,7 +71,7 @@ def test_any_chain_of_operations_gives_the_integers_of_the_clear_twin(
                     its_sealer.to_bytes(its_sealer.rerandomise(vector))
                 )
         masked, mask = its_sealer.mask(its_sealer.product(vector, its_sealer.encode(X)))
-        sent = its_sealer.to_bytes(its_sealer.flood(masked))
+        sent = its_sealer.to_bytes(masked)
         product = its_sealer.unmask(its_key.open_product(its_key.product_from_bytes(sent)), mask)
         sent = its_sealer.to_bytes(its_sealer.flood_vector(vector))
         opened.append([product, its_key.open_vector(its_key.vector_from_bytes(sent))])
@@ -86,9 +86,7 @@ def test_products_with_tables_of_zeros_and_with_few_nonzero_rows() -> None:
     single[17, 3] = 5
     for X in (np.zeros((60, 7), np.int64), single, np.ones((60, 1), np.int64)):
         masked, mask = sealer.mask(sealer.product(sealer.encrypt(g), sealer.encode(X)))
-        np.testing.assert_array_equal(
-            sealer.unmask(key.open_product(sealer.flood(masked)), mask), X.T @ g
-        )
+        np.testing.assert_array_equal(sealer.unmask(key.open_product(masked), mask), X.T @ g)
 
 
 def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_leaves_20_bits() -> (
@@ -107,19 +105,53 @@ def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_l
     expected = room - np.log2(chosen.product_noise())
     # the largest of 8192 is about four of them
     assert expected - 3 < key.noise_budget(product) < expected + 3
-    flooded = sealer.flood(sealer.mask(product)[0])
-    sent = key.product_from_bytes(sealer.to_bytes(flooded))
+    flooded = sealer.flood_vector(vector)
+    sent = key.vector_from_bytes(sealer.to_bytes(flooded))
     assert (
         LEAST_BUDGET
         <= key.noise_budget(sent)
         <= key.noise_budget(flooded)
         <= chosen.budget((0, 0)) + 1
     )
-    nothing = sealer.flood(
-        sealer.product(sealer.encrypt(np.zeros(4097, int)), sealer.encode(0 * X))
-    )
+    fresh = sealer.flood_vector(sealer.encrypt(np.zeros(4097, int)))
     # a small noise cannot be told from a large one
-    assert key.noise_budget(nothing) == key.noise_budget(flooded)
+    assert key.noise_budget(fresh) == key.noise_budget(flooded)
+
+
+@pytest.mark.parametrize("columns", [3, 60, 300])
+@pytest.mark.parametrize("samples", [60, 3700, 9000, 50_000])
+def test_what_is_not_sent_of_a_product_costs_at_most_a_probability_of_2_to_the_minus_40(
+    samples: int, columns: int
+) -> None:
+    chosen = choose_parameters(samples, [columns], 12)
+    spared = chosen.spared()
+    assert chosen.miss_bits(spared) >= 40 > chosen.miss_bits(3)
+    assert chosen.miss_bits(0) >= 50
+
+
+def test_halves_are_rounded_to_another_integer_about_as_often_as_was_estimated() -> None:
+    """With so many bytes unsent that it happens: then the number of wrong coefficients is known."""
+    key, sealer = pair(60, 7)
+    chosen, level = key.parameters, key._context.levels[2]
+    moduli, unsent, repeats = key._context.moduli[:2], (7,), 30
+    matrix = sealer.encode(np.ones((60, 7), int))
+
+    def coefficients(sent: Polynomials) -> np.ndarray:
+        both = Polynomials(np.array([np.zeros_like(sent.limbs[0]), sent.limbs[0]]))
+        plain = seal_format.seal.Plaintext()
+        key._decryptor.decrypt(seal_format.ciphertext(key._seal, level, both), plain)
+        return np.array([plain[place] for place in range(plain.coeff_count())])
+
+    wrong = 0
+    for _ in range(repeats):
+        masked, _ = sealer.mask(sealer.product(sealer.encrypt(np.zeros(60, int)), matrix))
+        data = memoryview(pack_rounded(masked.sent, moduli, unsent))
+        rounded = unpack_rounded(data, moduli, chosen.degree, unsent)
+        wrong += np.count_nonzero(coefficients(masked.sent) - coefficients(rounded))
+
+    expected = repeats * 2.0 ** -chosen.miss_bits(unsent[0])
+    assert 100 < expected < 200
+    assert 0.4 * expected < wrong < 1.2 * expected
 
 
 def test_rounded_bytes_are_off_by_half_of_what_was_dropped() -> None:
@@ -150,13 +182,19 @@ def test_parameters_without_noise_budget_are_refused_before_a_key_is_made() -> N
         BFV.generate(Parameters(**{**vars(chosen), "visits": 10**9}))
 
 
+def slots_of(key: BfvKey, masked: BfvMasked) -> np.ndarray:
+    """All numbers that the key holder decrypts, before it adds those of a column."""
+    [sent] = masked.sent.limbs
+    return key._rounded(key._decryptor, np.array([np.zeros_like(sent), sent]))
+
+
 def test_what_the_key_holder_decrypts_is_uniform_whatever_the_table() -> None:
     key, sealer = pair(60, 7)
     chosen, draw = key.parameters, np.random.default_rng(5)
     seen = []
     for X in (np.zeros((60, 7), np.int64), table(draw, chosen, 7)):
         product = sealer.product(sealer.encrypt(np.full(60, chosen.token_bound)), sealer.encode(X))
-        slots = [key._slots(sealer.flood(sealer.mask(product)[0]).ciphertext) for _ in range(3)]
+        slots = [slots_of(key, sealer.mask(product)[0]) for _ in range(3)]
         seen.append(np.concatenate(slots) % chosen.plain_modulus)
         counts = np.bincount(seen[-1] * 64 // chosen.plain_modulus, minlength=64)
         assert stats.chisquare(counts).pvalue > 1e-6
@@ -213,7 +251,7 @@ def test_the_secret_key_is_in_no_bytes_log_or_repr_and_cannot_be_copied(
     caplog.set_level(logging.DEBUG)
     key, sealer = pair(60, 7)
     vector = key.encrypt(np.zeros(60, int))
-    product = sealer.flood(sealer.product(vector, sealer.encode(np.ones((60, 1), int))))
+    product, _ = sealer.mask(sealer.product(vector, sealer.encode(np.ones((60, 1), int))))
     sent = (
         key.public
         + key.to_bytes(vector)

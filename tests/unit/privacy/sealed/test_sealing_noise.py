@@ -6,10 +6,12 @@ from functools import cache
 from math import prod
 
 import numpy as np
+import pytest
 from scipy import signal, stats
 
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.bfv import BfvKey, BfvSealer
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import BfvVector
 from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.bfv.parameters import choose_parameters, plain_prime
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
@@ -72,7 +74,7 @@ def test_the_secret_is_ternary_and_opens_an_encryption_of_zeros() -> None:
     assert 0.9 < fresh.std() / np.sqrt(key.parameters._fresh()) < 1.1
 
 
-def test_the_noise_of_a_product_is_what_was_estimated_and_flooding_hides_it() -> None:
+def test_the_noise_of_a_product_is_what_was_estimated() -> None:
     key, sealer = pair()
     chosen, draw = key.parameters, np.random.default_rng(0)
     zeros = sealer.encrypt(np.zeros(SAMPLES, int))
@@ -81,13 +83,41 @@ def test_the_noise_of_a_product_is_what_was_estimated_and_flooding_hides_it() ->
     product = sealer.product(zeros, sealer.encode(draw.integers(-99, 100, (SAMPLES, COLUMNS))))
     # by the key, see _rotation
     assert 0.1 < noise(product.ciphertext, 3).std() / chosen.product_noise() < 1.2
+
+
+def test_flooding_hides_the_noise_of_a_token() -> None:
+    key, sealer = pair()
     # of the flooding, after modulus switching
-    half = 2.0 ** (chosen.flood_bits() - chosen.modulus_bits[2])
-    nothing = sealer.product(zeros, sealer.encode(np.zeros((SAMPLES, COLUMNS), int)))
-    for flooded in (sealer.flood(product), sealer.flood(nothing)):
-        seen = noise(flooded.ciphertext, 2) / half
+    half = 2.0 ** (key.parameters.flood_bits() - key.parameters.modulus_bits[2])
+    fresh = sealer.encrypt(np.zeros(SAMPLES, int))
+    for token in (fresh, sealer.rerandomise(sealer.rerandomise(fresh))):
+        seen = noise(sealer.flood_vector(token).ciphertexts[0], 2) / half
         assert np.abs(seen).max() < 1.001
         assert stats.kstest(seen, stats.uniform(-1, 2).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("bits", [0, 60, 120, 160])
+def test_noise_that_the_holder_has_chosen_does_not_show_in_a_request(bits: int) -> None:
+    """What the holder gets, times its secret key, is uniform: whatever the table, and the noise
+    that it has put into the token."""
+    key, sealer = pair()
+    moduli = key._context.moduli[:2]
+    token = key.encrypt(np.zeros(SAMPLES, int))
+    limbs = seal_format.polynomials(token.ciphertexts[0]).limbs.copy()
+    for number, modulus in enumerate(key._context.moduli[:3]):
+        limbs[0, number, 0] = (int(limbs[0, number, 0]) + 2**bits) % modulus
+    level = key._context.levels[3]
+    noisy = seal_format.ciphertext(key._seal, level, Polynomials(limbs))
+    vector = BfvVector((noisy,), 3)
+
+    for table in (np.zeros((SAMPLES, COLUMNS), int), np.ones((SAMPLES, COLUMNS), int)):
+        masked, _ = sealer.mask(sealer.product(vector, sealer.encode(table)))
+        [sent] = masked.sent.limbs
+        both = Polynomials(np.array([np.zeros_like(sent), sent]))
+        seen = noise(seal_format.ciphertext(key._seal, key._context.levels[2], both), 2)
+        assert stats.kstest(seen / prod(moduli), stats.uniform(-0.5, 1).cdf).pvalue > 1e-6
+        residues = sent[0] / moduli[0]
+        assert stats.kstest(residues, stats.uniform(0, 1).cdf).pvalue > 1e-6
 
 
 def test_the_larger_ring_gives_the_same_products() -> None:
@@ -104,7 +134,7 @@ def test_the_larger_ring_gives_the_same_products() -> None:
     sealer, draw = find("bfv").sealer(key.public), np.random.default_rng(1)
     X, g = draw.integers(-9, 10, (8200, 5)), draw.integers(-999, 1000, 8200)
     masked, mask = sealer.mask(sealer.product(sealer.encrypt(g), sealer.encode(X)))
-    sent = sealer.to_bytes(sealer.flood(masked))
+    sent = sealer.to_bytes(masked)
     np.testing.assert_array_equal(
         sealer.unmask(key.open_product(key.product_from_bytes(sent)), mask), X.T @ g
     )

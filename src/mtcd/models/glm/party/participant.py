@@ -31,6 +31,8 @@ from mtcd.federation.participant.labels import labels_from_bytes, labels_to_byte
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import LossError, PartyTable
+from mtcd.methods.messages import reads_objective
+from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.models.glm.evaluation import known_labels, linear_outputs
 from mtcd.models.glm.party.block import PartyBlock
@@ -45,7 +47,6 @@ from mtcd.models.glm.party.problem import (
     without_classes,
 )
 from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -115,11 +116,11 @@ class LinearParticipant(ParticipantTable):
         taken = drawn(self.config, rows)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
         problem = own_part(self.config, self.own, taken.training, labels, weights=weights).problem
-        weighted = isinstance(problem.loss, Weighted)
+        weighted = problem.loss.sample_weights is not None
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        rest = {"stepsize": method.resolved_stepsize(), "notes": [*notes, *taken.notes]}
+        rest = {"stepsize": resolved_stepsize(method), "notes": [*notes, *taken.notes]}
         return sizes | rest, labels_to_bytes(labels, weights)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
@@ -128,7 +129,7 @@ class LinearParticipant(ParticipantTable):
         samples, outputs = settings["samples"], settings["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is out of range")
-        method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
+        method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
         labels, weights = (
             labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
@@ -146,20 +147,22 @@ class LinearParticipant(ParticipantTable):
             check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
-        bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
-        bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
+        messages = method.messages(network, config.seed, samples, outputs)
+        bounds = replace(
+            messages.bounds(agreed.run),
+            windows=not method.has_server and self.stop.plateau is not None,
+        )
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
-        reads = problem if labels is not None and method.reads_objective else None
+        reads = problem if labels is not None and reads_objective(method) else None
         rule = (
             None
             if labels is None
             else Divergence(start_of(problem), worst_end_of(method, linear=True))
         )
         self.rule = rule
-        sizes = method.sizes(samples, outputs, network, config.seed)
         watch = Watch(
             self.stop,
             method,
@@ -170,7 +173,7 @@ class LinearParticipant(ParticipantTable):
             log,
             reads,
             rule,
-            sizes,
+            messages.sizes,
         )
         parties = method.parties(problem, network, config.seed)
         lone = parties.server is None and parties.rounds is None

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import GlmSection
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.data.checks import check_values
@@ -19,6 +18,7 @@ from mtcd.data.standardise import Scaling, standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.table import PartyTable
+from mtcd.models.glm.config import GlmSection
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.penalty import Penalty

@@ -21,7 +21,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from mtcd.config.schema import SplitSection
 from mtcd.core.errors import DataError, MtcdError, WireError, listing
 from mtcd.core.files import WEIGHTS, plain
 from mtcd.data.prepare import ColumnPreparation
@@ -32,7 +31,8 @@ from mtcd.federation.participant.table import PartyTable
 from mtcd.models.glm.party.problem import prepared_values
 from mtcd.models.predicted import Columns
 from mtcd.models.splitnet.aggregation import Aggregation, make_aggregation
-from mtcd.models.splitnet.config import fusion_module, saved_client
+from mtcd.models.splitnet.config import SplitSection
+from mtcd.models.splitnet.configured import fusion_module, saved_client
 from mtcd.models.splitnet.own import OwnProblem
 from mtcd.models.splitnet.party.networks import in_single, own_fusion_maker, own_maker, section_of
 from mtcd.models.splitnet.trained import TrainedSplit, load_weights

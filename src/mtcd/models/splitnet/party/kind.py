@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import ModelSection, SplitSection
+from mtcd.config.schema import ModelSection
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import WEIGHTS
 from mtcd.core.optional import find
@@ -23,6 +23,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.predicted import Columns
+from mtcd.models.splitnet.config import SplitSection
 from mtcd.network.topology import Network
 
 BUILT_IN = {"client": "mlp", "fusion": "linear"}

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from mtcd.config.schema import ComputeSection, SplitSection
+from mtcd.config.schema import ComputeSection
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.prepare import ColumnPreparation
 from mtcd.data.samples import as_samples, check_samples
@@ -26,7 +26,8 @@ from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import Method
 from mtcd.models.glm.party.problem import held_out_values, prepared_rows
 from mtcd.models.splitnet.aggregation import make_aggregation
-from mtcd.models.splitnet.config import client_module, fusion_module, optimiser_of
+from mtcd.models.splitnet.config import SplitSection
+from mtcd.models.splitnet.configured import client_module, fusion_module, optimiser_of
 from mtcd.models.splitnet.feed import make_source
 from mtcd.models.splitnet.labels import classes_of, encode, find_loss
 from mtcd.models.splitnet.makers import Maker, client_maker, fusion_maker

@@ -33,6 +33,7 @@ from mtcd.federation.participant.labels import labels_from_bytes, labels_to_byte
 from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
+from mtcd.methods.method import resolved_stepsize
 from mtcd.models.metrics import all_metrics, class_numbers
 from mtcd.models.splitnet.client import NetClient
 from mtcd.models.splitnet.labels import encode
@@ -114,7 +115,7 @@ class SplitParticipant(ParticipantTable):
         taken = drawn(self.config, rows)
         labels = self.held_labels(taken.training)
         notes = [*self.notes, *outside_guarantee(self.method), *taken.notes]
-        stepsize = self.method.resolved_stepsize()
+        stepsize = resolved_stepsize(self.method)
         settings = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
         return settings | {
             FUSION_CODE: fusion_code(self.config, self.bundle.code)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import AdditiveSection
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
 from mtcd.core.optional import find
@@ -27,6 +26,7 @@ from mtcd.models.glm.party.own_block import (
 )
 from mtcd.models.glm.party.problem import OwnData, own_data, sized_problem
 from mtcd.models.predicted import Columns
+from mtcd.models.trees.config import AdditiveSection
 from mtcd.models.trees.families.family import TrainedPart
 from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.model import Additive, model_from_json

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.config.schema import StopSection
-from mtcd.config.settings import FEW_HOPS
 from mtcd.core.files import COEFFICIENTS
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.credentials.bundle import Bundle
@@ -23,7 +22,7 @@ from mtcd.methods.method import Method
 from mtcd.models.glm.party.block import CSV
 from mtcd.models.glm.party.own_block import NPZ, by_sample
 from mtcd.models.predicted import Columns
-from mtcd.models.trees.config import AdditiveSection
+from mtcd.models.trees.config import FEW_HOPS, AdditiveSection
 from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.party.block import AdditiveBlock, additive_of, read_additive_block
 from mtcd.models.trees.party.participant import AdditiveParticipant

@@ -11,6 +11,7 @@ from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.participant.held_out import Drawn, drawn
 from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.federation.participant.table import PartyTable
+from mtcd.methods.method import resolved_stepsize
 from mtcd.models.glm.party.participant import LinearParticipant, check_loss
 from mtcd.models.glm.party.problem import prepared_rows
 from mtcd.models.trees.party.block import (
@@ -64,7 +65,7 @@ class AdditiveParticipant(LinearParticipant):
         settings = {
             "samples": len(labels),
             "outputs": loss.outputs(classes),
-            "stepsize": self.method.resolved_stepsize(),
+            "stepsize": resolved_stepsize(self.method),
             "notes": [*taken.notes],
         }
         return settings, labels_to_bytes(labels, weights)

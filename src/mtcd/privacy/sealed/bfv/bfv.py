@@ -19,14 +19,14 @@ import tenseal.sealapi as seal
 
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.privacy.sealed.bfv import cipher, seal_format
-from mtcd.privacy.sealed.bfv.bfv_ciphertexts import Bfv, BfvProduct, BfvVector
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import Bfv, BfvMasked, BfvProduct, BfvVector
 from mtcd.privacy.sealed.bfv.clear import unmask
 from mtcd.privacy.sealed.bfv.fixed_point import check_matrix
 from mtcd.privacy.sealed.bfv.keys import join, read_private, split, write_private
 from mtcd.privacy.sealed.bfv.layout import Integers, centred
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, Parameters
 from mtcd.privacy.sealed.bfv.public_keys import Context, PublicKeys
-from mtcd.privacy.sealed.bfv.randomness import uniform, uniform_residues
+from mtcd.privacy.sealed.bfv.randomness import uniform_residues
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT
 
@@ -53,6 +53,9 @@ class BfvSealer(Bfv):
         super().__init__(keys)
         self._encryptor = seal.Encryptor(self._seal, keys.public_key)
         self._evaluator = self._context.evaluator
+        # decrypts what needs no key: a ciphertext whose second polynomial is zero
+        unused = seal.KeyGenerator(self._seal).secret_key()
+        self._rounding = seal.Decryptor(self._seal, unused)
 
     def encrypt(self, values: npt.ArrayLike) -> BfvVector:
         return self._whole(
@@ -75,8 +78,8 @@ class BfvSealer(Bfv):
         parts = zip(self._usable(vector), self._spread(values), strict=True)
         return self._whole(*(_made(change, part, plain) for part, plain in parts))
 
-    def encode(self, matrix: npt.ArrayLike) -> BfvMatrix:
-        values = check_matrix(matrix, self.parameters)
+    def encode(self, matrix: npt.ArrayLike, checks: int = 0) -> BfvMatrix:
+        values = check_matrix(matrix, self.parameters, checks)
         layout, stride = self.parameters.layout(values.shape[1]), self.parameters.stride
         if layout.columns > self.parameters.most_columns:
             raise MtcdError(
@@ -116,7 +119,7 @@ class BfvSealer(Bfv):
             if partial is not None:
                 run.transform_from_ntt_inplace(partial)
                 total = partial if total is None else _summed(run, total, partial)
-        return BfvProduct(total or self._zero(), matrix.columns, self._context.primes)
+        return BfvProduct(total or self._zero(), matrix.columns)
 
     def _baby_steps(self, part: Any, count: int) -> list[Any]:
         """The ciphertext rotated by 0 to count - 1 slots, in NTT form."""
@@ -125,20 +128,28 @@ class BfvSealer(Bfv):
             steps.append(_made(self._evaluator.rotate_rows, steps[-1], 1, self._keys.galois_keys))
         return [_made(self._evaluator.transform_to_ntt, step) for step in steps]
 
-    def mask(self, product: cipher.SealedProduct) -> tuple[BfvProduct, Integers]:
-        whole = self._unflooded(product)
-        slots = uniform(self.parameters.plain_modulus, self.parameters.degree)
-        plain = self._plain(centred(slots, self.parameters.plain_modulus))
-        masked = _made(self._evaluator.add_plain, whole.ciphertext, plain)
-        mask = self.parameters.layout(whole.columns).fold(slots, self.parameters.plain_modulus)
-        return BfvProduct(masked, whole.columns, whole.primes), mask
+    def mask(self, product: cipher.SealedProduct) -> tuple[BfvMasked, Integers]:
+        """Keep the first polynomial of the product, and give the second one away.
+
+        With a fresh encryption of zero the second polynomial is c + a u + e, with a that nobody
+        could choose (it is drawn from a seed) and u and e that nobody else knows: an instance of
+        ring learning with errors, which hides c from everybody. The key holder rounds its product
+        with the secret key to a plaintext, the client rounds the first polynomial. Their sum is the
+        message, unless a coefficient is so close to the middle of two integers that its noise
+        decides (``Parameters.miss_bits``).
+        """
+        assert isinstance(product, BfvProduct)
+        total = _summed(self._evaluator, self._zero(), product.ciphertext)
+        self._evaluator.mod_switch_to_inplace(total, self._context.levels[SENT_PRIMES])
+        kept, sent = seal_format.polynomials(total).limbs
+
+        own = self._rounded(self._rounding, np.array([kept, np.zeros_like(kept)]))
+        modulus = self.parameters.plain_modulus
+        share = self.parameters.layout(product.columns).fold(own, modulus)
+        return BfvMasked(Polynomials(sent[None]), product.columns), (modulus - share) % modulus
 
     def unmask(self, answer: npt.ArrayLike, mask: npt.ArrayLike) -> Integers:
         return unmask(answer, mask, self.parameters)
-
-    def flood(self, product: cipher.SealedProduct) -> BfvProduct:
-        whole = self._unflooded(product)
-        return BfvProduct(self._flooded(whole.ciphertext), whole.columns, SENT_PRIMES)
 
     def flood_vector(self, vector: cipher.SealedVector) -> BfvVector:
         return BfvVector(tuple(map(self._flooded, self._usable(vector))), SENT_PRIMES)
@@ -177,12 +188,6 @@ class BfvSealer(Bfv):
             raise ValueError("This vector was flooded: it can only be decrypted.")
         return vector.ciphertexts
 
-    def _unflooded(self, product: cipher.SealedProduct) -> BfvProduct:
-        assert isinstance(product, BfvProduct)
-        if product.primes != self._context.primes:
-            raise ValueError("This product was flooded: it can only be decrypted.")
-        return product
-
 
 class BfvKey(Bfv):
     """``cipher.SecretKey`` with BFV."""
@@ -216,12 +221,11 @@ class BfvKey(Bfv):
         assert isinstance(vector, BfvVector)
         return self.parameters.layout().gather([self._slots(part) for part in vector.ciphertexts])
 
-    def open_product(self, product: cipher.SealedProduct) -> Integers:
-        assert isinstance(product, BfvProduct)
-        modulus = self.parameters.plain_modulus
-        sums = self.parameters.layout(product.columns).fold(
-            self._slots(product.ciphertext), modulus
-        )
+    def open_product(self, product: cipher.MaskedProduct) -> Integers:
+        assert isinstance(product, BfvMasked)
+        modulus, [sent] = self.parameters.plain_modulus, product.sent.limbs
+        slots = self._rounded(self._decryptor, np.array([np.zeros_like(sent), sent]))
+        sums = self.parameters.layout(product.columns).fold(slots, modulus)
         return centred(sums, modulus)
 
     def _slots(self, part: Any) -> Integers:
@@ -229,9 +233,7 @@ class BfvKey(Bfv):
             raise WireError(
                 "sealed", "has too much noise to be decrypted: it is damaged, or made up"
             )
-        plain = seal.Plaintext()
-        self._decryptor.decrypt(part, plain)
-        return np.array(self._context.encoder.decode_int64(plain), np.int64)
+        return self._decrypted(self._decryptor, part)
 
     def noise_budget(self, sealed: cipher.SealedVector | cipher.SealedProduct) -> int:
         assert isinstance(sealed, BfvVector | BfvProduct)
@@ -241,11 +243,11 @@ class BfvKey(Bfv):
     def vector_from_bytes(self, data: bytes) -> BfvVector:
         return self._vector(data, SENT_PRIMES)
 
-    def product_from_bytes(self, data: bytes) -> BfvProduct:
-        frame, (ciphertext,) = self._from_bytes(data, PRODUCT, SENT_PRIMES)
+    def product_from_bytes(self, data: bytes) -> BfvMasked:
+        frame, [sent] = self._from_bytes(data, PRODUCT, SENT_PRIMES)
         if not 1 <= frame.columns <= self.parameters.most_columns:
             raise WireError("sealed.columns", f"is {frame.columns}, more than any party has")
-        return BfvProduct(ciphertext, frame.columns, SENT_PRIMES)
+        return BfvMasked(sent, frame.columns)
 
     def save(self, path: Path) -> None:
         write_private(path, join([self.public, seal_format.saved(self._secret)]))

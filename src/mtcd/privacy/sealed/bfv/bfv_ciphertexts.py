@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import tenseal.sealapi as seal
 
@@ -15,7 +16,7 @@ from mtcd.privacy.sealed.bfv.layout import Integers
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES
 from mtcd.privacy.sealed.bfv.public_keys import PublicKeys
 from mtcd.privacy.sealed.bfv.rounding import pack_rounded, rounded_size, unpack_rounded
-from mtcd.privacy.sealed.bfv.seal_format import Polynomials
+from mtcd.privacy.sealed.bfv.seal_format import Limbs, Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
 
 
@@ -35,7 +36,14 @@ class BfvProduct:
 
     ciphertext: Any
     columns: int
-    primes: int
+
+
+@dataclass(frozen=True)
+class BfvMasked:
+    """The second polynomial of a product, for the key holder; the first one stays at the client."""
+
+    sent: Polynomials
+    columns: int
 
 
 class Bfv:
@@ -50,61 +58,80 @@ class Bfv:
     def fingerprint(self) -> str:
         return self._keys.mark.hex()
 
-    def to_bytes(self, sealed: cipher.SealedVector | cipher.SealedProduct) -> bytes:
-        assert isinstance(sealed, BfvVector | BfvProduct)
-        if isinstance(sealed, BfvVector):
-            kind, columns, ciphertexts = VECTOR, 0, sealed.ciphertexts
-            compact = sealed.compact
-        else:
-            kind, columns, ciphertexts, compact = PRODUCT, sealed.columns, (sealed.ciphertext,), ()
+    def to_bytes(self, sealed: cipher.SealedVector | cipher.MaskedProduct) -> bytes:
+        if isinstance(sealed, BfvMasked):
+            return self._masked_to_bytes(sealed)
+
+        assert isinstance(sealed, BfvVector)
         moduli = self._context.moduli[: sealed.primes]
-        parts = compact or [seal_format.polynomials(one) for one in ciphertexts]
+        parts = sealed.compact or [seal_format.polynomials(one) for one in sealed.ciphertexts]
         if sealed.primes == SENT_PRIMES:
             dropped = self.parameters.dropped()
             content = b"".join(pack_rounded(part, moduli, dropped) for part in parts)
         else:
             content = b"".join(part.pack(moduli) for part in parts)
-        frame = Frame(
-            kind, sealed.primes, bool(compact), columns, len(ciphertexts), self._keys.mark, content
-        )
-        return frame.to_bytes()
+        seeded, count = bool(sealed.compact), len(sealed.ciphertexts)
+        return Frame(VECTOR, sealed.primes, seeded, 0, count, self._keys.mark, content).to_bytes()
 
-    def _from_bytes(self, data: bytes, kind: int, primes: int) -> tuple[Frame, tuple[Any, ...]]:
+    def _masked_to_bytes(self, masked: BfvMasked) -> bytes:
+        """One polynomial, without the bytes that decryption can spare."""
+        moduli, spared = self._context.moduli[:SENT_PRIMES], (self.parameters.spared(),)
+        content = pack_rounded(masked.sent, moduli, spared)
+        return Frame(
+            PRODUCT, SENT_PRIMES, False, masked.columns, 1, self._keys.mark, content
+        ).to_bytes()
+
+    def _from_bytes(self, data: bytes, kind: int, primes: int) -> tuple[Frame, list[Polynomials]]:
         frame = Frame.from_bytes(data, kind)
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
-        frame.expect(
-            "ciphertexts",
-            frame.ciphertexts,
-            self.parameters.layout().ciphertexts if kind == VECTOR else 1,
-        )
-        parts = self._parts(frame)
-        if not frame.seeded and not all(part.limbs[1].any() for part in parts):
-            raise WireError("sealed", "is not encrypted: its second polynomial is zero")
-        level = self._context.levels[primes]
-        return frame, tuple(seal_format.ciphertext(self._seal, level, part) for part in parts)
+        ciphertexts = self.parameters.layout().ciphertexts if kind == VECTOR else 1
+        frame.expect("ciphertexts", frame.ciphertexts, ciphertexts)
+        return frame, self._parts(frame)
 
     def _parts(self, frame: Frame) -> list[Polynomials]:
         """The polynomials of each ciphertext: rounded ones are for decryption alone, seeded ones
         for all the rest."""
         moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
-        rounded, dropped = frame.primes == SENT_PRIMES, self.parameters.dropped()
+        rounded = frame.primes == SENT_PRIMES
+        dropped: tuple[int, ...] = ()
         if rounded:
             frame.expect("seeded", frame.seeded, 0)
+            one = (self.parameters.spared(),)
+            dropped = self.parameters.dropped() if frame.kind == VECTOR else one
             size = rounded_size(moduli, degree, dropped)
         else:
-            size = seal_format.packed_size(moduli, degree, frame.seeded)
+            count = 1 if frame.seeded else 2
+            seed = seal_format.SEED if frame.seeded else 0
+            size = seal_format.packed_size(moduli, degree, count) + seed
         frame.expect_size(size * frame.ciphertexts)
+
         content = memoryview(frame.content)
         blocks = [content[start : start + size] for start in range(0, len(content), size)]
         if rounded:
             return [unpack_rounded(block, moduli, degree, dropped) for block in blocks]
-        return [Polynomials.unpack(block, moduli, degree, frame.seeded) for block in blocks]
+        return [Polynomials.unpack(block, moduli, degree, count, frame.seeded) for block in blocks]
 
     def _vector(self, data: bytes, primes: int) -> BfvVector:
-        frame, ciphertexts = self._from_bytes(data, VECTOR, primes)
+        frame, parts = self._from_bytes(data, VECTOR, primes)
         frame.expect("columns", frame.columns, 0)
+        if not frame.seeded and not all(part.limbs[1].any() for part in parts):
+            raise WireError("sealed", "is not encrypted: its second polynomial is zero")
+
+        level = self._context.levels[primes]
+        ciphertexts = tuple(seal_format.ciphertext(self._seal, level, part) for part in parts)
         return BfvVector(ciphertexts, primes)
+
+    def _rounded(self, decryptor: Any, limbs: Limbs) -> Integers:
+        """The slots to which a decryptor rounds two polynomials."""
+        level = self._context.levels[SENT_PRIMES]
+        part = seal_format.ciphertext(self._seal, level, Polynomials(limbs))
+        return self._decrypted(decryptor, part)
+
+    def _decrypted(self, decryptor: Any, part: Any) -> Integers:
+        plain = seal.Plaintext()
+        decryptor.decrypt(part, plain)
+        return np.array(self._context.encoder.decode_int64(plain), np.int64)
 
     def _plain(self, slots: Integers) -> Any:
         plain = seal.Plaintext()

@@ -2,21 +2,20 @@
 in between.
 
 Values are integer vectors modulo an odd prime t, given and returned as int64 centred around zero.
-The steps of a visit:
+The steps of a visit, at the client::
 
-=====================
-============================================================================================= at the
-client          ``product = sealer.product(vector, encoded)``: the products X^T g, encrypted
-                       ``masked, mask = sealer.mask(product)``: adds a secret mask, uniform modulo t
-                       ``data = sealer.to_bytes(sealer.flood(masked))``: hides the noise, switches
-                       to a small modulus
-at the key holder      ``answer = key.open_product(key.product_from_bytes(data))``: uniform,
-whatever the table at the client          ``sealer.unmask(answer, mask)``: X^T g in the clear, one
-integer per column
-                       ``vector = sealer.rerandomise(sealer.add_plain(vector, change))``, then on to
-                       the next client
-=====================
-=============================================================================================
+    product = sealer.product(vector, encoded)  # X^T g, encrypted
+    masked, mask = sealer.mask(product)  # the half that the key holder gets, and what stays here
+    data = sealer.to_bytes(masked)
+
+at the key holder::
+
+    answer = key.open_product(key.product_from_bytes(data))  # uniform, whatever the table
+
+and at the client again::
+
+    products = sealer.unmask(answer, mask)  # X^T g, one integer per column
+    vector = sealer.rerandomise(sealer.add_plain(vector, change))  # on to the next client
 
 ``Scheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes the
 same integers without encryption, for tests. No method changes its arguments. Bytes from another
@@ -51,6 +50,13 @@ class SealedProduct(Protocol):
     def columns(self) -> int: ...
 
 
+class MaskedProduct(Protocol):
+    """The half of a product that its key holder decrypts: it tells nothing without the mask."""
+
+    @property
+    def columns(self) -> int: ...
+
+
 class EncodedMatrix(Protocol):
     """The columns of one client, prepared for products. Made once: this costs more than a
     product."""
@@ -79,33 +85,31 @@ class Sealer(Protocol):
     def subtract(self, vector: SealedVector, other: SealedVector) -> SealedVector:
         """The difference of two vectors."""
 
-    def encode(self, matrix: npt.ArrayLike) -> EncodedMatrix:
+    def encode(self, matrix: npt.ArrayLike, checks: int = 0) -> EncodedMatrix:
         """Prepare an integer matrix of samples by columns. Rejects a column whose product could
-        exceed t/2."""
+        exceed t/2, but for the last ``checks`` ones, whose products are used modulo t."""
 
     def product(self, vector: SealedVector, matrix: EncodedMatrix) -> SealedProduct: ...
 
-    def mask(self, product: SealedProduct) -> tuple[SealedProduct, Integers]:
-        """Add fresh secret numbers, uniform modulo t; returns also what ``unmask`` needs, which
-        stays secret."""
+    def mask(self, product: SealedProduct) -> tuple[MaskedProduct, Integers]:
+        """Split a product into the half for the key holder, and numbers that stay secret.
+
+        The half is pseudorandom for everybody, also for a key holder that has chosen its keys and
+        the vector as it likes. Nothing but decryption works on it. What is decrypted is uniform
+        modulo t; the numbers are what ``unmask`` needs to make products of it.
+        """
 
     def unmask(self, answer: npt.ArrayLike, mask: npt.ArrayLike) -> Integers:
         """The product from the key holder's answer; both are checked for shape and range."""
 
-    def flood(self, product: SealedProduct) -> SealedProduct:
-        """Drown the noise, which depends on the matrix, in random noise; then switch to the
-        smallest modulus.
-
-        For what the key holder decrypts; nothing but decryption works on the result.
-        """
-
     def flood_vector(self, vector: SealedVector) -> SealedVector:
-        """The same for a vector that the key holder is to decrypt."""
+        """Drown the noise of a vector that the key holder is to decrypt in random noise, and
+        switch to the smallest modulus; nothing but decryption works on the result."""
 
     def rerandomise(self, vector: SealedVector) -> SealedVector:
         """Another encryption of the same integers, which cannot be linked to the one given."""
 
-    def to_bytes(self, sealed: SealedVector | SealedProduct) -> bytes: ...
+    def to_bytes(self, sealed: SealedVector | MaskedProduct) -> bytes: ...
 
     def vector_from_bytes(self, data: bytes) -> SealedVector: ...
 
@@ -129,16 +133,17 @@ class SecretKey(Protocol):
         """Decrypt. Raises ``WireError`` for a ciphertext whose noise is too large to be decrypted
         correctly."""
 
-    def open_product(self, product: SealedProduct) -> Integers: ...
+    def open_product(self, product: MaskedProduct) -> Integers:
+        """Decrypt: a number for each column, uniform modulo t."""
 
     def noise_budget(self, sealed: SealedVector | SealedProduct) -> int:
         """The bits by which the noise may still grow before decryption fails."""
 
-    def to_bytes(self, sealed: SealedVector | SealedProduct) -> bytes: ...
+    def to_bytes(self, sealed: SealedVector | MaskedProduct) -> bytes: ...
 
     def vector_from_bytes(self, data: bytes) -> SealedVector: ...
 
-    def product_from_bytes(self, data: bytes) -> SealedProduct: ...
+    def product_from_bytes(self, data: bytes) -> MaskedProduct: ...
 
     def save(self, path: Path) -> None:
         """Write the key to a file that only its owner can read, so that a restarted key holder goes

@@ -40,7 +40,17 @@ class ClearProduct:
     """The integers of a product."""
 
     values: Integers
-    flooded: bool = False
+
+    @property
+    def columns(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class ClearMasked:
+    """The integers of a product with a mask."""
+
+    values: Integers
 
     @property
     def columns(self) -> int:
@@ -76,14 +86,14 @@ class _Clear:
     def encrypt(self, values: npt.ArrayLike) -> ClearVector:
         return ClearVector(check_vector(values, self.parameters))
 
-    def to_bytes(self, sealed: cipher.SealedVector | cipher.SealedProduct) -> bytes:
-        assert isinstance(sealed, ClearVector | ClearProduct)
-        kind = VECTOR if isinstance(sealed, ClearVector) else PRODUCT
-        columns = len(sealed.values) if kind == PRODUCT else 0
-        content = sealed.values.astype("<i8").tobytes()
-        return Frame(
-            kind, int(not sealed.flooded), False, columns, 1, self._mark, content
-        ).to_bytes()
+    def to_bytes(self, sealed: cipher.SealedVector | cipher.MaskedProduct) -> bytes:
+        content = sealed.values.astype("<i8").tobytes()  # type: ignore[union-attr]
+        if isinstance(sealed, ClearMasked):
+            kind, primes, columns = PRODUCT, 0, sealed.columns
+        else:
+            assert isinstance(sealed, ClearVector)
+            kind, primes, columns = VECTOR, int(not sealed.flooded), 0
+        return Frame(kind, primes, False, columns, 1, self._mark, content).to_bytes()
 
     def vector_from_bytes(self, data: bytes) -> ClearVector:
         values, flooded = self._from_bytes(data, VECTOR)
@@ -122,8 +132,8 @@ class ClearSealer(_Clear):
     def _changed(self, vector: cipher.SealedVector, change: Integers) -> ClearVector:
         return ClearVector(centred(_usable(vector) + change, self.parameters.plain_modulus))
 
-    def encode(self, matrix: npt.ArrayLike) -> ClearMatrix:
-        values = check_matrix(matrix, self.parameters)
+    def encode(self, matrix: npt.ArrayLike, checks: int = 0) -> ClearMatrix:
+        values = check_matrix(matrix, self.parameters, checks)
         self.parameters.layout(values.shape[1])
         return ClearMatrix(values)
 
@@ -136,18 +146,14 @@ class ClearSealer(_Clear):
             centred(np.array([int(value) % modulus for value in exact], np.int64), modulus)
         )
 
-    def mask(self, product: cipher.SealedProduct) -> tuple[ClearProduct, Integers]:
+    def mask(self, product: cipher.SealedProduct) -> tuple[ClearMasked, Integers]:
         assert isinstance(product, ClearProduct)
         modulus = self.parameters.plain_modulus
         mask = uniform(modulus, product.columns)
-        return ClearProduct(centred(product.values + mask, modulus)), mask
+        return ClearMasked(centred(product.values + mask, modulus)), mask
 
     def unmask(self, answer: npt.ArrayLike, mask: npt.ArrayLike) -> Integers:
         return unmask(answer, mask, self.parameters)
-
-    def flood(self, product: cipher.SealedProduct) -> ClearProduct:
-        assert isinstance(product, ClearProduct)
-        return ClearProduct(product.values, flooded=True)
 
     def flood_vector(self, vector: cipher.SealedVector) -> ClearVector:
         return ClearVector(_usable(vector), flooded=True)
@@ -172,15 +178,15 @@ class ClearKey(_Clear):
         assert isinstance(vector, ClearVector)
         return vector.values
 
-    def open_product(self, product: cipher.SealedProduct) -> Integers:
-        assert isinstance(product, ClearProduct)
+    def open_product(self, product: cipher.MaskedProduct) -> Integers:
+        assert isinstance(product, ClearMasked)
         return product.values
 
-    def product_from_bytes(self, data: bytes) -> ClearProduct:
-        values, flooded = self._from_bytes(data, PRODUCT)
-        if not flooded:
-            raise WireError("sealed.primes", "is that of a product that was not flooded")
-        return ClearProduct(values, flooded)
+    def product_from_bytes(self, data: bytes) -> ClearMasked:
+        values, masked = self._from_bytes(data, PRODUCT)
+        if not masked:
+            raise WireError("sealed.primes", "is that of a product without a mask")
+        return ClearMasked(values)
 
     def noise_budget(self, sealed: cipher.SealedVector | cipher.SealedProduct) -> int:
         return int(self.parameters.budget())

@@ -112,16 +112,17 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     return FixedPointMatrix(np.rint(reals * scales).astype(np.int64), scales)
 
 
-def check_matrix(integers: npt.ArrayLike, parameters: Parameters) -> Integers:
+def check_matrix(integers: npt.ArrayLike, parameters: Parameters, checks: int = 0) -> Integers:
     """An integer matrix whose products with any token within its bound stay below t/2; rejects any
-    other."""
+    other. The last ``checks`` columns may have any integers modulo t."""
     matrix = np.asarray(integers)
     if matrix.dtype.kind not in "iu" or matrix.ndim != 2 or matrix.shape[0] != parameters.samples:
         raise DataError(
             f"Expected an integer matrix with {parameters.samples} rows, one per sample."
         )
     matrix = matrix.astype(np.int64)
-    sums = np.abs(matrix.astype(float)).sum(axis=0) * (1 + 1e-12)
+    bounded = matrix[:, : matrix.shape[1] - checks]
+    sums = np.abs(bounded.astype(float)).sum(axis=0) * (1 + 1e-12)
     if np.any(sums * parameters.token_bound > parameters.half):
         raise DataError(
             f"Column {int(np.argmax(sums))} is too large: its product with a token could exceed "

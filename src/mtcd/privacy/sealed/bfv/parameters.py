@@ -38,6 +38,10 @@ flooding noise."""
 LARGEST_PRIME = 56
 """Bits of a prime of the coefficient modulus: seven bytes on the wire, and room for 64-bit
 arithmetic."""
+MOST_SPARED = 2
+"""Bytes of each coefficient of a masked product that may be spared."""
+MISSES = 40
+"""A masked product is decrypted wrongly with a probability of at most 2^-40."""
 LEAST_TOKEN_BITS = 11
 """Fewer would leave less than 8 bits for a derivative, beside the room for its growth within a
 tour."""
@@ -156,6 +160,31 @@ class Parameters:
         """How many of the lowest bytes of each polynomial are not sent, since the budget suffices
         without."""
         return MOST_DROPPED if self.budget(MOST_DROPPED) >= LEAST_BUDGET else (0, 0)
+
+    def miss_bits(self, spared: int) -> float:
+        """Minus log2 of the probability that a masked product is decrypted wrongly.
+
+        Key holder and client round their halves to integers by themselves. The sum is off by one
+        where a half is closer to the middle of two integers than the noise is large: of one
+        coefficient with probability E|noise| / unit, since halves are uniform.
+
+        Parameters
+        ----------
+        spared : int
+            How many of the lowest bytes of each coefficient are not sent.
+        """
+        bits = sum(self.modulus_bits[:SENT_PRIMES])
+        unit = 2.0**bits / self.plain_modulus
+        switched = (self.product_noise() * 2.0 ** (bits - self.data_bits)) ** 2
+        unsent = 4.0 ** (8 * spared) / 12 * 2 / 3 * self.degree if spared else 0.0
+        noise = math.sqrt(switched + self._rounding() + unsent)
+        mean = math.sqrt(2 / math.pi) * noise
+        return -math.log2(self.degree * mean / unit)
+
+    def spared(self) -> int:
+        """How many of the lowest bytes of each coefficient of a masked product are not sent."""
+        fitting = [count for count in range(MOST_SPARED + 1) if self.miss_bits(count) >= MISSES]
+        return max(fitting, default=0)
 
     def check_budget(self) -> None:
         """Reject parameters whose noise budget may fall below 20 bits."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import tenseal.sealapi as seal
 
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.keys import join, parse_parameters, split
 from mtcd.privacy.sealed.bfv.parameters import Parameters
-from mtcd.privacy.sealed.bfv.seal_format import Polynomials
+from mtcd.privacy.sealed.bfv.seal_format import Limbs, Polynomials
+from mtcd.privacy.sealed.bfv.uniform_polynomial import SEED, uniform_polynomial
 from mtcd.privacy.sealed.bfv.wire import PUBLIC, Frame
 
 
@@ -53,6 +56,15 @@ class Context:
             data = data.next_context_data()
         return found
 
+    @cached_property
+    def agreed(self) -> bytes:
+        """The parameters, as they travel with the public keys."""
+        return json.dumps(dataclasses.asdict(self.parameters)).encode()
+
+    def uniform(self, seed: bytes) -> Limbs:
+        """The uniform polynomial of the public key with this seed."""
+        return uniform_polynomial(seed, self.agreed, self.moduli, self.parameters.degree)
+
     def elements(self) -> list[int]:
         """The Galois elements of the rotations that products use, sorted: 3^shift modulo 2n for a
         shift to the left."""
@@ -66,25 +78,42 @@ class Context:
 
 @dataclass(frozen=True)
 class PublicKeys:
-    """The public key and the rotation keys; the random half of a rotation key is the seed that it
-    is drawn from."""
+    """The public key and the rotation keys: of each, one polynomial, and the seed of the other.
+
+    Parameters
+    ----------
+    context : Context
+        Of the parameters of the run.
+    first : array of uint64
+        The first polynomial of the public key, by prime: -(a s + e).
+    seed : bytes
+        From which every party draws a, the second one: see ``uniform_polynomial``.
+    rotations : list of Polynomials
+        The parts of the rotation keys, whose second polynomials SEAL draws from seeds.
+    """
 
     context: Context
-    parts: list[Polynomials]
+    first: Limbs
+    seed: bytes
+    rotations: list[Polynomials]
 
     @classmethod
     def generate(cls, context: Context, generator: Any) -> PublicKeys:
-        public_key = seal.PublicKey()
-        generator.create_public_key(public_key)
-        parts = [seal_format.polynomials(public_key)]
+        """Keys of the secret key that a generator of SEAL has made."""
+        made = seal.PublicKey()
+        generator.create_public_key(made)
+        seed = os.urandom(SEED)
+        keys = cls(context, _first_for(context, made, generator.secret_key(), seed), seed, [])
         if elements := context.elements():
-            parts += seal_format.key_parts(generator.create_galois_keys(elements))
-        return cls(context, parts)
+            keys.rotations.extend(seal_format.key_parts(generator.create_galois_keys(elements)))
+        return keys
 
     @cached_property
     def _content(self) -> bytes:
-        agreed = json.dumps(dataclasses.asdict(self.context.parameters)).encode()
-        return join([agreed, *(part.pack(self.context.moduli) for part in self.parts)])
+        moduli = self.context.moduli
+        first = Polynomials(self.first[None]).pack(moduli)
+        rotations = [part.pack(moduli) for part in self.rotations]
+        return join([self.context.agreed, first, self.seed, *rotations])
 
     @cached_property
     def mark(self) -> bytes:
@@ -92,6 +121,7 @@ class PublicKeys:
         return hashlib.sha256(self._content).digest()[:16]
 
     def to_bytes(self) -> bytes:
+        """For all parties."""
         return Frame(
             PUBLIC, len(self.context.moduli), False, 0, 0, self.mark, self._content
         ).to_bytes()
@@ -102,25 +132,48 @@ class PublicKeys:
         frame = Frame.from_bytes(data, PUBLIC)
         agreed, *packed = split(frame.content)
         context = Context(parse_parameters(agreed))
-        if len(packed) != 1 + len(context.elements()) * context.primes:
+        if len(packed) != 2 + len(context.elements()) * context.primes:
             raise WireError(
                 "sealed.keys", f"are {len(packed)} parts, not as many as the parameters need"
             )
-        degree = context.parameters.degree
-        parts = []
-        for number, part in enumerate(packed):
-            seeded = number > 0
-            if len(part) != seal_format.packed_size(context.moduli, degree, seeded):
-                raise WireError("sealed.keys", "do not have the size that the parameters need")
-            parts.append(Polynomials.unpack(memoryview(part), context.moduli, degree, seeded))
-        keys = cls(context, parts)
+
+        moduli, degree = context.moduli, context.parameters.degree
+        whole = seal_format.packed_size(moduli, degree, polynomials=1)
+        sizes = [whole, SEED, *[whole + seal_format.SEED] * (len(packed) - 2)]
+        if [len(part) for part in packed] != sizes:
+            raise WireError("sealed.keys", "do not have the size that the parameters need")
+
+        [first] = Polynomials.unpack(memoryview(packed[0]), moduli, degree, 1, False).limbs
+        rotations = [
+            Polynomials.unpack(memoryview(part), moduli, degree, 1, True) for part in packed[2:]
+        ]
+        keys = cls(context, first, packed[1], rotations)
         frame.expect_fingerprint(keys.mark)
         return keys
 
     @cached_property
     def public_key(self) -> Any:
-        return seal_format.public_key(self.context.seal, self.parts[0])
+        """The key with which anybody encrypts, as SEAL has it."""
+        limbs = np.array([self.first, self.context.uniform(self.seed)])
+        return seal_format.public_key(self.context.seal, Polynomials(limbs))
 
     @cached_property
     def galois_keys(self) -> Any:
-        return seal_format.galois_keys(self.context.seal, self.context.elements(), self.parts[1:])
+        """The rotation keys, as SEAL has them."""
+        return seal_format.galois_keys(self.context.seal, self.context.elements(), self.rotations)
+
+
+def _first_for(context: Context, made: Any, secret: Any, seed: bytes) -> Limbs:
+    """The first polynomial of a public key whose second one is drawn from a seed.
+
+    SEAL has made -(b s + e) and b, for b of its own. With (b - a) s added, the first is
+    -(a s + e). Polynomials are in NTT form, where products are those of the numbers.
+    """
+    first, own = seal_format.polynomials(made).limbs
+    wanted, key = context.uniform(seed), seal_format.secret_limbs(secret, len(context.moduli))
+    rows = []
+    for number, modulus in enumerate(context.moduli):
+        difference = own[number].astype(object) - wanted[number].astype(object)
+        product = difference * key[number].astype(object)
+        rows.append((first[number].astype(object) + product) % modulus)
+    return np.array(rows).astype(np.uint64)

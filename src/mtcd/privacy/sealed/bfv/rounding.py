@@ -1,10 +1,10 @@
-"""Bytes of ciphertexts that are only decrypted: their flooding noise makes the lowest bits of
-coefficients worthless.
+"""Bytes of polynomials that are only decrypted: the lowest bits of their coefficients change
+nothing that decryption finds.
 
 With two primes p and q, a coefficient is a + p b, where a < p and b < q. Of a, the lowest bytes are
 not sent: the reader takes the middle of what they could have been. The error of the first
 polynomial adds to the noise as it is, that of the second times the secret key, so that more bytes
-of the first can be spared (``Parameters.dropped``).
+of the first can be spared (``Parameters.dropped``, and ``Parameters.spared`` of a product).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from mtcd.privacy.sealed.bfv.seal_format import Polynomials, width
 Words = npt.NDArray[np.uint64]
 
 
-def rounded_size(moduli: list[int], degree: int, dropped: tuple[int, int]) -> int:
+def rounded_size(moduli: list[int], degree: int, dropped: tuple[int, ...]) -> int:
     """Bytes of what ``pack_rounded`` writes."""
-    return degree * (2 * (width(moduli[0]) + width(moduli[1])) - sum(dropped))
+    whole = width(moduli[0]) + width(moduli[1])
+    return degree * (len(dropped) * whole - sum(dropped))
 
 
-def pack_rounded(parts: Polynomials, moduli: list[int], dropped: tuple[int, int]) -> bytes:
-    """Both polynomials, without so many of the lowest bytes of each."""
+def pack_rounded(parts: Polynomials, moduli: list[int], dropped: tuple[int, ...]) -> bytes:
+    """All polynomials, without so many of the lowest bytes of each."""
     first, second = moduli
     inverse = pow(first, -1, second)
     sent = []
@@ -36,11 +37,11 @@ def pack_rounded(parts: Polynomials, moduli: list[int], dropped: tuple[int, int]
 
 
 def unpack_rounded(
-    data: memoryview, moduli: list[int], degree: int, dropped: tuple[int, int]
+    data: memoryview, moduli: list[int], degree: int, dropped: tuple[int, ...]
 ) -> Polynomials:
     """The inverse, but for the rounding, from ``rounded_size`` bytes of another party."""
     first, second = moduli
-    limbs, start = np.empty((2, 2, degree), np.uint64), 0
+    limbs, start = np.empty((len(dropped), 2, degree), np.uint64), 0
     for polynomial, bytes_dropped in enumerate(dropped):
         low, start = _words(data, start, degree, width(first) - bytes_dropped)
         high, start = _words(data, start, degree, width(second))

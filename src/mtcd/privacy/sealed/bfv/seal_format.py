@@ -28,6 +28,7 @@ SEED = 65
 """Bytes of a seed: the kind of generator, and 64 bytes."""
 _HEADER = struct.Struct("<HBBBBHQ")
 _FIELDS = struct.Struct("<4Q?QQQdQ")
+_PLAINTEXT = struct.Struct("<4QQd")
 _MADE = seal.Serialization.SEALHeader()
 # not compressed
 _PLAIN = (_MADE.magic, _MADE.header_size, _MADE.version_major, _MADE.version_minor, 0, 0)
@@ -103,10 +104,11 @@ class Polynomials:
         return b"".join(parts) + self.seed
 
     @classmethod
-    def unpack(cls, data: memoryview, moduli: list[int], degree: int, seeded: bool) -> Polynomials:
-        """The inverse, from ``packed_size`` bytes of another party: every coefficient must be below
-        its prime."""
-        count = 1 if seeded else 2
+    def unpack(
+        cls, data: memoryview, moduli: list[int], degree: int, count: int, seeded: bool
+    ) -> Polynomials:
+        """The inverse for ``count`` polynomials, and a seed if there is one, from ``packed_size``
+        bytes of another party: every coefficient must be below its prime."""
         limbs = np.empty((count, len(moduli), degree), np.uint64)
         start = 0
         for number, modulus in enumerate(moduli):
@@ -118,6 +120,7 @@ class Polynomials:
             if np.any(limbs[:, number] >= modulus):
                 raise WireError("sealed", "contains coefficients beyond the modulus")
             start += size
+
         seed = bytes(data[start:])
         if seeded and seed[0] not in (1, 2):
             raise WireError("sealed", "has a seed of an unknown kind")
@@ -129,11 +132,9 @@ def width(modulus: int) -> int:
     return -(-modulus.bit_length() // 8)
 
 
-def packed_size(moduli: list[int], degree: int, seeded: bool) -> int:
-    """Bytes of what ``Polynomials.pack`` writes."""
-    return (1 if seeded else 2) * degree * sum(width(modulus) for modulus in moduli) + (
-        SEED if seeded else 0
-    )
+def packed_size(moduli: list[int], degree: int, polynomials: int) -> int:
+    """Bytes of so many polynomials as ``Polynomials.pack`` writes them, without a seed."""
+    return polynomials * degree * sum(width(modulus) for modulus in moduli)
 
 
 def _parse(fields: memoryview) -> tuple[Polynomials, memoryview]:
@@ -167,6 +168,13 @@ def key_parts(galois_keys: Any) -> list[Polynomials]:
             part, rest = _parse(rest[_HEADER.size :])
             found.append(part)
     return found
+
+
+def secret_limbs(secret_key: Any, primes: int) -> Limbs:
+    """The coefficients of a secret key by prime, in NTT form."""
+    words = _fields(secret_key)[_PLAINTEXT.size + _HEADER.size :]
+    (size,) = struct.unpack_from("<Q", words)
+    return np.frombuffer(words[8 : 8 + 8 * size], "<u8").reshape(primes, -1)
 
 
 def ciphertext(context: Any, level: tuple[int, ...], parts: Polynomials) -> Any:

@@ -27,7 +27,7 @@ from mtcd.core.errors import WireError
 
 VECTOR, PRODUCT, PUBLIC = 1, 2, 3
 KINDS = {VECTOR: "vector", PRODUCT: "product", PUBLIC: "public keys"}
-MAGIC, VERSION = b"MTCS", 1
+MAGIC, VERSION = b"MTCS", 2
 _HEADER = struct.Struct("<4sBBBBII16s")
 _CHECKSUM = 16
 OVERHEAD = _HEADER.size + _CHECKSUM

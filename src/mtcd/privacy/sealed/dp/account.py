@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtcd.core.errors import ConfigError
-from mtcd.methods.account import Account
+from mtcd.methods.conditions import Account
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.dp.spending import Entry, TableBudget
 

@@ -98,12 +98,11 @@ def plan_private(asked: Request) -> dict[str, Any]:
     """What the training costs, and the noise with other numbers of tours; there are no other
     methods to choose from."""
     data, method, network = asked.data, asked.method, asked.network
-    method.check_network(network)
-    method.check_problem(asked.model.problem(data))
+    method.check(network, asked.model.problem(data))
 
     found = privacy_facts(asked)
-    sizes = method.sizes(data.samples, 1, network, asked.seed)
-    cost = method.iteration_cost(network, 1, asked.costs, sizes)
+    sizes = method.messages(network, asked.seed, data.samples, 1).sizes
+    cost = method.prices(network, 1).iteration(asked.costs, sizes)
 
     noise_by_tours = {}
     for tours in sorted({5, 10, 20, 40, 80, 160, method.dp.tours}):

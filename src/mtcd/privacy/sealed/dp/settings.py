@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.errors import ConfigError
-from mtcd.methods.account import Account
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.account import PartyAccount, TableAccounts
+from mtcd.privacy.sealed.dp.account import PartyAccount
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
+from mtcd.privacy.sealed.dp.conditions import PrivateConditions
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
 from mtcd.privacy.sealed.plan import SealedPlan
@@ -31,7 +31,6 @@ class PrivateTours(SealedTours):
 
     dp: DP = field(kw_only=True)
 
-    noisy = True
     tells_label_sums = False
     steps = "each update is a step of fixed size against a gradient with noise"
 
@@ -46,9 +45,11 @@ class PrivateTours(SealedTours):
     def describe(self) -> str:
         return f"Private tours, T={self.dp.tours}, key at the server"
 
-    def check_network(self, network: Network) -> None:
-        super().check_network(network)
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        super().check(network)
         self.dp.check_parties(network.clients)
+        if problem is not None:
+            self.check_problem(problem)
 
     def check_problem(self, problem: Problem) -> None:
         super().check_problem(problem)
@@ -73,16 +74,10 @@ class PrivateTours(SealedTours):
         """The noise of all parties."""
         return plan_budget(self.dp, network.clients)
 
-    def account(
-        self,
-        network: Network,
-        tables: Sequence[Path],
-        iterations: int | None,
-        place: Path | None,
-        resumes: bool,
-    ) -> Account:
-        most = self.dp.tours if iterations is None else iterations
-        return TableAccounts(self, network, tables, most, place, resumes)
+    @property
+    def conditions(self) -> PrivateConditions:  # type: ignore[override]
+        """The budget, and the account beside each table."""
+        return PrivateConditions(self)
 
     def party_account(
         self, network: Network, number: int, table: Path, bundle: Path
@@ -91,9 +86,6 @@ class PrivateTours(SealedTours):
 
     def ended_tours(self, begun: int, finished: int) -> int:
         return begun  # some parties have their gradients of the tour that is under way
-
-    def most_iterations(self, problem: Problem) -> int:
-        return self.dp.tours
 
     def most_tours(self, columns: Sequence[int]) -> int:
         return self.dp.tours
@@ -121,15 +113,8 @@ class PrivateTours(SealedTours):
             *source,
         )
 
-    def end_notes(
-        self,
-        network: Network,
-        iterations: int,
-        most: int | None = None,
-        objectives: Sequence[tuple[int, float]] = (),
-    ) -> tuple[str, ...]:
-        """What was spent; ``iterations``: also one that was begun, in which some parties have their
-        gradients."""
+    def spent_note(self, network: Network, iterations: int) -> str:
+        """What tours that were begun have spent, for the user."""
         tours = min(iterations, self.dp.tours)
         spent = by_party(self.budget(network).spent(tours), network.clients, "{:.3g}")
         over = (
@@ -139,7 +124,7 @@ class PrivateTours(SealedTours):
         )
         return (
             f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} "
-            "tours.",
+            "tours."
         )
 
     def token_numbers(self, samples: int) -> int:

@@ -314,7 +314,7 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
         True,
         False,
     ]
-    [part], [whole], [over] = (CLEAR.end_notes(NETWORK, tours) for tours in (5, 6, 7))
+    [part], [whole], [over] = (CLEAR.conditions.end_notes(NETWORK, tours) for tours in (5, 6, 7))
     assert part.startswith("Spent so far: ")
     assert part.endswith("after 5 of 6 tours.")
     assert f"{budget.spent(5)[1]:.3g} (p1)" in part
@@ -326,11 +326,14 @@ def test_notes_say_what_a_training_will_spend_and_what_it_has_spent() -> None:
 def test_private_tours_are_as_many_as_the_budget_is_for() -> None:
     problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
     assert (
-        CLEAR.most_iterations(problem) == CLEAR.most_tours((2, 2, 2)) == plan_of().most_tours == 6
+        CLEAR.conditions.most_iterations(problem)
+        == CLEAR.most_tours((2, 2, 2))
+        == plan_of().most_tours
+        == 6
     )
-    assert CLEAR.noisy
+    assert CLEAR.conditions.noisy
     assert CLEAR.describe() == "Private tours, T=6, key at the server"
     with pytest.raises(ConfigError, match="gives the key to the label holder"):
         PrivateTours(server=False, dp=DP)
     with pytest.raises(ConfigError, match="no party is called 'p1'"):
-        CLEAR.check_network(mtcd.make_network("path", ["a", "b"]))
+        CLEAR.check(mtcd.make_network("path", ["a", "b"]))

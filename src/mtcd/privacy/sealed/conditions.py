@@ -1,0 +1,66 @@
+"""What sealed tours ask of a training: that it ends before scores tell columns or labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from mtcd.core.errors import ConfigError
+from mtcd.methods.conditions import Conditions
+from mtcd.methods.method import Method
+from mtcd.models.glm.model import LinearProblem
+from mtcd.network.topology import Network
+from mtcd.privacy.sealed.cap import cap_note
+from mtcd.protocol.model import Problem
+
+if TYPE_CHECKING:
+    from mtcd.privacy.sealed.settings import SealedTours
+
+
+class SealedConditions(Conditions):
+    """The cap on tours, and what is told at the end.
+
+    Parameters
+    ----------
+    tours
+        The method.
+    """
+
+    def __init__(self, tours: SealedTours) -> None:
+        self._tours = tours
+
+    def most_iterations(self, problem: Problem) -> int | None:
+        """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as
+        ``check_sizes``."""
+        if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
+            return None
+
+        columns = tuple(X.shape[1] for X in problem.blocks)
+        if min(columns) == 0:
+            raise ConfigError(
+                "privacy.mode: sealed needs the columns of all clients in this process, to choose "
+                "the scale of the encryption: give data.read() instead of its sources."
+            )
+        names = [f"client {k}" for k in range(len(columns))]
+        self._tours.check_sizes(columns, problem.samples, names)
+        return self._tours.most_tours(columns)
+
+    def end_notes(
+        self,
+        network: Network,
+        iterations: int,
+        most: int | None = None,
+        objectives: Sequence[tuple[int, float]] = (),
+    ) -> tuple[str, ...]:
+        if most is None or iterations < most:
+            return ()
+        return (cap_note(most, objectives, self._tours.server),)
+
+    def with_sizes(self, method: Method, problem: Any) -> Method:
+        tours = cast("SealedTours", method)
+        return replace(tours, known=tours.sizes_of(problem))
+
+    def rehearsal(self, method: Method) -> Method:
+        tours = cast("SealedTours", method)
+        return replace(tours, accept_revealed_columns=True, accept_revealed_labels=True)
