@@ -21,7 +21,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Recovery, send
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 
-__all__ = ["Done", "Plan", "Share", "TokenClient", "TokenHost", "Visits", "WithPenalty", "Wrapped"]
+__all__ = ["Done", "Plan", "Share", "TokenClient", "TokenHost", "Visits", "WithPenalty"]
 
 WithPenalty = tuple[Theta, float]  # parameters and their penalty
 Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
@@ -146,19 +146,22 @@ class TokenClient(TokenHost):
         before = self.combined
         if self.plan.combine.one_visitor:
             self.combined = new
-        else:  # in the order of tokens, whatever the order of visits
-            copies = (
-                [self.copies[index][0] for index in sorted(self.copies)]
-                if len(self.copies) > 1
-                else [new[0]]
-            )
-            theta = self.plan.combine.copies(self.theta[0], copies, self.plan.tokens)
+        else:
+            theta = self.combination()
             self.combined = theta, self.model.penalty(theta)
         token.sync_penalty += self.combined[1] - before[1]
 
         if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
             token.sync_change = change if token.sync_change is None else token.sync_change + change
+
+    def combination(self) -> Theta:
+        """theta_k + w * sum_{visitors} (theta_k(gamma) - theta_k), theta_k after the next sync."""
+        start = self.theta[0]
+        changes: Theta = 0
+        for index in sorted(self.copies):  # the order of visits must not show in the last digit
+            changes = changes + (self.copies[index][0] - start)
+        return start + self.plan.weights[len(self.copies)] * changes
 
     def _with_penalty(self, theta: Theta) -> WithPenalty:
         return theta, self.model.penalty(theta)
@@ -199,23 +202,6 @@ class TokenClient(TokenHost):
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
         return send(self.number, SERVER, Fresh(fresh, penalty))
-
-
-class Wrapped(Client):
-    """A client of STCD inside another, which decides what becomes of a token that arrives."""
-
-    state_fields = ("client",)
-
-    def __init__(self, client: TokenClient) -> None:
-        self.client = client
-
-    def parameters(self) -> Theta:
-        """theta_k."""
-        return self.client.parameters()
-
-    def copy_for(self, token: Token) -> Theta:
-        """theta_k(gamma)."""
-        return self.client.copy_for(token)
 
 
 def updates_of(number: int, model: ClientModel, plan: Plan) -> Update | None:
