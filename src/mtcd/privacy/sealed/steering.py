@@ -240,7 +240,7 @@ class Steering(Stateful):
             return w
         allowed = np.sqrt(derivative * noise[0, 0]) + CAUTION * np.sqrt(doubts[0, 0])
         if at_end <= at_start + allowed:
-            return end
+            return np.asarray(end)
         return np.zeros(len(directions))  # rounding has made the tour worse: do without it
 
     def _value(self, w: Array, directions: list[Array], P: Array, y: Array) -> float:
