@@ -56,20 +56,28 @@ class Layout:
     @property
     def segment(self) -> int:
         """The number of slots of a segment: a power of two."""
-        return 1 << (self.samples - 1).bit_length() if self.repeated else self.row
+        if self.repeated:
+            return 1 << (self.samples - 1).bit_length()
+        return self.row
 
     @property
     def ciphertexts(self) -> int:
-        return 1 if self.repeated else -(-self.samples // self.degree)
+        if self.repeated:
+            return 1
+        return -(-self.samples // self.degree)
 
     @property
     def most_columns(self) -> int:
-        return self.degree if self.repeated else self.row
+        if self.repeated:
+            return self.degree
+        return self.row
 
     @property
     def _width(self) -> int:
         """The number of columns of a segment."""
-        segments = self.degree // self.segment if self.repeated else 1
+        segments = 1
+        if self.repeated:
+            segments = self.degree // self.segment
         return -(-self.columns // segments)
 
     @property
