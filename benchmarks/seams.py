@@ -3,7 +3,8 @@
 
 A *seam* is one import from a core module to a module of a feature. An *upward import* leads from a
 core module to a higher layer of the core. A *side import* leads from one feature to another (the
-default kind of model may be imported by all features). The layers and features stand in
+default kind of model may be imported by all features, and what joins two features is deleted with
+either: ``joins``). The layers and features stand in
 ``pyproject.toml``, under ``[tool.architecture]``; the budget there may only fall.
 """
 
@@ -38,6 +39,7 @@ class Architecture:
     layers: tuple[str, ...]
     features: tuple[str, ...]
     default: str
+    joins: dict[str, list[str]]
     budget: dict[str, int]
 
     @classmethod
@@ -48,6 +50,7 @@ class Architecture:
             tuple(section["layers"]),
             tuple(section["features"]),
             section["default"],
+            section["joins"],
             section["budget"],
         )
 
@@ -63,6 +66,12 @@ class Architecture:
                 f"{module} belongs to no layer and no feature: name its package in pyproject.toml."
             )
         return max(units, key=len)
+
+    def is_joined(self, module: str, feature: str) -> bool:
+        """Whether a module lies in one feature and joins it to another, with which it is deleted
+        too."""
+        joined = self.joins.get(feature, [])
+        return any(module == one or module.startswith(f"{one}.") for one in joined)
 
     def is_below(self, low: str, high: str) -> bool:
         """Whether a layer of the core lies below another."""
@@ -127,7 +136,8 @@ def kind(one: Import, architecture: Architecture) -> str:
 
     if one.to in features:
         inside = one.of.startswith(f"{one.to}.")  # a feature within another, as dp is within sealed
-        return "allowed" if inside or one.to == architecture.default else "side"
+        allowed = one.to == architecture.default or architecture.is_joined(one.source, one.to)
+        return "allowed" if inside or allowed else "side"
 
     if one.of in features or architecture.is_below(one.to, one.of):
         return "allowed"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from mtcd.core.errors import ConfigError, DataError, NotInstalledError
 from mtcd.core.files import check_writable
+from mtcd.core.terminal.progress import trainings_progress
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
-from mtcd.core.terminal.text import escape
-from mtcd.core.workers import Backend, QueueStatus
+from mtcd.core.terminal.text import escape, span
+from mtcd.core.workers import Backend
 from mtcd.plots.paper import Paper, parse_style
 from mtcd_experiments.claims import check_claims
 from mtcd_experiments.figures import write_figure
@@ -26,11 +24,10 @@ from mtcd_experiments.results import Results
 from mtcd_experiments.run import reproduce
 from mtcd_experiments.schedule import Schedule
 from mtcd_experiments.store import Store
-from mtcd_experiments.tables import results_table, span
+from mtcd_experiments.tables import results_table
 
 CACHE = "curves"
 PAGE = "reproduction.md"
-PROGRESS_CHARACTERS = 75  # of the progress line, before the names of the running trainings
 
 
 @dataclass(frozen=True)
@@ -135,43 +132,6 @@ def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None
         )
     screen.print(results_table(result))
     screen.print(f"Files: {escape(', '.join(map(str, files)))}", highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def trainings_progress(
-    quiet: bool = False,
-) -> Iterator[tuple[Callable[[QueueStatus], None], Callable[[], AbstractContextManager[None]]]]:
-    """A progress line on standard error, and a context manager that hides it."""
-    columns = (
-        TextColumn("{task.completed} of {task.total} trainings"),
-        BarColumn(bar_width=16),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.description}"),
-    )
-    bar = Progress(*columns, console=aside, transient=True, refresh_per_second=4)
-    bar.disable = quiet or not aside.is_terminal
-    task = bar.add_task("", total=0, left="")
-
-    def show(status: QueueStatus) -> None:
-        left = "" if status.left is None else f"about {span(status.left)} left"
-        running = "; ".join(status.running)[
-            : max(aside.width - PROGRESS_CHARACTERS, 0)
-        ]  # one line, however many there are
-        bar.update(
-            task, completed=status.done, total=status.total, left=left, description=escape(running)
-        )
-
-    @contextmanager
-    def pause() -> Iterator[None]:
-        bar.stop()
-        try:
-            yield
-        finally:
-            bar.start()
-
-    with bar:
-        yield show, pause
 
 
 def _interrupted(figures: Sequence[FigurePlan], folder: Path) -> str:

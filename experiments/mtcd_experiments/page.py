@@ -8,12 +8,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mtcd.core.files import write_whole
+from mtcd.core.terminal.text import span
 from mtcd.plots.styles import scientific
 from mtcd_experiments.claims import Claim
 from mtcd_experiments.numbers import entries, grid
 from mtcd_experiments.read import ALL, FIGURES
 from mtcd_experiments.results import Results
-from mtcd_experiments.tables import caption, cells, headings, span
+from mtcd_experiments.tables import caption, cells, headings
 
 QUICK = "**Quick version: smaller than the paper's.**"
 

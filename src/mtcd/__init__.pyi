@@ -16,8 +16,6 @@ from mtcd.data.tables import read_tables as read_tables
 from mtcd.data.vertical import VerticalData as VerticalData
 from mtcd.estimators.classifier import MTCDClassifier as MTCDClassifier
 from mtcd.estimators.regressor import MTCDRegressor as MTCDRegressor
-from mtcd.estimators.trees import TreesClassifier as TreesClassifier
-from mtcd.estimators.trees import TreesRegressor as TreesRegressor
 from mtcd.inspection.facts import Inspection as Inspection
 from mtcd.inspection.inspect import inspect as inspect
 from mtcd.methods.dcpa.dcpa import DCPA as DCPA
@@ -28,6 +26,8 @@ from mtcd.methods.svfl.svfl import SVFL as SVFL
 from mtcd.methods.tree_cg.tree_cg import TreeCG as TreeCG
 from mtcd.models.glm.model import Glm as Glm
 from mtcd.models.splitnet.model import SplitModel as SplitModel
+from mtcd.models.trees.estimators.trees import TreesClassifier as TreesClassifier
+from mtcd.models.trees.estimators.trees import TreesRegressor as TreesRegressor
 from mtcd.models.trees.model import Mixed as Mixed
 from mtcd.models.trees.model import Trees as Trees
 from mtcd.network.changes import with_changes as with_changes

@@ -21,8 +21,6 @@ from mtcd.data.frames import as_frame
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
-from mtcd.models.glm.model import Glm
-from mtcd.models.trees.model import Additive
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
@@ -101,7 +99,7 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
         columns = getattr(self, "feature_names_in_", None)
         return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
 
-    def _train(self, data: VerticalData, model: Glm | Additive, stop: Stop) -> Run:
+    def _train(self, data: VerticalData, model: object, stop: Stop) -> Run:
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))

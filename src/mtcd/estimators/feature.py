@@ -6,7 +6,5 @@ FEATURE = Feature(
     public_names={
         "MTCDClassifier": "mtcd.estimators.classifier",
         "MTCDRegressor": "mtcd.estimators.regressor",
-        "TreesClassifier": "mtcd.estimators.trees",
-        "TreesRegressor": "mtcd.estimators.trees",
     },
 )

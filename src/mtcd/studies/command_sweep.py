@@ -9,6 +9,7 @@ from typing import Any
 
 from mtcd.cli.train import RUNS
 from mtcd.core.terminal.options import ConfigOptions
+from mtcd.core.terminal.progress import trainings_progress
 from mtcd.core.terminal.screen import aside, screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
@@ -17,7 +18,6 @@ from mtcd.studies.command_select import plain_rows, shown
 from mtcd.studies.grid import parse_over
 from mtcd.studies.running import FAILED
 from mtcd.studies.sweep import BEST, TRAININGS, Sweep, sweep
-from mtcd_experiments.command import trainings_progress
 
 ROWS = 20  # settings in the table on the screen
 REASONS = 3  # of failures, on the screen

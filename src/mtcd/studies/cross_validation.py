@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,20 +16,16 @@ from mtcd.core.rows import Rows
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
-from mtcd.models.glm.model import Glm
-from mtcd.models.trees.model import Additive
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.studies.folds import fold_numbers
 from mtcd.studies.outcomes import AnyData, Outcomes, check_trained, final_metrics
 from mtcd.training.compute import Compute
+from mtcd.training.kinds import default_model, kind_of
 from mtcd.training.observer import Watch
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
-
-if TYPE_CHECKING:
-    from mtcd.models.splitnet.model import SplitModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +95,7 @@ class CrossValidation(Outcomes):
 
 def cross_validate(
     data: AnyData,
-    model: Glm
-    | Additive
-    | SplitModel
-    | Callable[[AnyData], Glm | Additive | SplitModel]
-    | None = None,
+    model: object | Callable[[AnyData], object] | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     folds: int | ArrayLike = 5,
@@ -166,7 +158,7 @@ def cross_validate(
             f"cross_validate needs VerticalData or a VerticalDataset, but got "
             f"{type(data).__name__}."
         )
-    model = Glm() if model is None else model
+    model = default_model() if model is None else model
     whole = replace(data, test=None)
     maker = model if callable(model) else None
     first = maker(whole) if maker else model
@@ -197,16 +189,21 @@ def cross_validate(
     return CrossValidation(tuple(runs), tuple(found), fold)
 
 
-def has_classes(model: Any, data: AnyData) -> bool:
-    """Whether the model predicts classes of this data."""
-    if isinstance(model, Glm | Additive):
-        return bool(model.weighted(data.labels)[2])
-    if not hasattr(model, "loss"):
+def has_classes(model: object, data: AnyData) -> bool:
+    """Whether the model predicts classes of this data.
+
+    Parameters
+    ----------
+    model
+        A model of any kind.
+    data
+        The samples, whose labels decide where the model leaves it open.
+    """
+    try:
+        kind = kind_of(model)
+    except ConfigError:
         raise ConfigError(
             "cross_validate needs a Glm, Trees, Mixed or a SplitModel, or a function that makes "
-            "one, but got "
-            f"{model!r}."
-        )
-    from mtcd.models.splitnet.labels import find_loss
-
-    return find_loss(model.loss, data.labels)[1]
+            f"one, but got {model!r}."
+        ) from None
+    return kind.has_classes(model, data.labels)

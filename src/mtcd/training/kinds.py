@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 import networkx as nx
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core import features
 from mtcd.core.checks import check_whole
@@ -87,6 +87,9 @@ class ModelKind(DefaultMethods, Protocol):
     them."""
     reads_sources: bool
     """Whether blocks may stay with the processes of an engine (``BlockSources``)."""
+
+    def has_classes(self, model: Any, labels: NDArray[Any]) -> bool:
+        """Whether a model of this kind predicts classes, for such labels."""
 
     def check(self, asked: Request) -> None:
         """Reject arguments that this kind does not have."""

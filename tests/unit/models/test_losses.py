@@ -14,7 +14,6 @@ import mtcd
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.huber import Huber
 from mtcd.models.losses.logistic import Logistic
@@ -24,6 +23,7 @@ from mtcd.models.losses.quantile import Quantile
 from mtcd.models.losses.shifted import Shifted
 from mtcd.models.losses.squared import Squared
 from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.models.sample_weights.weighted import Weighted
 
 LOSSES: list[Loss] = [
     Squared(),

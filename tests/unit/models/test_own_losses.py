@@ -12,9 +12,9 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.losses import LOSSES, Loss
 from mtcd.models.losses.own import check_own_loss
+from mtcd.models.sample_weights.weighted import Weighted
 
 
 class LogCosh(Loss):

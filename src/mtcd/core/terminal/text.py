@@ -39,3 +39,17 @@ def rounded(value: float) -> str:
 
 def _steers(character: str) -> bool:
     return character not in KEPT and unicodedata.category(character) in ("Cc", "Cf", "Cs")
+
+
+def span(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> span(4.21), span(75), span(7500)
+    ('4.2 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

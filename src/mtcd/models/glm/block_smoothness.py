@@ -7,7 +7,6 @@ from functools import cached_property
 
 from mtcd.core.arrays import Array
 from mtcd.models.glm.model import LinearProblem
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness, sample_norm
 from mtcd.models.losses.squared import Squared
 from mtcd.theory.stepsize import Smoothness, positive
@@ -41,7 +40,7 @@ class BlockSmoothness(Smoothness):
     def norm(self) -> float:
         """max_k |X_k|^2, whatever the weights of samples."""
         loss = self.problem.loss
-        if isinstance(loss, Weighted):
+        if loss.sample_weights is not None:
             return float(block_smoothness(self.problem.blocks, Squared()).max())
         return (float(self.blocks.max()) - self.l2) / loss.curvature
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from mtcd.core.errors import ConfigError
 from mtcd.data.sources import BlockSources
 from mtcd.data.vertical import VerticalData
@@ -22,6 +24,10 @@ class LinearKind:
 
     linear = True
     reads_sources = True
+
+    def has_classes(self, model: Any, labels: NDArray[Any]) -> bool:
+        _, _, classes = model.weighted(labels)
+        return bool(classes)
 
     def check(self, asked: Request) -> None:
         """Tables only, and no device."""

@@ -20,16 +20,10 @@ from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.evaluation import Evaluation, Parameters
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.glm.sample_weights import (
-    ClassWeight,
-    Weighted,
-    check_class_weight,
-    with_class_weights,
-)
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
-from mtcd.models.metrics import class_numbers
 from mtcd.models.score import Score
+from mtcd.models.weights import ClassWeight, check_class_weight, loss_on
 
 
 @dataclass(frozen=True)
@@ -124,18 +118,7 @@ class Glm:
     ) -> tuple[Loss, Array, tuple[str | float, ...]]:
         """The loss with the weights of these samples and their classes; the encoded labels; the
         classes."""
-        encoded, classes = self.loss.encode(labels)
-        self.loss.check_classes(classes, len(labels))
-        if self.class_weight is not None:
-            if not classes:
-                raise ConfigError(
-                    f"model.class_weight is for classes, and {self.kind} predicts a number: leave "
-                    f"it out."
-                )
-            weights = with_class_weights(
-                self.class_weight, classes, class_numbers(labels, classes), weights
-            )
-        return self.loss if weights is None else Weighted(self.loss, weights), encoded, classes
+        return loss_on(self.loss, self.kind, labels, weights, self.class_weight)
 
     def block(self, k: int, X: Block) -> Block:
         """The block of client k: its columns, and at the first client that of the intercept."""

@@ -17,7 +17,6 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.models.glm.block_smoothness import BlockSmoothness
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.glm.smoothness import block_smoothness, sample_norm
 from mtcd.models.losses import Loss
 from mtcd.models.losses.squared import Squared
@@ -37,7 +36,10 @@ class Curvature:
 
 def curvature_of(block: Block, loss: Loss, l2: float) -> Curvature:
     """The curvature of a block."""
-    norm = float(block_smoothness([block], Squared())[0]) if isinstance(loss, Weighted) else None
+    norm = None
+    if loss.sample_weights is not None:
+        norm = float(block_smoothness([block], Squared())[0])
+
     return Curvature(
         float(block_smoothness([block], loss, l2)[0]), sample_norm([loss.scaled(block)]), norm
     )
@@ -63,7 +65,7 @@ class ReportedSmoothness(BlockSmoothness):
 
     @property
     def norm(self) -> float:
-        if not isinstance(self.problem.loss, Weighted):
+        if self.problem.loss.sample_weights is None:
             return super().norm
         return max(one.norm for one in self.reports if one.norm is not None)
 

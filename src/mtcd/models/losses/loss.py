@@ -86,6 +86,11 @@ class Loss(ABC):
         """The weight of every sample; None if all are 1."""
         return None
 
+    @property
+    def unweighted(self) -> Loss:
+        """The loss without weights of samples."""
+        return self
+
     def at(self, rows: Rows) -> Loss:
         """The loss of these samples alone."""
         return self

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.training.stop import Stop
@@ -18,6 +20,12 @@ class SplitKind:
 
     linear = False
     reads_sources = False
+
+    def has_classes(self, model: Any, labels: NDArray[Any]) -> bool:
+        from mtcd.models.splitnet.labels import find_loss
+
+        _, classes = find_loss(model.loss, labels)
+        return classes
 
     def check(self, asked: Request) -> None:
         """No scaling, and no start: the modules have their own parameters."""

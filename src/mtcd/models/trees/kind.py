@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from mtcd.core.errors import ConfigError
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
@@ -20,6 +22,10 @@ class AdditiveKind:
 
     linear = True
     reads_sources = False
+
+    def has_classes(self, model: Any, labels: NDArray[Any]) -> bool:
+        _, _, classes = model.weighted(labels)
+        return bool(classes)
 
     def check(self, asked: Request) -> None:
         """Tables only; trees need no scaling, no device and no start."""

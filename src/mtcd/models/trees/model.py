@@ -11,16 +11,10 @@ from typing import Any
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.data.prepare.recipe import AUTO, TREES
-from mtcd.models.glm.sample_weights import (
-    ClassWeight,
-    Weighted,
-    check_class_weight,
-    with_class_weights,
-)
 from mtcd.models.losses import LOSSES, Labels, Loss
-from mtcd.models.metrics import class_numbers
 from mtcd.models.trees.families.family import FAMILIES, Family
 from mtcd.models.trees.families.trees import TreeFamily
+from mtcd.models.weights import ClassWeight, check_class_weight, loss_on
 
 SQUARED = "squared"
 NAMES_OF_SQUARED = ("ridge", "linear")  # as linear models call it, by their penalty
@@ -124,19 +118,7 @@ class Additive(ABC):
         classes : tuple
             The classes in the order of their numbers; empty in regression.
         """
-        loss = self.plain_loss
-        encoded, classes = loss.encode(labels)
-        loss.check_classes(classes, len(labels))
-        if self.class_weight is not None:
-            if not classes:
-                raise ConfigError(
-                    f"model.class_weight is for classes, and {self.loss} predicts a number: leave "
-                    f"it out."
-                )
-            weights = with_class_weights(
-                self.class_weight, classes, class_numbers(labels, classes), weights
-            )
-        return loss if weights is None else Weighted(loss, weights), encoded, classes
+        return loss_on(self.plain_loss, self.loss, labels, weights, self.class_weight)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values, from which ``model_from_json`` makes the model again."""

@@ -20,7 +20,6 @@ from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
 from mtcd.methods.prices import Prices
 from mtcd.models.glm.model import LinearProblem
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
@@ -129,7 +128,7 @@ class SealedTours(Method):
         labels."""
         if not isinstance(problem, LinearProblem):
             raise ConfigError("privacy.mode: sealed is for linear models only.")
-        if isinstance(problem.loss, Weighted):
+        if problem.loss.sample_weights is not None:
             raise ConfigError(
                 "privacy.mode: sealed takes no weights of samples or classes: leave them out."
             )

@@ -21,7 +21,7 @@ from mtcd.models.glm.party.stepsize import (
     own_curvature,
     resolve_from_reports,
 )
-from mtcd.models.glm.sample_weights import Weighted
+from mtcd.models.sample_weights.weighted import Weighted
 from mtcd.theory.stepsize import Smoothness
 from own_parts import own_parts
 from problems import MODELS, make_data

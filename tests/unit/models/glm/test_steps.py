@@ -13,13 +13,13 @@ from mtcd.models.glm import client as steps_module
 from mtcd.models.glm.client import bound_steps, make_steps, plain_steps, summed_powers
 from mtcd.models.glm.model import LinearClient
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.glm.screening import ScreenedSteps
 from mtcd.models.losses.huber import Huber
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.multinomial import Multinomial
 from mtcd.models.losses.squared import Squared
 from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.models.sample_weights.weighted import Weighted
 from mtcd.protocol.updates import LocalUpdates
 
 PENALTIES = [

@@ -21,7 +21,6 @@ from mtcd.models.glm.optimum.solver_newton import minimise, minimise_lasso
 from mtcd.models.glm.optimum.solver_problem import ScaledProblem
 from mtcd.models.glm.optimum.solver_ridge import ridge
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.squared import Squared
 
@@ -55,14 +54,14 @@ def optimum(
         raise ConfigError(
             f"There are {len(blocks)} blocks but {len(penalties)} penalties: give one per block."
         )
-    # w (z - y)^2 = (sqrt(w) z - sqrt(w) y)^2
-    if isinstance(loss, Weighted) and isinstance(loss.base, Squared):
-        size = np.sqrt(loss.weights.max())
-        blocks, labels, loss = (
-            [size * loss.scaled(X) for X in blocks],
-            size * loss.scaled(labels),
-            loss.base,
-        )
+    weights = loss.sample_weights
+    if weights is not None and isinstance(loss.unweighted, Squared):
+        # w (z - y)^2 = (sqrt(w) z - sqrt(w) y)^2: a problem without weights
+        size = np.sqrt(weights.max())
+        blocks = [size * loss.scaled(X) for X in blocks]
+        labels = size * loss.scaled(labels)
+        loss = loss.unweighted
+
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     lasso = bool(problem.l1.any())
     closed = (

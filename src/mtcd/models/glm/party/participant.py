@@ -47,7 +47,6 @@ from mtcd.models.glm.party.problem import (
     without_classes,
 )
 from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -117,7 +116,7 @@ class LinearParticipant(ParticipantTable):
         taken = drawn(self.config, rows)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
         problem = own_part(self.config, self.own, taken.training, labels, weights=weights).problem
-        weighted = isinstance(problem.loss, Weighted)
+        weighted = problem.loss.sample_weights is not None
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}

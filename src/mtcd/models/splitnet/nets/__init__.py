@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from mtcd.models.splitnet.nets.mlp import linear, mlp, mlp_head
+from mtcd.models.mlp import linear, mlp, mlp_head
 from mtcd.models.splitnet.nets.mvcnn import mvcnn
 from mtcd.models.splitnet.nets.resnet import resnet18
 

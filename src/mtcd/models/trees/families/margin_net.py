@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from mtcd.core.arrays import Array
-from mtcd.models.splitnet.nets.mlp import mlp
+from mtcd.models.mlp import mlp
 
 
 class MarginNet:

@@ -9,16 +9,18 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import commands
 import mtcd
+from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.data.standardise import standardise
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearClient
 from mtcd.models.glm.optimum.optimum import optimum
-from mtcd.models.glm.sample_weights import Weighted
 from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness
 from mtcd.models.losses import LOSSES, Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared_hinge import SquaredHinge
+from mtcd.models.sample_weights.weighted import Weighted
+from mtcd.models.weights import loss_on
 from mtcd.protocol.updates import LocalUpdates
 from problems import MODELS, make_data
 
@@ -233,3 +235,21 @@ def test_a_config_names_the_column_and_a_run_keeps_the_weights_of_classes(tmp_pa
             mtcd.read_tables(tmp_path / "t.csv", "y", 2, weight="y" if key == "label" else key)
     with pytest.raises(DataError, match="which is the weight"):
         mtcd.read_tables(tmp_path / "t.csv", "y", {"a": ["x0", "w"]}, weight="w")
+
+
+@pytest.mark.parametrize("given", ["samples", "classes"])
+def test_an_installation_without_weights_refuses_them(monkeypatch, given) -> None:
+    monkeypatch.setattr(features, "parts", lambda group: {})
+    weights = WEIGHTS if given == "samples" else None
+    class_weight = "balanced" if given == "classes" else None
+    with pytest.raises(ConfigError, match="has no weights of samples or classes: leave them out"):
+        loss_on(Logistic(), "logistic", CLASSES, weights, class_weight)
+
+
+def test_an_installation_without_weights_trains_without_them(monkeypatch) -> None:
+    monkeypatch.setattr(features, "parts", lambda group: {})
+    loss = Logistic()
+    found, encoded, classes = loss_on(loss, "logistic", CLASSES)
+    assert found is loss
+    assert encoded.tolist() == CLASSES.tolist()
+    assert classes == (0, 1)

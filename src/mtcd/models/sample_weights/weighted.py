@@ -16,9 +16,7 @@ from mtcd.core.errors import ConfigError, listing
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.losses import Labels, Loss
-
-ClassWeight = str | Mapping[Any, float]
-"""'balanced', or a weight for each class; classes that are not named have weight 1."""
+from mtcd.models.weights import ClassWeight
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +41,10 @@ class Weighted(Loss):
         """sqrt(w_n / max w)."""
         roots: Array = np.sqrt(self.weights / self.weights.max())
         return roots
+
+    @property
+    def unweighted(self) -> Loss:
+        return self.base
 
     @property
     def sample_weights(self) -> Array | None:
