@@ -2,7 +2,7 @@
 
 A visit is all that happens inside the package between the receipt of one message and that of the
 next: the client's work, the ledger, the trace, and the engine. Medians over a training, in which
-most visits are not measured.
+most visits are not measured. A kind of visit that takes more than its budget fails.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ from mtcd.core.optional import find
 
 PACKAGE = mtcd.__path__[0]
 SKIPPED = 5  # visits at the start, which fill caches
+
+BUDGET = {
+    "STCD": (15, 8),
+    "MTCD, 3 tokens": (18, 9),
+    "accelerated tour": (62, 10),
+    "split network": (60, 12),
+    "sealed tour": (300, 17),
+}
+"""The most calls and files of a visit. They may only fall."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +103,20 @@ def main() -> None:
         "split network": network(),
         "sealed tour": linear(mtcd.MTCD(walk="tour"), 60, privacy=sealed),
     }
+    over = []
     for name, train in trainings.items():
         visit = counted(train)
+        most_calls, most_files = BUDGET[name]
+        if visit.calls > most_calls or visit.files > most_files:
+            over.append(f"{name}: at most {most_calls} calls in {most_files} files")
+
         print(
             f"{name:18} {visit.calls:5.0f} calls {visit.files:4.0f} files  ({visit.visits} visits)",
             flush=True,
         )
+
+    if over:
+        sys.exit(f"Visits have become longer than their budget. {'; '.join(over)}.")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from mtcd.ray.settings import Ray as Ray
 from mtcd.reporting.report import report as report
 from mtcd.studies.cross_validation import CrossValidation as CrossValidation
 from mtcd.studies.cross_validation import cross_validate as cross_validate
-from mtcd.studies.path import Path as Path
+from mtcd.studies.path import RegularisationPath as RegularisationPath
 from mtcd.studies.path import path as path
 from mtcd.studies.sweep import Sweep as Sweep
 from mtcd.studies.sweep import sweep as sweep

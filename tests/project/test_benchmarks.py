@@ -1,8 +1,9 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import hops, masking, reading, sealed_cases, sealing, wire
+from benchmarks import calls, hops, masking, reading, sealed_cases, sealing, wire
 
+import mtcd
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.models.glm.model import Glm
@@ -44,6 +45,21 @@ def test_a_sealed_visit_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     head, line = capsys.readouterr().out.splitlines()
     assert len(line.split()) == 12
     assert "visit ms" in head
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("STCD", mtcd.STCD(stepsize=1e-3)),
+        ("MTCD, 3 tokens", mtcd.MTCD(tokens=3, hops=8, stepsize=1e-3)),
+    ],
+)
+def test_a_visit_keeps_its_budget_of_calls_and_files(name: str, method: mtcd.MTCD) -> None:
+    visit = calls.counted(calls.linear(method, 4000))
+    assert visit.visits > 3000
+    most_calls, most_files = calls.BUDGET[name]
+    assert visit.calls <= most_calls
+    assert visit.files <= most_files
 
 
 def test_cases_of_sealed_training_say_where_they_end() -> None:

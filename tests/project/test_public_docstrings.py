@@ -22,6 +22,12 @@ def section(name: str, title: str) -> str:
     return dict(zip(parts[1::2], parts[2::2], strict=True)).get(title, "")
 
 
+@pytest.mark.parametrize("name", sorted(mtcd.__all__))
+def test_every_public_name_has_an_example(name: str) -> None:
+    """``test_architecture.py`` runs them."""
+    assert ">>> " in section(name, "Examples")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_is_described_with_its_default(name: str) -> None:
     described = dict(ENTRY.findall(section(name, "Parameters")))

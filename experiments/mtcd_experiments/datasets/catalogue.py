@@ -96,6 +96,11 @@ def load_dataset(
     -------
     VerticalData or VerticalDataset
         The samples, split over the clients.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.load_dataset("gisette", clients=10)  # doctest: +SKIP
     """
     if name in SERIES:
         if features is not None:

@@ -61,6 +61,12 @@ class Forecast:
         How far ahead.
     year : int, default 2016
         The test year begins in March of this year.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> tomorrow = mtcd.Forecast("Dongsi", hours=24)
+    >>> data = mtcd.load_dataset("beijing-air", 12, forecast=tomorrow)  # doctest: +SKIP
     """
 
     target: str = "Dongsi"

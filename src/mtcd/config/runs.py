@@ -55,6 +55,16 @@ def load_run(
     ------
     MtcdError
         If the folder is no run folder, or cannot be read.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "run"
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", l2=1.0), stop=mtcd.Stop(iterations=3))
+    >>> run.save(folder)
+    >>> mtcd.load_run(folder).final.objective == run.final.objective
+    True
     """
     place = Path(folder)
     with running_code(_code_folder(place)) if run_code else nullcontext():

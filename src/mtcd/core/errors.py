@@ -9,7 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 class MtcdError(Exception):
-    """The base of all errors of this library. The text says what was wrong and what to do next."""
+    """The base of all errors of this library. The text says what was wrong and what to do next.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> try:
+    ...     mtcd.load_run("no-such-run")
+    ... except mtcd.MtcdError as error:
+    ...     print(error)
+    no-such-run is not a complete run folder, as it has no run.json: give one that mtcd train...
+    """
 
 
 class ConfigError(MtcdError):
@@ -34,7 +44,18 @@ class DataError(MtcdError):
 
 class DataWarning(UserWarning):
     """Values of a table were guessed, replaced or left out. The text says which, how many, and what
-    to do."""
+    to do.
+
+    Examples
+    --------
+    >>> import mtcd, polars, warnings
+    >>> table = polars.DataFrame({"price": ["1,50 €", "2,75 €", "9,00 €"], "age": [50, 60, 70]})
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", mtcd.DataWarning)
+    ...     _ = mtcd.split(table, [0, 1, 1], clients=2, prepare="auto")
+    >>> [one.category.__name__ for one in caught]
+    ['DataWarning']
+    """
 
 
 def warn_of_data(text: str) -> None:

@@ -23,7 +23,7 @@ from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
 from mtcd.data.missing_file import no_such_file
 from mtcd.data.sparse import is_sparse
-from mtcd.data.svmlight import read_svmlight
+from mtcd.data.svmlight import read_matrix
 from mtcd.data.vertical import Block, VerticalData
 
 
@@ -65,7 +65,7 @@ class SvmlightShard:
     columns: int
 
     def read(self) -> Block:
-        return read_svmlight(self.path, 1, self.columns).blocks[0]
+        return read_matrix(self.path, self.columns)[0]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,13 @@ class BlockSources:
         A number of 0 or more per row, by which its loss counts.
     notes : tuple of str
         What the user should know.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> sources = mtcd.made_blocks("blocks:make", clients=2, columns=3, labels=[0, 1, 1])
+    >>> sources.clients, sources.labels.tolist()
+    (('client_0', 'client_1'), [0, 1, 1])
     """
 
     clients: tuple[str, ...]
@@ -193,6 +200,14 @@ def parquet_blocks(
     -------
     BlockSources
         Blocks that are read where they are used.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, polars, tempfile
+    >>> table = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
+    >>> polars.DataFrame({"age": [50, 60], "bmi": [20, 30], "ill": [0, 1]}).write_parquet(table)
+    >>> mtcd.parquet_blocks(table, "ill", {"clinic": ["age"], "lab": ["bmi"]}).columns
+    (('age',), ('bmi',))
     """
     path = Path(table).resolve()
     if not os.path.exists(path):  # false, not an error, for a name that is too long
@@ -229,7 +244,7 @@ def parquet_blocks(
 def svmlight_blocks(
     shards: Mapping[str, tuple[str | Path, int]], labels: ArrayLike
 ) -> BlockSources:
-    """Blocks from a file in the svmlight format for each client.
+    r"""Blocks from a file in the svmlight format for each client.
 
     Parameters
     ----------
@@ -242,6 +257,17 @@ def svmlight_blocks(
     -------
     BlockSources
         Blocks that are read where they are used.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "clinic.svm").write_text("0 1:50\n0 1:60\n")
+    >>> _ = (folder / "lab.svm").write_text("0 2:1\n0 1:7\n")
+    >>> files = {"clinic": (folder / "clinic.svm", 1), "lab": (folder / "lab.svm", 2)}
+    >>> data = mtcd.svmlight_blocks(files, labels=[0, 1]).read()
+    >>> data.blocks[1].toarray().tolist()
+    [[0.0, 1.0], [7.0, 0.0]]
     """
     sources = tuple(
         SvmlightShard(Path(path).resolve(), columns) for path, columns in shards.values()
@@ -259,7 +285,7 @@ def made_blocks(
     labels: ArrayLike,
     folder: str | Path = ".",
 ) -> BlockSources:
-    """Blocks that a function of the user makes, where they are used.
+    r"""Blocks that a function of the user makes, where they are used.
 
     Parameters
     ----------
@@ -278,6 +304,19 @@ def made_blocks(
     -------
     BlockSources
         Blocks that are made where they are used.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "blocks.py").write_text(
+    ...     "import numpy as np\n"
+    ...     "def make(client, number, samples):\n"
+    ...     "    return np.full((samples, 2), float(number))\n"
+    ... )
+    >>> sources = mtcd.made_blocks("blocks:make", 3, columns=2, labels=[0, 1], folder=folder)
+    >>> [block.tolist() for block in sources.read().blocks]
+    [[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
     """
     if isinstance(clients, int):
         names = tuple(f"client_{k}" for k in range(clients))

@@ -49,7 +49,7 @@ def read_svmlight(
     features: int | None = None,
     ignore: Sequence[str] = (),
 ) -> VerticalData:
-    """Read a file in the svmlight format; blocks are sparse.
+    r"""Read a file in the svmlight format; blocks are sparse.
 
     Columns are named after their indices: x1, x2, ... Indices start at 1, or at 0 where the file
     has an index 0.
@@ -69,15 +69,17 @@ def read_svmlight(
     -------
     VerticalData
         The samples, split over the clients.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.svm"
+    >>> _ = file.write_text("1 1:50 3:2\n0 2:20\n")
+    >>> mtcd.read_svmlight(file, clients={"clinic": ["x1"], "lab": ["x2", "x3"]}).columns
+    (('x1',), ('x2', 'x3'))
     """
     path = Path(path)
-    if features is not None:
-        check_whole("features", features, least=1)
-    labels, rows, indices, values = _parsed(path)
-    first = 0 if len(indices) and indices.min() == 0 else 1
-    width = _width(path, int(indices.max()) + 1 - first if len(indices) else 0, features)
-    matrix = _matrix(path, values, indices - first, rows, width)
-    names = [f"x{j + first}" for j in range(width)]
+    matrix, labels, names = read_matrix(path, features)
     if unknown := sorted(set(ignore) - set(names)):
         raise DataError(
             f"Column {unknown[0]!r} is to be ignored, but {path} has columns {names[0]} to "
@@ -93,6 +95,18 @@ def read_svmlight(
     share = matrix.nnz / (matrix.shape[0] * matrix.shape[1])
     note = f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix."
     return replace(data, notes=(note,), tables=(path,) * len(data.clients))
+
+
+def read_matrix(path: Path, features: int | None) -> tuple[Any, Array, list[str]]:
+    """A file in the svmlight format as a sparse matrix, its labels, whatever they are, and the
+    names of its columns. ``features`` is their number, where the file may not use the last ones."""
+    if features is not None:
+        check_whole("features", features, least=1)
+    labels, rows, indices, values = _parsed(path)
+    first = 0 if len(indices) and indices.min() == 0 else 1
+    width = _width(path, int(indices.max()) + 1 - first if len(indices) else 0, features)
+    matrix = _matrix(path, values, indices - first, rows, width)
+    return matrix, labels, [f"x{j + first}" for j in range(width)]
 
 
 def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tuple[str, ...]]:

@@ -24,7 +24,7 @@ from mtcd.data.vertical import VerticalData, prepared, told
 
 @dataclass(frozen=True)
 class TableShare:
-    """A client's own table, for :func:`read_tables`.
+    r"""A client's own table, for :func:`read_tables`.
 
     Parameters
     ----------
@@ -32,6 +32,17 @@ class TableShare:
         The file, CSV or Parquet.
     columns : sequence of str, optional
         The columns that the client holds; all but the id and the label unless given.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "clinic.csv").write_text("id,age,ill\na,50,0\nb,60,1\n")
+    >>> _ = (folder / "lab.csv").write_text("id,crp\nb,7\na,3\n")
+    >>> lab = mtcd.TableShare(folder / "lab.csv", ["crp"])
+    >>> clients = {"clinic": ["age"], "lab": lab}
+    >>> mtcd.read_tables(folder / "clinic.csv", "ill", clients, id="id").blocks[1].tolist()
+    [[3.0], [7.0]]
     """
 
     table: Path

@@ -35,6 +35,11 @@ class LocalEngine(InProcessEngine):
         self._report: Message | None = None
         """The latest report to the monitor, among those that are outgoing."""
         self._reached = 0
+        self._due = 0.0
+        """The observer needs no observation before this iteration."""
+
+    def skip_to(self, iteration: float) -> None:
+        self._due = iteration
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         parties = self.receivers()
@@ -48,6 +53,7 @@ class LocalEngine(InProcessEngine):
         hides = transport is not None and not transport.reads_objective
         listening = [listener.see for listener in self.listeners.values()]
         self._record_ahead(self._reached)
+        shown: Progress | None = None
         while True:
             self._outgoing = outgoing
             for message in outgoing:
@@ -76,6 +82,12 @@ class LocalEngine(InProcessEngine):
                     # a lone token reports the same as progress
                     progress = cast(Progress, message.payload)
                     self._report = message
+                    # The observer has this token already: it sees what the token is now, should it
+                    # be interrupted, and needs no look at it yet.
+                    if progress is shown and progress.hop < self._due:
+                        continue
+
+                    shown = progress
                     yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
             if not waiting:
                 return

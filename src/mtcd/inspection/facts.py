@@ -42,6 +42,14 @@ class Inspection:
         What each client holds, as text.
     network : Network
         The network.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> found = mtcd.inspect(data, mtcd.Glm("ridge", l2=1.0), "path", mtcd.STCD())
+    >>> list(found.facts["clients"]), len(found.network.clients)
+    (['client_0', 'client_1', 'client_2', 'client_3'], 4)
     """
 
     facts: Mapping[str, Any]

@@ -82,7 +82,7 @@ def _unused(graph: nx.Graph) -> tuple[str, ...]:
 
 
 def read_network(path: Path, clients: Sequence[str]) -> Network:
-    """Read a network from a CSV file with the columns ``source`` and ``target``.
+    r"""Read a network from a CSV file with the columns ``source`` and ``target``.
 
     Parameters
     ----------
@@ -100,6 +100,15 @@ def read_network(path: Path, clients: Sequence[str]) -> Network:
     ------
     NetworkError
         If the file cannot be read, or names a client that does not exist.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "links.csv"
+    >>> _ = file.write_text("source,target\nclinic,lab\nlab,ward\n")
+    >>> network = mtcd.read_network(file, ["clinic", "lab", "ward"])
+    >>> network.neighbours[1]
+    (0, 2)
     """
     names = ClientNames(clients)
     rows = csv_rows(path, ("source", "target"), "network")

@@ -38,6 +38,12 @@ class Ray(EngineSettings):
         How often in a row actors may die without progress.
     snapshot_seconds : float, default 2.0
         How much work a dead actor costs at most, roughly.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=500, features=60, clients=12)
+    >>> run = mtcd.train(data, engine=mtcd.Ray("local", actors=2))  # doctest: +SKIP
     """
 
     address: str = AUTO

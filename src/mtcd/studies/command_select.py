@@ -27,8 +27,7 @@ from mtcd.methods.default import default_note
 from mtcd.models.glm.config import linear_parts
 from mtcd.studies.cross_validation import CrossValidation, cross_validate
 from mtcd.studies.outcomes import write_rows
-from mtcd.studies.path import Over, path, path_method
-from mtcd.studies.path import Path as RegularisationPath
+from mtcd.studies.path import Over, RegularisationPath, path, path_method
 from mtcd.training.history import PARTS
 
 ROOM = 72  # letters for the names of metrics beside each other

@@ -5,7 +5,7 @@ from mtcd.core.features import Feature
 FEATURE = Feature(
     public_names={
         "CrossValidation": "mtcd.studies.cross_validation",
-        "Path": "mtcd.studies.path",
+        "RegularisationPath": "mtcd.studies.path",
         "Sweep": "mtcd.studies.sweep",
         "cross_validate": "mtcd.studies.cross_validation",
         "path": "mtcd.studies.path",

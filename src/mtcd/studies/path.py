@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Literal
 
 import networkx as nx
@@ -42,7 +42,7 @@ LEAST = {"l1": 1e-3, "l2": 1e-5}
 
 
 @dataclass(frozen=True, eq=False)
-class Path(Outcomes):
+class RegularisationPath(Outcomes):
     """The result of :func:`path`: a run for every value of the penalty, from strong to weak.
 
     Parameters
@@ -57,6 +57,14 @@ class Path(Outcomes):
         The metrics of each run.
     metric : str or None
         The one by which ``best`` is chosen, such as 'test_auc'; None without a test set.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("linear", samples=60, features=8, clients=4)
+    >>> found = mtcd.path(data, mtcd.Glm("linear"), l1=3, stop=mtcd.Stop(iterations=40))
+    >>> found.over, len(found.values), len(found.runs)
+    ('l1', 3, 3)
     """
 
     over: Over
@@ -70,7 +78,7 @@ class Path(Outcomes):
         best = ""
         if self.metric is not None:
             best = f", best {self.metric} {self.metrics[self.best_index][self.metric]:.4g} at {self.best_value:.4g}"
-        return f"Path({len(self.runs)} runs, {self.over} from {ends}{best})"
+        return f"RegularisationPath({len(self.runs)} runs, {self.over} from {ends}{best})"
 
     @property
     def coefficients(self) -> Array:
@@ -122,9 +130,9 @@ class Path(Outcomes):
             rows.append({**about, "iterations": last.iteration, "cost": last.cost, **metrics})
         return rows
 
-    def plot(self, file: str | FilePath) -> None:
+    def plot(self, file: str | Path) -> None:
         """Draw the coefficients, and the metric if there is a test set, against the penalty."""
-        find("mtcd.studies.path_plots").plot_path(self, FilePath(file))
+        find("mtcd.studies.path_plots").plot_path(self, Path(file))
 
 
 def path(
@@ -141,7 +149,7 @@ def path(
     metrics: Sequence[str] | None = None,
     metric: str | None = None,
     watch: Watch | None = None,
-) -> Path:
+) -> RegularisationPath:
     """Train along ``l1`` or ``l2``, from strong to weak, each run from the end of the one before.
 
     For a number of points, the values are evenly spaced in the logarithm: from the least l1 with
@@ -181,7 +189,7 @@ def path(
 
     Returns
     -------
-    Path
+    RegularisationPath
         A run for every value.
 
     Examples
@@ -230,7 +238,7 @@ def path(
         runs.append(check_trained(run, f"{over} = {value:g}"))
         found.append(final_metrics(run, data, metrics))
         deciding = _deciding(metric, found[0])  # refused after the first training, not after all
-    return Path(over, values, tuple(runs), tuple(found), deciding)
+    return RegularisationPath(over, values, tuple(runs), tuple(found), deciding)
 
 
 def path_method(model: Glm, over: Over, network: Network) -> Method:

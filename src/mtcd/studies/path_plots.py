@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path as FilePath
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from mtcd.plots.scripts import any_script
 from mtcd.plots.styles import COLOURS, DASHES, plain
-from mtcd.studies.path import Path
+from mtcd.studies.path import RegularisationPath
 
 # columns with a name in the legend: those with the largest coefficients; the others are grey
 NAMED = 8
@@ -18,7 +18,7 @@ SHORT = 24  # letters of a name
 
 
 @any_script()
-def plot_path(path: Path, file: FilePath) -> None:
+def plot_path(path: RegularisationPath, file: Path) -> None:
     """Coefficients on the left; on the right the metric of training and test samples, if there is a
     test set."""
     tested = path.metric is not None
@@ -35,7 +35,7 @@ def plot_path(path: Path, file: FilePath) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _coefficients(axes: Axes, path: Path) -> None:
+def _coefficients(axes: Axes, path: RegularisationPath) -> None:
     values = path.coefficients
     if values.ndim == 3:
         values = np.linalg.norm(values, axis=2)
@@ -60,7 +60,7 @@ def _coefficients(axes: Axes, path: Path) -> None:
     )
 
 
-def _metric(axes: Axes, path: Path) -> None:
+def _metric(axes: Axes, path: RegularisationPath) -> None:
     name = str(path.metric).removeprefix("test_")
     for part, colour, dash in (("test", COLOURS[1], "-"), ("train", COLOURS[0], DASHES[1])):
         found = [one.get(f"{part}_{name}", np.nan) for one in path.metrics]

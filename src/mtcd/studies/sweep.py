@@ -49,6 +49,18 @@ class Sweep(Outcomes):
         The column that decides which settings are best.
     kept : int
         How many trainings were there from before.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> config = {
+    ...     "data": {"synthetic": "ridge", "samples": 40, "features": 6, "clients": 3},
+    ...     "model": {"kind": "ridge", "l2": 1},
+    ...     "stop": {"iterations": 5},
+    ... }
+    >>> found = mtcd.sweep(config, {"model.l2": [1, 10]}, workers=1)
+    >>> [point.settings for point in found.points]
+    [{'model.l2': 1}, {'model.l2': 10}]
     """
 
     points: tuple[Point, ...]
@@ -225,6 +237,18 @@ def sweep(
     -------
     Sweep
         A row for every training.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> config = {
+    ...     "data": {"synthetic": "ridge", "samples": 40, "features": 6, "clients": 3},
+    ...     "model": {"kind": "ridge", "l2": 1},
+    ...     "stop": {"iterations": 5},
+    ... }
+    >>> found = mtcd.sweep(config, {"model.l2": [1, 10]}, seeds=2, workers=1)
+    >>> len(found.records)
+    4
     """
     points = grid(config, over or {}, seeds, changes)
     folder = None if out is None else Path(out)

@@ -57,6 +57,14 @@ class Measurement:
     metrics : mapping from str to float
         Metrics on the training samples ('train_auc') and on others ('test_auc'). A name is left out
         where its value was not computed at this moment, or is not defined.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", l2=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    >>> run.final.iteration, run.final.hops, run.final.syncs
+    (3, 3, 0)
     """
 
     iteration: int
@@ -125,6 +133,16 @@ class History:
     ----------
     rows : sequence of Measurement
         The measurements.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", l2=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    >>> run.history["iteration"].tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    >>> bool(run.history["objective"][-1] < run.history["objective"][0])
+    True
     """
 
     rows: Sequence[Measurement]

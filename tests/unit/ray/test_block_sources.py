@@ -75,6 +75,13 @@ def shards(folder: Path) -> mtcd.BlockSources:
     return mtcd.svmlight_blocks(files, LABELS)
 
 
+def test_clients_without_labels_have_files_with_any_label(tmp_path: Path) -> None:
+    """The format demands one in each line; the labels are those of the label holder."""
+    (tmp_path / "lab.svm").write_text("0 2:1.5\n0 1:7\n")
+    [block] = mtcd.svmlight_blocks({"lab": (tmp_path / "lab.svm", 3)}, [0, 1]).read().blocks
+    assert block.toarray().tolist() == [[0, 1.5, 0], [7, 0, 0]]
+
+
 def made(folder: Path) -> mtcd.BlockSources:
     (folder / "block_maker.py").write_text(MAKER)
     return mtcd.made_blocks("block_maker:make_block", 4, 3, LABELS, folder)

@@ -146,19 +146,22 @@ class TokenClient(TokenHost):
         before = self.combined
         if self.plan.combine.one_visitor:
             self.combined = new
-        else:  # in the order of tokens, whatever the order of visits
-            copies = (
-                [self.copies[index][0] for index in sorted(self.copies)]
-                if len(self.copies) > 1
-                else [new[0]]
-            )
-            theta = self.plan.combine.copies(self.theta[0], copies, self.plan.tokens)
+        else:
+            theta = self.combination()
             self.combined = theta, self.model.penalty(theta)
         token.sync_penalty += self.combined[1] - before[1]
 
         if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
             token.sync_change = change if token.sync_change is None else token.sync_change + change
+
+    def combination(self) -> Theta:
+        """theta_k + w * sum_{visitors} (theta_k(gamma) - theta_k), theta_k after the next sync."""
+        start = self.theta[0]
+        changes: Theta = 0
+        for index in sorted(self.copies):  # the order of visits must not show in the last digit
+            changes = changes + (self.copies[index][0] - start)
+        return start + self.plan.weights[len(self.copies)] * changes
 
     def _with_penalty(self, theta: Theta) -> WithPenalty:
         return theta, self.model.penalty(theta)

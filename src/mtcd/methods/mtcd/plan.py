@@ -95,6 +95,13 @@ class Plan:
         )
 
     @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """w by the number of tokens that have visited a client: constant, so a visit looks it
+        up."""
+        visited = (self.combine.weight(n, self.tokens) for n in range(1, self.tokens + 1))
+        return (0.0, *visited)
+
+    @cached_property
     def aggregate_floats(self) -> int:
         """Numbers in an aggregate."""
         return self.batches.length * self.outputs

@@ -16,7 +16,7 @@ so that the fixed points are those of f.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -127,10 +127,10 @@ def make_steps(
         if not (penalty.l1 or penalty.free):
             return wide_steps(X, y, loss, penalty, Q, eta)
     if quadratic and Q > 1 and not loss.quadratic:
-        return lambda theta, z: bound_steps(X, y, loss, penalty, theta, z, Q, eta)
+        return partial(bound_steps, X, y, loss, penalty, Q=Q, eta=eta)
     if penalty.l1 and Q > 1 and y.ndim == 1:
         return ScreenedSteps(X, y, loss, penalty, Q, eta)
-    return lambda theta, z: plain_steps(X, y, loss, penalty, theta, z, Q, eta)
+    return partial(plain_steps, X, y, loss, penalty, Q=Q, eta=eta)
 
 
 def plain_steps(
@@ -152,7 +152,8 @@ def plain_steps(
             gradient *= scale
         penalty.add_gradient(theta, gradient)
         new = theta - eta * gradient
-        penalty.prox(new, eta)
+        if penalty.l1:  # without it, the prox is the identity
+            penalty.prox(new, eta)
         step = new - theta
         if not step.any():
             break  # a fixed point, the remaining steps would not move either

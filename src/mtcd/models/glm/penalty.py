@@ -50,8 +50,11 @@ class Penalty:
 
     def add_gradient(self, theta: Array, gradient: Array) -> None:
         """Add the gradient of the smooth part, l2 * theta, to ``gradient`` in place."""
-        if self.l2:
-            self._penalised(gradient)[...] += self.l2 * self._penalised(theta)
+        if not self.l2:
+            return
+        if self.free:
+            theta, gradient = self._penalised(theta), self._penalised(gradient)
+        gradient += self.l2 * theta
 
     def prox(self, theta: Array, stepsize: float) -> None:
         """Soft-threshold in place: theta <- sign(theta) * max(|theta| - stepsize*l1, 0)."""

@@ -39,6 +39,21 @@ class SplitModel:
     optimiser : callable, optional
         Makes the optimiser of the local updates, from parameters and ``lr``; plain gradient steps
         unless given.
+
+    Examples
+    --------
+    >>> import mtcd, numpy as np
+    >>> from torch import nn
+    >>> draws = np.random.default_rng(0)
+    >>> bank, clinic = draws.standard_normal((2, 40, 3))
+    >>> data = mtcd.VerticalDataset({"bank": bank, "clinic": clinic}, bank[:, 0] > 0)
+    >>> model = mtcd.SplitModel(
+    ...     representations={"bank": nn.Linear(3, 4), "clinic": nn.Linear(3, 4)},
+    ...     fusion=nn.Sequential(nn.ReLU(), nn.Linear(8, 2)),
+    ... )
+    >>> run = mtcd.train(data, model, method=mtcd.MTCD(stepsize=0.1), stop=mtcd.Stop(iterations=4))
+    >>> run.predict({"bank": bank[:2], "clinic": clinic[:2]}).shape
+    (2,)
     """
 
     representations: Mapping[str, nn.Module]

@@ -27,7 +27,28 @@ class RunInfo(Started):
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment of a training at which all parties hold one model."""
+    """A moment of a training at which all parties hold one model.
+
+    Attributes
+    ----------
+    measurement : Measurement
+        The row of the history. At a sync it is made when it is asked for.
+    fraction : float
+        How far along the nearest limit is: 0 to 1.
+    parameters : list
+        A copy of the parameters, client by client.
+    model : Trained or None
+        The model so far; None if it is not finite.
+    stop : callable
+        ``moment.stop(reason)`` ends the training.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> class Print(mtcd.Callback):
+    ...     def on_measure(self, moment):
+    ...         print(moment.measurement.iteration, f"{moment.fraction:.0%}")
+    """
 
     measure: Callable[[], Measurement]
     fraction: float
@@ -59,6 +80,8 @@ class Callback:
     """Is called during a training: override what you need. A built-in one is a dataclass of its
     settings.
 
+    Examples
+    --------
     >>> import mtcd
     >>> class UntilSmall(mtcd.Callback):
     ...     def on_measure(self, moment):

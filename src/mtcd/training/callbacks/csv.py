@@ -28,6 +28,22 @@ class CsvWriter(Callback):
     ----------
     file : str or Path, default 'history.csv'
         The file.
+
+    Examples
+    --------
+    >>> import mtcd, pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "history.csv"
+    >>> data = mtcd.synthetic("ridge", samples=50, features=8, clients=4)
+    >>> run = mtcd.train(
+    ...     data,
+    ...     mtcd.Glm("ridge"),
+    ...     "path",
+    ...     mtcd.STCD(),
+    ...     mtcd.Stop(iterations=3),
+    ...     callbacks=[mtcd.CsvWriter(file)],
+    ... )
+    >>> len(file.read_text().splitlines())  # a heading, the start and three iterations
+    5
     """
 
     file: str | Path = "history.csv"

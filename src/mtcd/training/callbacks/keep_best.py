@@ -23,6 +23,21 @@ class KeepBest(Callback):
     ----------
     on : str, default 'objective'
         The column of the history: 'objective', or a metric.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> data = mtcd.synthetic("logistic", samples=60, features=8, clients=4).holdout(0.3, seed=0)
+    >>> keep = mtcd.KeepBest("test_log_loss")
+    >>> run = mtcd.train(
+    ...     data,
+    ...     mtcd.Glm("logistic"),
+    ...     stop=mtcd.Stop(iterations=50),
+    ...     metrics=["log_loss"],
+    ...     callbacks=[keep],
+    ... )
+    >>> any("best" in note for note in run.notes)
+    True
     """
 
     on: str = "objective"

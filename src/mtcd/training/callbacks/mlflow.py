@@ -25,6 +25,12 @@ class MLflowWriter(Callback):
         Where MLflow is; its own choice unless given.
     run_name : str, optional
         The name of the run; that of the method unless given.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> writer = mtcd.MLflowWriter("ridge", run_name="a tour")
+    >>> run = mtcd.train(data, callbacks=[writer])  # doctest: +SKIP
     """
 
     experiment: str = "mtcd"

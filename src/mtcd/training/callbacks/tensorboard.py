@@ -20,6 +20,12 @@ class TensorBoardWriter(Callback):
     ----------
     folder : str or Path, default 'runs/tensorboard'
         Where the events are written.
+
+    Examples
+    --------
+    >>> import mtcd
+    >>> writer = mtcd.TensorBoardWriter("runs/tensorboard/ridge")
+    >>> run = mtcd.train(data, callbacks=[writer])  # doctest: +SKIP
     """
 
     folder: str | Path = "runs/tensorboard"

@@ -308,9 +308,12 @@ def test_steps_take_the_quickest_way(loss, penalty, shape, Q, way, monkeypatch) 
         "ScreenedSteps",
     ):
         exact = getattr(steps_module, name)
-        monkeypatch.setattr(
-            steps_module, name, lambda *given, n=name, e=exact: taken.append(n) or e(*given)
-        )
+
+        def took(*given, n=name, e=exact, **named):
+            taken.append(n)
+            return e(*given, **named)
+
+        monkeypatch.setattr(steps_module, name, took)
     make_steps(X, (y > 0).astype(float), loss, penalty, abs(Q), 1e-3, majorise=Q < 0)(theta, z)
     assert taken == [way]
 

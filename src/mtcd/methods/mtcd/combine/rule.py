@@ -4,7 +4,8 @@ A client combines the copies theta_k(gamma) of the n tokens that visited it into
 
     theta_k^{t+1} = theta_k^t + w * sum_{visitors} (theta_k(gamma) - theta_k^t)
 
-with one weight w that depends on the rule, on n and on Gamma. For linear representations the same
+with one weight w that depends on the rule, on n and on Gamma. A client applies it in
+``TokenClient.combination``. For linear representations the same
 combination of the tokens gives the new aggregate, as long as w is the same at every client. Each
 rule has a file here, or in a plugin.
 """
@@ -19,7 +20,6 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.registry import Registry
-from mtcd.protocol.model import Theta
 from mtcd.protocol.token import Token
 
 if TYPE_CHECKING:
@@ -55,13 +55,6 @@ class Combine(ABC):
     def roles(cls) -> Roles | None:
         """The parties that the rule needs, if not the plain ones."""
         return None
-
-    def copies(self, start: Theta, copies: Sequence[Theta], tokens: int) -> Theta:
-        """theta_k^{t+1} from theta_k^t and the copies of the visiting tokens."""
-        changes: Theta = 0
-        for copy in copies:
-            changes = changes + (copy - start)
-        return start + self.weight(len(copies), tokens) * changes
 
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""
