@@ -225,12 +225,17 @@ def columns_from_bytes(party: str, data: bytes) -> int:
 def sizes_from(settings: Mapping[str, Any], parties: int) -> SealedSizes:
     """The sizes in the settings of a run, checked.
 
-    Args:
-        settings: What the label holder has sent.
-        parties: The number of parties.
+    Parameters
+    ----------
+    settings : mapping
+        What the label holder has sent.
+    parties : int
+        The number of parties.
 
-    Raises:
-        WireError: If they are not one number of columns for each party, and a bound of f(0).
+    Raises
+    ------
+    WireError
+        If they are not one number of columns for each party, and a bound of f(0).
     """
     columns, start = settings["columns"], settings["start"]
     if not isinstance(columns, list) or len(columns) != parties:

@@ -63,14 +63,22 @@ class Steering(Stateful):
     ) -> None:
         """Begin at 0.
 
-        Args:
-            loss: The loss.
-            samples: N.
-            depth: The most moves that are kept.
-            start: f(0) or more.
-            constant: At least the part of f that depends on the labels alone.
-            resolution: Sums over labels are rounded to multiples of it; 0 if they are exact.
-            clients: K.
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+        samples : int
+            N.
+        depth : int
+            The most moves that are kept.
+        start : float
+            f(0) or more.
+        constant : float
+            At least the part of f that depends on the labels alone.
+        resolution : float
+            Sums over labels are rounded to multiples of it; 0 if they are exact.
+        clients : int
+            K.
         """
         self.resolution, self.clients = resolution, clients
         self.fit, self.start, self.constant = LabelFit(loss, np.zeros(samples)), start, constant

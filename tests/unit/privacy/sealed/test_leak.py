@@ -93,6 +93,11 @@ def test_a_dishonest_key_holder_reads_the_table_of_a_careless_party_only() -> No
     with pytest.raises(WireError, match="does not pass this client's check"):
         leak_holder.false_answers(careless=False)
 
+    # the cap on tours is all that limits tokens of its choice
+    joint, one = leak_holder.chosen_tokens(3)
+    assert joint == pytest.approx(0.5, abs=0.02)
+    assert one < 0.4
+
 
 def test_members_that_put_together_what_they_have_seen_find_more() -> None:
     from benchmarks import leak_together

@@ -160,7 +160,7 @@ class BfvSealer(Bfv):
     def _flooded(self, part: Any) -> Any:
         """A fresh encryption of zero hides the ciphertext, uniform noise hides the noise that
         decryption shows."""
-        # before the switch to fewer primes: what that drops has no noise of the table any more
+        # at the full modulus: the rounding of the switch then depends on flooded numbers only
         whole = self._context.primes
         noise = uniform_residues(
             self.parameters.flood_bits(), self.parameters.degree, self._context.moduli[:whole]

@@ -103,6 +103,7 @@ class Layout:
     def _blocks(self) -> tuple[Integers, Integers]:
         """For every slot: its column, or -1, and the size of its block."""
         count = self.segment // self._width
+        # of nearly equal size: any D consecutive slots then contain all columns
         starts = np.arange(count + 1) * self.segment // count
         sizes = np.diff(starts)
         offset = np.arange(self.segment) - np.repeat(starts[:-1], sizes)
@@ -124,6 +125,7 @@ class Layout:
             sample = (
                 ciphertext * self.degree + slot // self.row * self.row + (slot + shift) % self.row
             )
+        # a block shorter than the shift would count a sample twice
         used = (columns >= 0) & (shift < sizes) & (sample < self.samples)
         values = np.zeros(self.degree, np.int64)
         values[used] = matrix[sample[used], columns[used]]
