@@ -102,7 +102,7 @@ class VerticalData:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return len(self.labels)
 
     @property
