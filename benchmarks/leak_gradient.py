@@ -1,0 +1,137 @@
+"""Labels from a party's first gradient in a sealed training: ``python -m benchmarks.leak_gradient``.
+
+Where the label holder has nothing but labels and an intercept, the derivative of the loss at the
+first visit is the same for all samples but for their labels. So the gradient of the next party is
+<x, y> for each of its columns x, up to a constant: as many sums over labels of 0 and 1 as it has
+columns, from which a lattice reduction reads them (``leak_labels.py``). With ``privacy.labels`` the
+same attack finds randomised labels, and no others: the reduction looks for two values a fixed
+distance apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+import mtcd
+from benchmarks.leak import A, Recording
+from benchmarks.leak_attacks import Matrix
+from benchmarks.leak_labels import labels_from_sums
+from mtcd.models.glm.model import LinearProblem
+from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.labels.mechanisms import probabilities
+from mtcd.privacy.labels.settings import LabelDP
+from mtcd.privacy.sealed.settings import SealedTours
+
+
+class Observed(NamedTuple):
+    """What the attacker has: its columns and its first gradient. What it is after: the labels of
+    the table, and those that were released."""
+
+    columns: Matrix
+    gradient: Matrix
+    labels: Matrix
+    released: Matrix
+    spacing: float
+    """The distance between the two values of a label in the loss, which everybody knows."""
+    rounding: float
+    """The integers of a token are multiples of it: derivatives are rounded to one twice, by the
+    label holder and in the update of its intercept."""
+
+
+def observed(samples: int, columns: int, epsilon: float | None, seed: int) -> Observed:
+    """The first visit of a sealed training at a party beside a label holder without columns.
+
+    Parameters
+    ----------
+    samples : int
+        N.
+    columns : int
+        d_k of the attacker.
+    epsilon : float, optional
+        That of the labels; None without label differential privacy.
+    seed : int
+        Draws the table.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, columns))
+    scores = X @ rng.standard_normal(columns) / np.sqrt(columns) * 2
+    labels = (scores + rng.logistic(size=samples) > 0).astype(int)
+    released = labels
+    noise, spacing = None, 1.0
+    if epsilon is not None:
+        noise = mtcd.Privacy(
+            mode="sealed", labels=LabelDP(epsilon=epsilon, insecure_seeded_draws=True)
+        ).labels
+        released = noise.released(labels, LabelSource())
+        p, q = probabilities(epsilon, 2)
+        spacing = 1 / (p - q)
+
+    model = mtcd.Glm("logistic", l2=1.0, intercept=True, label_noise=noise)
+    loss, encoded, classes = model.weighted(released)
+    blocks = (np.ones((samples, 1)), np.asfortranarray(X))
+    problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(2))
+    network = mtcd.make_network("complete", ("holder", "attacker"))
+    run = Recording(SealedTours(scheme="clear"), problem, network)
+    block = run.by_number[A].block
+    update, seen = block.update, []
+
+    def recorded(products: Matrix, token: float, draws: Matrix) -> Matrix:
+        seen.append((products / (block.column_scales * token), 1.0 / token))
+        return np.asarray(update(products, token, draws))
+
+    block.update = recorded
+    run.run(1)
+    gradient, step = seen[0]
+    return Observed(block.rounded, gradient, labels, released, spacing, 2 * step)
+
+
+def attacked(seen: Observed) -> Matrix | None:
+    """The labels that the reduction finds; None if it finds none.
+
+    The gradient is X^T (t - s y) for a t that is the same for all samples and s, the spacing. A
+    combination of columns that add up to 0 has no t.
+    """
+    ones = seen.columns.sum(axis=0)
+    # an orthonormal basis of the combinations without t
+    combinations = np.linalg.svd(ones[None, :])[2][1:]
+    equations = combinations @ seen.columns.T
+    sums = -(combinations @ seen.gradient) / seen.spacing
+    # rows of ``combinations`` have length 1: an error is that of a sum of N roundings
+    error = seen.rounding / seen.spacing * np.sqrt(len(seen.columns))
+    return labels_from_sums(equations, sums, error)
+
+
+def right(found: Matrix | None, labels: Matrix) -> str:
+    """The share of labels that were found, in words."""
+    return "nothing" if found is None else f"{np.mean(found == labels):.0%}"
+
+
+def main() -> None:
+    """Print what the attack finds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=60)
+    parser.add_argument("--columns", type=int, default=16)
+    parser.add_argument("--tables", type=int, default=3)
+    given = parser.parse_args()
+    for epsilon in (None, 1.0, 2.0):
+        for seed in range(given.tables):
+            began = time.process_time()
+            seen = observed(given.samples, given.columns, epsilon, seed)
+            found = attacked(seen)
+            name = "without label DP" if epsilon is None else f"epsilon {epsilon:g}"
+            kept = np.mean(seen.labels == seen.released)
+            print(
+                f"N = {given.samples}, {given.columns} columns, {name}: "
+                f"{right(found, seen.labels)} of the labels, "
+                f"{right(found, seen.released)} of those released ({kept:.0%} are the same), "
+                f"{time.process_time() - began:.1f} CPU s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
