@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # workers share the cores: threads of BLAS and PyTorch that wait for each other take three times as long
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo docs docs-test test long-test fresh data-test browser ray-test upgrade-test deploy-test shaped-links-test test-pythons try-pythons test-faults recovery lint deletable wheel bench mutants slips quick reproduce format environment clean
+.PHONY: demo docs docs-test test long-test fresh data-test browser ray-test upgrade-test deploy-test shaped-links-test test-pythons try-pythons test-faults recovery lint deletable wheel bench mutants slips refusals quick reproduce format environment clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -99,6 +99,10 @@ mutants: $(VENV)/.mutants
 # slips that people make (a check, a field, a sort, a copy left out) instead of random changes
 slips: $(VENV)/.mutants
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.mutants --slips --count $(MUTANTS) --seed $(SEED) --seconds $(TEST_SECONDS)
+
+# every refusal of the federation and of privacy, and which of them no test triggers
+refusals: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -p benchmarks.refusals -n 3 --dist worksteal
 
 quick: $(VENV)/.light
 	$(BIN)/mtcd reproduce all --quick --out runs/quick
