@@ -1,6 +1,8 @@
 """What sealed tours refuse of networks, step sizes, files and agreements."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from clear_parties import CLEAR, NETWORK, problem_of
 from federations import changed
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.table import PartyTable
@@ -59,7 +61,7 @@ def test_weights_of_samples_are_refused_in_a_federation() -> None:
 
 @pytest.mark.parametrize("name", ["b", "server"])
 def test_labels_that_are_sent_to_others_are_refused(name: str) -> None:
-    """The label holder promises to send none: a party that keeps quiet would know them."""
+    """The mode promises that labels stay with their holder, whatever that sends."""
     sealed = {key: value for key, value in SEALED.items() if key != "network"}
     config = bundles(("a", "b"), **sealed)[name]
     table = PartyTable(Path("own.csv"), ("x", "y"), ("one",), np.ones((2, 1)))
