@@ -73,7 +73,10 @@ class PrivacySection(Section):
 
     def privacy(self) -> Privacy:
         """The settings."""
-        dp = None if self.dp is None else DP(**self.dp.model_dump())
+        dp = None
+        if self.dp is not None:
+            dp = DP(**self.dp.model_dump())
+
         return Privacy(
             self.mode,
             self.aggregation,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Done, Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError

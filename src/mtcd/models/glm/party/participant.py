@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.training.divergence import Divergence, worst_end_of
+from mtcd.training.plateau import WINDOWS
 
 
 class LinearParticipant(ParticipantTable):
@@ -148,10 +148,9 @@ class LinearParticipant(ParticipantTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         messages = method.messages(network, config.seed, samples, outputs)
-        bounds = replace(
-            messages.bounds(agreed.run),
-            windows=not method.has_server and self.stop.plateau is not None,
-        )
+        bounds = messages.bounds(agreed.run)
+        if not method.has_server and self.stop.plateau is not None:
+            bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
