@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
 from mtcd.core.errors import MtcdError

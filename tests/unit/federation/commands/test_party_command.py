@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
 from bundles_on_disk import found

@@ -72,7 +72,7 @@ def test_who_answers_nonsense_is_named(
     assert lies >= len(WRONG) - 1
 
 
-FACTS: dict[str, Any] = {"time": 0.0, "mtcd": "1.0", "packages": {"zenoh": "1.5"}}
+FACTS: dict[str, Any] = {"time": 0.0, "mtcd": "1.0", "packages": {"msgpack": "1.1"}}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ FACTS: dict[str, Any] = {"time": 0.0, "mtcd": "1.0", "packages": {"zenoh": "1.5"
     [
         {"mtcd": 1.0},
         {"mtcd": None},
-        {"packages": ["zenoh"]},
+        {"packages": ["msgpack"]},
         {"packages": {f"p{k}": "1" for k in range(MOST_PACKAGES + 1)}},
         {"time": "now"},
         {"time": True},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from mtcd.core.errors import ConfigError
 from mtcd.federation.node.folder import RunFolder
