@@ -294,9 +294,11 @@ def _start_at(network: Network, choice: Distribution | None, region: Sequence[in
     if choice is None:
         return StartAt(region)
 
-    weights: Mapping[Any, float] = {choice: 1.0}
+    weights: Mapping[Any, float]
     if isinstance(choice, Mapping):
         weights = choice
+    else:
+        weights = {choice: 1.0}
 
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
