@@ -151,14 +151,18 @@ class ReliableParty:
 
     # Envelopes that arrive
 
-    def deliver(self, envelope: Envelope) -> Delivery:
+    def deliver(
+        self, envelope: Envelope, look: Callable[[Any], None] | None = None
+    ) -> Delivery:
         """Process an envelope, once. It must not be used again: the party may write to its
-        arrays."""
+        arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
         policy.arriving(envelope)
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
         self.decode(envelope)
+        if look is not None:
+            look(envelope.message.payload)
         if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
         if envelope.terms:

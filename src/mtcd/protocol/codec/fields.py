@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from operator import attrgetter
-from typing import Any, Self
+from struct import Struct
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -47,6 +48,9 @@ class Field(ABC):
     declared."""
 
     name = ""
+    code: ClassVar[str | None] = None
+    """How ``struct`` packs a value, if it is a single word in every run: adjacent words are written
+    together."""
 
     def named(self, name: str) -> Self:
         """The same field for the attribute of this name."""
@@ -76,6 +80,8 @@ class Field(ABC):
 class Whole(Field):
     """A whole number from ``low`` to ``high``."""
 
+    code = "q"
+
     def __init__(self, high: Limit = MOST - 1, low: Limit = 0) -> None:
         self.low, self.high = limit(low), limit(high)
 
@@ -99,6 +105,8 @@ class Flag(Whole):
 class Real(Field):
     """A finite number."""
 
+    code = "d"
+
     def write(self, value: Any, chunks: Chunks) -> None:
         if not math.isfinite(value):
             put_numbers(self.name, np.array([value]), chunks)  # which refuses it
@@ -106,6 +114,27 @@ class Real(Field):
 
     def word(self, bounds: Bounds) -> Word:
         return Word(self.name, -sys.float_info.max, math.inf, "d")
+
+
+class Adjacent:
+    """Attributes of an object that are a word each, written at once."""
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._values = attrgetter(*fields)
+        self._struct = Struct("<" + "".join(field.code or "" for field in fields.values()))
+        self._reals = [
+            (place, field.name)
+            for place, field in enumerate(fields.values())
+            if field.code == Real.code
+        ]
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        """Append the words of this object."""
+        numbers = self._values(value)
+        for place, name in self._reals:
+            if not math.isfinite(numbers[place]):
+                put_numbers(name, np.array([numbers[place]]), chunks)  # which refuses it
+        chunks.append(self._struct.pack(*numbers))
 
 
 class Row(Field):

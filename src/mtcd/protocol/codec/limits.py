@@ -74,6 +74,11 @@ class Bounds:
         return self.run.encode("ascii")
 
     @cached_property
+    def run_words(self) -> bytes:
+        """The same, filled up with zeros to whole words."""
+        return self.run_bytes + bytes(-len(self.run_bytes) % 8)
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:

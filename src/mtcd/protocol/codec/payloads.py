@@ -15,17 +15,18 @@ declares other classes that journals may hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
-from mtcd.protocol.codec.fields import Field
+from mtcd.protocol.codec.fields import Adjacent, Field
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.reading import Chunks, Reader, Words
 
 Class = TypeVar("Class", bound=type)
+Write = Callable[[Any, Chunks], None]
 
 
 class Payload:
@@ -66,9 +67,7 @@ class Nested(Field):
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
-        self._writers = tuple(
-            (name, part.write) for name, part in zip(own, self.parts, strict=True)
-        )
+        self._writers = _writers(dict(zip(own, self.parts, strict=True)))
 
     def named(self, name: str) -> Nested:
         nested = Nested(self.kind, f"{name}.")
@@ -77,11 +76,11 @@ class Nested(Field):
 
     def write(self, value: Any, chunks: Chunks) -> None:
         for name, write in self._writers:
-            write(getattr(value, name), chunks)
+            write(value if name is None else getattr(value, name), chunks)
 
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
-        for step in self.steps(frame.bounds):
+        for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
             if type(step) is Words:
                 values += step.read(frame)
             else:
@@ -106,6 +105,19 @@ class Nested(Field):
 
     def most(self, bounds: Bounds) -> int:
         return sum(part.most(bounds) for part in self.parts)
+
+
+def _writers(parts: Mapping[str, Field]) -> list[tuple[str | None, Write]]:
+    """How the attributes are written, in order: each by its name, or several words of the object
+    together."""
+    found: list[tuple[str | None, Write]] = []
+    for code, names in groupby(parts, lambda name: parts[name].code is not None):
+        listed = list(names)
+        if code and len(listed) > 1:
+            found.append((None, Adjacent({name: parts[name] for name in listed}).write))
+        else:
+            found += [(name, parts[name].write) for name in listed]
+    return found
 
 
 class Schema:

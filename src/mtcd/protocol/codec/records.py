@@ -68,41 +68,40 @@ class Writer:
 
     def _told(self, value: Any) -> dict[None, list[Any]]:
         """Encode an object that MessagePack does not know as its name and its parts."""
-        number = self._known.get(id(value))
+        known = self._known
+        number = known.get(id(value))
         if number is not None:
             return {TAG: ["again", number]}
+
         kind = type(value)
         if kind is np.ndarray:
-            return {TAG: self._array(value)}
-        known = PARTS_OF.get(kind) or _learn(kind)
-        if known is not None:
-            tag, parts_of = known
-            return {
-                TAG: [tag, self._number(value), *value]
-                if kind is Envelope
-                else [tag, *parts_of(value)]
-            }
+            name = DTYPES.get(value.dtype)
+            if name is None:
+                raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
+            size = value.nbytes
+            whole = np.ascontiguousarray(value)
+            (self._large if size >= LARGE and size % 8 == 0 else self._small).append(whole)
+            number = known[id(value)] = len(known)
+            return {TAG: ["array", number, name, *value.shape]}
+
+        found = PARTS_OF.get(kind) or _learn(kind)
+        if kind is Envelope:
+            number = known[id(value)] = len(known)
+            return {TAG: ["Envelope", number, *value]}
+        if found is not None:
+            tag, parts_of = found
+            return {TAG: [tag, *parts_of(value)]}
         if isinstance(value, np.generic):
             return {TAG: ["plain", value.item()]}
         if is_tensor(value):
             return {TAG: self._tensor(value)}
         raise MtcdError(f"A {kind.__name__} cannot be kept.")
 
-    def _number(self, value: Any) -> int:
-        number = self._known[id(value)] = len(self._known)
-        return number
-
-    def _array(self, value: Numbers) -> list[Any]:
-        name = DTYPES.get(value.dtype)
-        if name is None:
-            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-        (self._large if is_large(value.nbytes) else self._small).append(np.ascontiguousarray(value))
-        return ["array", self._number(value), name, *value.shape]
-
     def _tensor(self, value: Any) -> list[Any]:
         kind, shape, data = tensor_bytes(value)
         (self._large if is_large(data.nbytes) else self._small).append(data)
-        return ["tensor", self._number(value), kind, data.nbytes, *shape]
+        number = self._known[id(value)] = len(self._known)
+        return ["tensor", number, kind, data.nbytes, *shape]
 
 
 def pack(value: Any) -> bytes:
