@@ -16,8 +16,8 @@ import statistics
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import get_ident

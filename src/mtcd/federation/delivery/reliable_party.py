@@ -151,9 +151,7 @@ class ReliableParty:
 
     # Envelopes that arrive
 
-    def deliver(
-        self, envelope: Envelope, look: Callable[[Any], None] | None = None
-    ) -> Delivery:
+    def deliver(self, envelope: Envelope, look: Callable[[Any], None] | None = None) -> Delivery:
         """Process an envelope, once. It must not be used again: the party may write to its
         arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
