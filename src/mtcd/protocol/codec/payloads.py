@@ -11,6 +11,12 @@ has the usual ones). The number identifies the class in frames and must never ha
 another class. The routes say which kind of party may send it to which: c is a client, s the server,
 m the monitor. A class without a complete schema is refused when its module is imported. ``stored``
 declares other classes that journals may hold.
+
+Two kinds of writers walk these declarations. Frames are written and read by the field types, which
+know the bounds and refuse what is outside them (:class:`Nested`). The state of a party is trusted,
+and has arrays that occur twice: journals (``records.py``) and checkpoints, also those of Ray
+(``mtcd.protocol.snapshots``), write each of these once. All take the attributes of a class in the
+order of ``parts_of``.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from mtcd.protocol.codec.fields import Adjacent, Field
@@ -164,6 +171,25 @@ def stored(kind: Class) -> Class:
     if taken is not kind:
         raise TypeError(f"two classes that are stored have the name {kind.__name__}")
     return kind
+
+
+SEQUENCES: dict[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
+"""What the state of a party may hold beside lists, by name."""
+
+
+def parts_of(kind: type) -> Callable[[Any], Any]:
+    """A function that returns the attributes of an object of this class, in the order in which it
+    is made of them."""
+    if not is_dataclass(kind):
+        return tuple
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:  # only quicker, and of one name it would get no tuple
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
 
 
 def declared_fields(kind: type) -> dict[str, Field]:

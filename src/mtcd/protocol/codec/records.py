@@ -8,8 +8,6 @@ array or an envelope, is written once: so it comes back as one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from operator import attrgetter
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.codec.payloads import STORED, stored
+from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of, stored
 from mtcd.protocol.codec.record_tensors import tensor_bytes, tensor_of
 from mtcd.protocol.codec.tensors import is_tensor
 from mtcd.protocol.ledger.ledger import Ledger
@@ -44,7 +42,7 @@ class Parts(NamedTuple):
     large: list[Numbers]
 
 
-class Writer:
+class StateWriter:
     """Turns values into bytes: MessagePack with the shape of the whole, then the bytes of the
     arrays.
 
@@ -78,9 +76,10 @@ class Writer:
             name = DTYPES.get(value.dtype)
             if name is None:
                 raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-            size = value.nbytes
-            whole = np.ascontiguousarray(value)
-            (self._large if size >= LARGE and size % 8 == 0 else self._small).append(whole)
+            # as is_large, without a call for each array of every commit
+            behind = value.nbytes >= LARGE and value.nbytes % 8 == 0
+            arrays = self._large if behind else self._small
+            arrays.append(np.ascontiguousarray(value))
             number = known[id(value)] = len(known)
             return {TAG: ["array", number, name, *value.shape]}
 
@@ -89,8 +88,8 @@ class Writer:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
         if found is not None:
-            tag, parts_of = found
-            return {TAG: [tag, *parts_of(value)]}
+            tag, parts = found
+            return {TAG: [tag, *parts(value)]}
         if isinstance(value, np.generic):
             return {TAG: ["plain", value.item()]}
         if is_tensor(value):
@@ -106,7 +105,7 @@ class Writer:
 
 def pack(value: Any) -> bytes:
     """A value as bytes."""
-    head, large = Writer().parts(value)
+    head, large = StateWriter().parts(value)
     chunks: list[Any] = [head, *large]
     return b"".join(chunks)
 
@@ -126,17 +125,6 @@ def is_large(size: int) -> bool:
     return size >= LARGE and size % 8 == 0
 
 
-def _fields(kind: type) -> Callable[[Any], Any]:
-    """The fields of an object, in the order in which it is made of them."""
-    if not is_dataclass(kind):
-        return tuple
-    names = [field.name for field in fields(kind)]
-    if len(names) > 1:  # only quicker, and of one name it would get no tuple
-        return attrgetter(*names)
-    return lambda value: [getattr(value, name) for name in names]
-
-
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
     tuple: ("tuple", iter),
     set: ("set", sorted),
@@ -149,7 +137,7 @@ are added on use."""
 def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
     if STORED.get(kind.__name__) is not kind:
         return None
-    known = PARTS_OF[kind] = kind.__name__, _fields(kind)
+    known = PARTS_OF[kind] = kind.__name__, parts_of(kind)
     return known
 
 
