@@ -72,7 +72,9 @@ class MemoryJournal(Journal):
         self.content = content
 
     def last(self) -> Any:
-        return None if self.content is None else unpack(self.content)
+        if self.content is None:
+            return None
+        return unpack(self.content)
 
 
 class Slot(NamedTuple):
@@ -138,11 +140,9 @@ class FileJournal(Journal):
 
     def last(self) -> Any:
         newest = self._newest()
-        return (
-            None
-            if newest is None
-            else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
-        )
+        if newest is None:
+            return None
+        return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
 
     def check(self) -> None:
         """Raise an error if the last commit cannot be read."""

@@ -231,11 +231,7 @@ class ReliableParty:
             else:
                 routed = self.policy.route(message)
                 if routed is not None:
-                    iteration = getattr(message.payload, "t", None)
-                    self.enqueue(
-                        routed,
-                        iteration if iteration is not None else cause.iteration if cause else 0,
-                    )
+                    self.enqueue(routed, _iteration_of(message.payload, cause))
         if end is not None:
             self.conclude(end)
         return reports
@@ -325,3 +321,11 @@ class ReliableParty:
         if self.ended is not None:
             self.ended = replace(self.ended, status=status)
             self.commit()
+
+
+def _iteration_of(payload: Any, cause: Envelope | None) -> int:
+    """The iteration that a message belongs to: the one that it names, or else that of its cause."""
+    named: int | None = getattr(payload, "t", None)
+    if named is not None:
+        return named
+    return 0 if cause is None else cause.iteration

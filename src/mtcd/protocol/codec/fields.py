@@ -40,7 +40,9 @@ def limit(given: Limit) -> Callable[[Bounds], int]:
     """The limit as a function."""
     if isinstance(given, str):
         return attrgetter(given)
-    return given if callable(given) else lambda bounds: given
+    if callable(given):
+        return given
+    return lambda bounds: given
 
 
 class Field(ABC):
@@ -93,7 +95,7 @@ class Whole(Field):
 
 
 class Flag(Whole):
-    """True or false."""
+    """A truth value, in a word of 0 or 1."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -103,7 +105,7 @@ class Flag(Whole):
 
 
 class Real(Field):
-    """A finite number."""
+    """A finite number in double precision."""
 
     code = "d"
 
@@ -113,6 +115,7 @@ class Real(Field):
         chunks.append(REAL.pack(value))
 
     def word(self, bounds: Bounds) -> Word:
+        # not below the largest number, as that is finite; NaN is in no range
         return Word(self.name, -sys.float_info.max, math.inf, "d")
 
 
@@ -153,7 +156,9 @@ class Row(Field):
         return self.make(frame.numbers(self.name, count))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(np.empty(0)))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(np.empty(0)))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
@@ -189,7 +194,9 @@ class ClientSet(Field):
         return self.make(frame.wholes(self.name, count, frame.bounds.clients))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(()))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(()))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
@@ -213,13 +220,19 @@ class Optional(Field):
 
     def read(self, frame: Reader) -> Any:
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.bounds))
-        return self.field.read(frame) if there else None
+        if not there:
+            return None
+        return self.field.read(frame)
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.allowed(bounds) else _none(self.name, lambda: None)
+        if self.allowed(bounds):
+            return None
+        return _none(self.name, lambda: None)
 
     def most(self, bounds: Bounds) -> int:
-        return 8 + (self.field.most(bounds) if self.allowed(bounds) else 0)
+        if not self.allowed(bounds):
+            return 8
+        return 8 + self.field.most(bounds)
 
 
 def _none(name: str, make: Callable[[], Any]) -> Word:

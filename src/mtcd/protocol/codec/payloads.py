@@ -30,7 +30,7 @@ from typing import Any, ClassVar, TypeVar
 
 from mtcd.protocol.codec.fields import Adjacent, Field
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.reading import Chunks, Reader, Words
+from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words
 
 Class = TypeVar("Class", bound=type)
 Write = Callable[[Any, Chunks], None]
@@ -87,6 +87,7 @@ class Nested(Field):
 
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
+        # which fields are single words depends on the run, so it is found once for each
         for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
             if type(step) is Words:
                 values += step.read(frame)
@@ -97,17 +98,20 @@ class Nested(Field):
     def steps(self, bounds: Bounds) -> Sequence[Words | Field]:
         """The fields as they are read in this run: adjacent fields that are single words are read
         together."""
-        steps: list[Words | Field] | None = bounds.steps.get(self)
-        if steps is None:
-            words = [(part, part.word(bounds)) for part in self.parts]
-            steps = bounds.steps[self] = []
-            for single, group in groupby(words, lambda pair: pair[1] is not None):
-                listed = list(group)
-                steps += (
-                    [Words([word for _, word in listed if word is not None])]
-                    if single
-                    else [p for p, _ in listed]
-                )
+        steps: list[Words | Field] = []
+        adjacent: list[Word] = []
+        for part in self.parts:
+            word = part.word(bounds)
+            if word is not None:
+                adjacent.append(word)
+                continue
+            if adjacent:
+                steps.append(Words(adjacent))
+                adjacent = []
+            steps.append(part)
+        if adjacent:
+            steps.append(Words(adjacent))
+        bounds.steps[self] = steps
         return steps
 
     def most(self, bounds: Bounds) -> int:

@@ -55,7 +55,7 @@ class StateWriter:
         self._packer = msgpack.Packer(default=self._told, strict_types=True)
 
     def parts(self, value: Any) -> Parts:
-        """In pieces."""
+        """The value in pieces, so that large arrays are not copied."""
         self._small: list[Numbers] = []
         self._large: list[Numbers] = []
         self._known: dict[int, int] = {}
@@ -175,6 +175,7 @@ class _Reading:
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))
+        # small arrays stand before the large ones, which can be aligned to words
         at = self.large if is_large(count * dtype.itemsize) else self.small
         values = np.frombuffer(self.data, dtype, count, at).reshape(shape).copy()
         if is_large(values.nbytes):
