@@ -116,6 +116,8 @@ class LoneToken(RecoveryPolicy):
     def must_defer(self, envelope: Envelope) -> bool:
         """No token while a binding ballot is open. Of two initiators, the one with the earlier hop
         goes first."""
+        if self.search is None and not self.promises.promised:
+            return False
         payload = envelope.message.payload
         if isinstance(payload, Token):
             return bool(self._binding_hops()) and not self.is_stale(envelope)
@@ -198,6 +200,8 @@ class LoneToken(RecoveryPolicy):
     def learn_terms(self, terms: Terms) -> bool:
         """Undo what the new term truncates: stays, ballots, and also an end of the training."""
         delivery, known = self.delivery, self.delivery.terms
+        if terms.items() <= known.items():  # mostly there is none
+            return False
         delivery.terms = live_terms(known | terms)
         new = [hop for term, hop in delivery.terms.items() if term not in known]
         if not new:

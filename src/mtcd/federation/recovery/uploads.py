@@ -64,7 +64,7 @@ class GatheringServer(Protocol):
         """The sum of all representations."""
 
     def receive(self, message: Message) -> Sequence[Message]:
-        """Process an upload."""
+        """Process an upload of a client, in the iteration to which it belongs."""
 
 
 class UploadRules(Protocol):
