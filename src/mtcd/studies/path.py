@@ -310,8 +310,6 @@ def strongest(over: Over, model: Glm, data: VerticalData) -> float:
         z += optimum([ones], problem.labels, problem.loss, [Penalty(free=1)]).parameters[0]
 
     # 0 is optimal where the gradient of the loss is within the subdifferential of l1 |theta|_1
-
-    # 0 is optimal where the gradient of the loss is within the subdifferential of l1 |theta|_1
     slope = problem.loss.gradient(z, problem.labels)
     return max(float(np.abs(X.T @ slope).max()) for X in blocks)
 

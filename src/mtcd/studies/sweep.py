@@ -257,8 +257,6 @@ def sweep(
             return _swept(points, Path(scratch), Backend(workers, ray), by, progress)
 
     folder = Path(out)
-
-    folder = Path(out)
     check_sweep_folder(folder)
     found = _swept(points, folder, Backend(workers, ray), by, progress)
     found.write_all(folder)
