@@ -182,7 +182,9 @@ class LoneToken(RecoveryPolicy):
     def _avoid(self) -> frozenset[int]:
         """The clients that the token must not be passed to from here."""
         down, arrival = self.delivery.down, self.history.arrival
-        return down if arrival is None else down | arrival[1]
+        if arrival is None:
+            return down
+        return down | arrival[1]
 
     # Terms
 
@@ -249,9 +251,9 @@ class LoneToken(RecoveryPolicy):
             self._stop_search()
         elif self.search is None and not history.moved_on:
             arrival = history.arrival
-            witnesses = (
-                None if arrival is None else frozenset({arrival[0], *self.near} - arrival[1])
-            )
+            witnesses = None
+            if arrival is not None:
+                witnesses = frozenset({arrival[0], *self.near} - arrival[1])
             receivers = (
                 frozenset(self.network.neighbours[sent.to]) - {self.party.number} - sent.avoid
             )
