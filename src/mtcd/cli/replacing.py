@@ -66,7 +66,9 @@ def _difference(kept: Path, config: Config) -> str:
     old, new = _flat(before), _flat(now)
     keys = [*new, *(key for key in old if key not in new)]
     differ = [key for key in keys if key not in old or key not in new or old[key] != new[key]]
-    return f"it differs in {listing(differ, SHOWN)}" if differ else ""
+    if not differ:
+        return ""
+    return f"it differs in {listing(differ, SHOWN)}"
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -73,7 +73,11 @@ class OnTable:
                 )
             X, labels, notes = read_new_svmlight(self.table, run.column_names)
             return Samples(run, len(labels), X, None, labels, notes)
-        codes_but = None if run.trained().preparations is None else (self._named("label"),)
+
+        codes_but = None
+        if run.trained().preparations is not None:
+            codes_but = (self._named("label"),)
+
         table = read_table(self.table, self._named("id"), codes_but)
         return Samples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
@@ -81,8 +85,11 @@ class OnTable:
         """A column that the config of the run names; None where it has none."""
         if not (self.run / CONFIG).exists():
             return None
+
         data = read_config(self.run / CONFIG).data
-        named: str | None = getattr(data, key) if isinstance(data, TableData) else None
+        if not isinstance(data, TableData):
+            return None
+        named: str | None = getattr(data, key)
         return named
 
     def labels(self, asked: str | None, samples: Samples) -> NDArray[Any]:
@@ -141,10 +148,12 @@ def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path 
         }
         print(json.dumps(said))  # noqa: T201
         return
-    shown = [
-        [name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)]
-        for name, v in found.items()
-    ]
+
+    shown = []
+    for name, value in found.items():
+        text = "not defined" if math.isnan(value) else measured(value, 6)
+        shown.append([name.replace("_", " "), text])
+
     screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
         screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)

@@ -46,17 +46,29 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
         task = bar.add_task(title, total=1.0, state="getting ready")
 
         def watch(now: Measurement, fraction: float) -> None:
-            value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
-            known = (
-                now.accuracy
-                if now.accuracy is None or now.test_accuracy is None
-                else now.test_accuracy
-            )
-            value += "" if known is None else f"  accuracy {known:.1%}"
-            far = f"{now.iteration:,} iterations" if now.epoch is None else f"{now.epoch:g} epochs"
-            bar.update(task, completed=fraction, state=f"{value}  {far}  cost {now.cost:,.0f}")
+            state = f"{_value(now)}  {_progress(now)}  cost {now.cost:,.0f}"
+            bar.update(task, completed=fraction, state=state)
 
         yield watch
+
+
+def _value(now: Measurement) -> str:
+    """How good the model is: the gap or objective, and the accuracy where it is known."""
+    value = f"objective {now.objective:.5g}"
+    if now.gap is not None:
+        value = f"gap {now.gap:.2e}"
+
+    if now.accuracy is None:
+        return value
+    known = now.accuracy if now.test_accuracy is None else now.test_accuracy
+    return f"{value}  accuracy {known:.1%}"
+
+
+def _progress(now: Measurement) -> str:
+    """How far the training is."""
+    if now.epoch is None:
+        return f"{now.iteration:,} iterations"
+    return f"{now.epoch:g} epochs"
 
 
 @contextmanager
@@ -67,9 +79,12 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
     if quiet or not files or not aside.is_terminal:
         yield
         return
-    sizes = [
-        f"{path.name} ({filesize.decimal(path.stat().st_size)})" for path in files if path.is_file()
-    ]
+
+    sizes = []
+    for path in files:
+        if path.is_file():  # one that is not there is reported when it is read
+            sizes.append(f"{path.name} ({filesize.decimal(path.stat().st_size)})")
+
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True) as line:
         line.add_task(f"Reading {listing(sizes, 3)}")
@@ -107,35 +122,41 @@ def metrics_table(run: Run) -> ScreenTable | None:
     last = run.final.metrics
     parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in last)]
     names = list(dict.fromkeys(name.partition("_")[2] for name in last))
-    cells = [[last.get(f"{part}_{name}") for part in parts] for name in names]
-    rows = [
-        [
-            name.replace("_", " "),
-            *("not defined" if value is None else measured(value, 4) for value in values),
-        ]
-        for name, values in zip(names, cells, strict=True)
-    ]
-    return ScreenTable(["metric", *parts], rows, words=["metric"]) if rows else None
+    if not names:
+        return None
+
+    rows = []
+    for name in names:
+        row = [name.replace("_", " ")]
+        for part in parts:
+            value = last.get(f"{part}_{name}")
+            row.append("not defined" if value is None else measured(value, 4))
+        rows.append(row)
+
+    return ScreenTable(["metric", *parts], rows, words=["metric"])
+
+
+def _learnt(runs: Sequence[Run]) -> list[str]:
+    """The accuracy that all runs have, of new samples if possible; none of linear models, which
+    have a table of metrics instead."""
+    if any(run.final.accuracy is None for run in runs):
+        return []
+    if any(run.final.test_accuracy is None for run in runs):
+        return ["accuracy"]
+    return ["test_accuracy"]
 
 
 def runs_table(runs: Sequence[Run]) -> ScreenTable:
     """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost,
     seconds."""
     relative = all(run.gap is not None for run in runs)
-    known = ("test_accuracy", "accuracy")
-    # linear models have a table of metrics instead
-    networks = all(run.final.accuracy is not None for run in runs)
-    learnt = [
-        name
-        for name in known
-        if networks and all(getattr(run.final, name) is not None for run in runs)
-    ][:1]
-    counted = (
-        ("epoch", "syncs")
-        if learnt and all(run.final.epoch is not None for run in runs)
-        else COUNTED
-    )
-    measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
+    learnt = _learnt(runs)
+    counted: tuple[str, ...] = COUNTED
+    if learnt and all(run.final.epoch is not None for run in runs):
+        counted = ("epoch", "syncs")
+
+    measured = ["gap" if relative else "objective"]
+    measured += [name.replace("_", " ") for name in learnt]
     titles = {"iteration": "iterations", "epoch": "epochs"}
     rows = []
     for run in runs:

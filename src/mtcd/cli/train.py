@@ -60,7 +60,12 @@ def train_config(options: TrainOptions) -> int:
     for extension in options.more:
         extension.check()
     config, paper = read_config(path, options.changes, options.seed), parse_style(options.style)
-    check_folder(out) if out else check_writable(RUNS)  # before the data is read
+    # before the data is read, which may take long
+    if out:
+        check_folder(out)
+    else:
+        check_writable(RUNS)
+
     if options.resume and not out:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
     if options.resume and options.force:

@@ -23,13 +23,16 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.label_noise import with_noise
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.privacy.settings import Privacy
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
 from mtcd.training.kinds import kind_of
 from mtcd.training.observer import Watch
+from mtcd.training.released import released
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
@@ -56,7 +59,9 @@ class Setup:
     @property
     def samples(self) -> VerticalData | VerticalDataset:
         """The data; without its blocks, where these are read elsewhere."""
-        return self.data.outline() if isinstance(self.data, BlockSources) else self.data
+        if isinstance(self.data, BlockSources):
+            return self.data.outline()
+        return self.data
 
     @property
     def standardise(self) -> bool:
@@ -80,12 +85,30 @@ class Setup:
     def train(
         self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False
     ) -> Run:
-        """Train by the config, write checkpoints into a folder, and resume from them."""
+        """Train by the config, write checkpoints into a folder, and resume from them.
+
+        Parameters
+        ----------
+        watch
+            Called with every measurement, and how far along the training is.
+        checkpoint
+            The folder for the state of the training.
+        resume
+            Whether to go on with the training whose state is there.
+        """
+        # a method that is given has its privacy already; train() gives it to the default one
+        method: Method | None = self.method
+        privacy: Privacy | None = None
+        if not self.method_given:
+            method = None
+            # labels were released when the data was built
+            privacy = self.config.privacy.privacy().without_labels
+
         return train(
             self.data,
             self.model,
             self.network,
-            self.method if self.method_given else None,
+            method,
             self.stop,
             self.costs,
             seed=self.config.seed,
@@ -96,8 +119,7 @@ class Setup:
             resume=resume,
             metrics=self.config.metrics,
             callbacks=self.callbacks,
-            # else it is in the method
-            privacy=None if self.method_given else self.config.privacy.privacy(),
+            privacy=privacy,
             engine=self.engine,
         )
 
@@ -105,29 +127,38 @@ class Setup:
 def build(config: Config, sources: bool = False) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read.
 
-    ``sources``: with an engine that has processes of its own, blocks are read there if possible.
+    Parameters
+    ----------
+    config
+        The checked config.
+    sources
+        Whether an engine that has processes of its own reads blocks there, if possible.
     """
     method, notes, stop, costs = build_settings(config)
     callbacks, engine = build_callbacks(config), build_engine(config)
     config = settled(config)
 
-    elsewhere = _sources(config) if sources else None
-    data: VerticalData | VerticalDataset | BlockSources
-    if elsewhere is not None:
-        data = elsewhere
-        model = config.model.build(config, elsewhere.outline())
-    else:
+    data: VerticalData | VerticalDataset | BlockSources | None = None
+    if sources:
+        data = _sources(config)
+    if data is None:
         data = _data_here(config)
-        model = config.model.build(config, data)
+
+    # sources tell what a model needs to know of the samples: sizes, names and labels
+    outline = data.outline() if isinstance(data, BlockSources) else data
+    made = config.model.build(config, outline)
+    model = with_noise(made, config.privacy.label_privacy)
 
     network = build_network(config, data.clients)
     given = config.method_given
     if not given and not network.connected:
+        # only now is it known: a server must join the pieces of the network
         privacy = config.privacy.privacy()
         config = config.model_copy(
             update={"method": default_section(config.model, privacy, connected=False)}
         )
         method = build_settings(config)[0]
+
     compute = config.model.compute(config)
     return Setup(
         config, data, model, network, method, stop, costs, notes, compute, callbacks, engine, given
@@ -139,7 +170,7 @@ def _data_here(config: Config) -> VerticalData | VerticalDataset:
     with warnings.catch_warnings():
         # notes of the data, which the run has too, say the same
         warnings.simplefilter("ignore", DataWarning)
-        data = _held_out(config, config.data.read(config))
+        data = _held_out(config, released(config.data.read(config), config.privacy.label_privacy))
 
     if config.model.any_shape and isinstance(data, VerticalData):
         return VerticalDataset.from_table(data)
@@ -150,22 +181,28 @@ def _sources(config: Config) -> BlockSources | None:
     """The blocks as columns of a Parquet file, which the processes of an engine read; None if they
     are needed here."""
     section = config.data
-    if config.engine is None or config.engine.kind == LOCAL or not isinstance(section, TableData):
+    if config.engine is None or config.engine.kind == LOCAL:
         return None
-    own_tables = isinstance(section.clients, dict) and any(
-        isinstance(one, OwnTable) for one in section.clients.values()
-    )
+    if not isinstance(section, TableData) or section.table.suffix.lower() != ".parquet":
+        return None
+    if _has_own_tables(section) or not kind_of(config.model).reads_sources:
+        return None
+
+    # each of these looks at all columns: joining, preparing, drawing a test set, the optimum
     here = (section.id, section.prepare, section.holdout, section.test_samples, config.stop.gap)
-    if (
-        own_tables
-        or not kind_of(config.model).reads_sources
-        or section.table.suffix.lower() != ".parquet"
-        or any(one is not None for one in here)
-    ):
+    if config.privacy.labels is not None or any(one is not None for one in here):
         return None
+
     return parquet_blocks(
         section.table, section.label, cast(Any, section.clients), section.ignore, section.weight
     )
+
+
+def _has_own_tables(section: TableData) -> bool:
+    """Whether a client brings a table of its own."""
+    if not isinstance(section.clients, dict):
+        return False
+    return any(isinstance(share, OwnTable) for share in section.clients.values())
 
 
 def build_callbacks(config: Config) -> Sequence[Any]:
@@ -224,13 +261,18 @@ def _held_out(
                 "data.holdout: this data set has a test set of its own: leave it out."
             )
         return data
-    if wanted is not None and wanted >= data.samples:
-        raise DataError(
-            f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for "
-            f"fewer."
-        )
-    fraction = wanted / data.samples if wanted is not None else fraction
-    return data if fraction is None else data.holdout(fraction, config.seed)
+
+    if wanted is not None:
+        if wanted >= data.samples:
+            raise DataError(
+                f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask "
+                f"for fewer."
+            )
+        fraction = wanted / data.samples
+
+    if fraction is None:
+        return data
+    return data.holdout(fraction, config.seed)
 
 
 def build_network(config: Config, clients: Sequence[str]) -> Network:
@@ -248,6 +290,6 @@ def build_network(config: Config, clients: Sequence[str]) -> Network:
             radius=section.radius,
             seed=seed,
         )
-    return with_changes(
-        network, [Change(**change.model_dump()) for change in section.changes or []]
-    )
+
+    changes = [Change(**change.model_dump()) for change in section.changes or []]
+    return with_changes(network, changes)

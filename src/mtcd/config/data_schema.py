@@ -71,7 +71,9 @@ class DataSection(Alternatives):
         if section is not None:
             return section
 
-        return SparseData if is_svmlight(Path(str(given.get("table", "")))) else TableData
+        if is_svmlight(Path(str(given.get("table", "")))):
+            return SparseData
+        return TableData
 
     @classmethod
     def signs(cls) -> list[str]:
@@ -264,12 +266,15 @@ class SyntheticData(DataSection):
     """draws the data; the config's own unless given"""
 
     def read(self, config: Config) -> VerticalData:
+        # test samples are made with the others, so that they follow the same model
+        samples = self.samples + (self.test_samples or 0)
+        seed = config.seed if self.seed is None else self.seed
         return synthetic(
             self.synthetic,
-            self.samples + (self.test_samples or 0),
+            samples,
             self.features,
             self.clients,
             noise=self.noise,
             classes=self.classes,
-            seed=config.seed if self.seed is None else self.seed,
+            seed=seed,
         )

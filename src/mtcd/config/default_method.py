@@ -14,9 +14,11 @@ from mtcd.training.kinds import kind_of
 
 def method_section(method: Method) -> MethodSection:
     """The section of a config that makes this method."""
-    settings = {
-        name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)
-    }
+    settings = {}
+    for name in keys_of(method.kind):
+        if hasattr(method, name):
+            settings[name] = getattr(method, name)
+
     if isinstance(method, MTCD) and method.adaptive:
         settings |= {"stepsize": "auto"}
     if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect

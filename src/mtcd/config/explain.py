@@ -29,10 +29,13 @@ def explain(
             problems.setdefault(key, []).append(
                 _message(problem["type"], problem["msg"], problem["input"])
             )
-    text = "; ".join(
-        ": ".join(filter(None, (key, " or ".join(dict.fromkeys(messages)))))
-        for key, messages in problems.items()
-    )
+
+    sentences = []
+    for key, messages in problems.items():
+        different = list(dict.fromkeys(messages))  # several alternatives may say the same
+        sentences.append(f"{key}: {' or '.join(different)}" if different else key)
+
+    text = "; ".join(sentences)
     return text if text.endswith("?") else f"{text}."
 
 
@@ -46,8 +49,10 @@ def _message(kind: str, said: str, value: Any) -> str:
         .split(" or instance of")[0]
         .removesuffix(".")
     )
-    shown = isinstance(value, str | int | float | None) and repr(value) not in message
-    return message[:1].lower() + message[1:] + (f" (got {value!r})" if shown else "")
+    message = message[:1].lower() + message[1:]
+    if isinstance(value, str | int | float | None) and repr(value) not in message:
+        return f"{message} (got {value!r})"
+    return message
 
 
 def _keys(place: Sequence[str | int], content: Any) -> list[str]:
@@ -71,17 +76,19 @@ def _known(schema: type[BaseModel], keys: Sequence[str], content: Any) -> list[s
     for key in keys[:-1]:
         # names that people give, of cases or clients say, are no fields: the section stays
         field = section.model_fields.get(key)
-        inside = None if field is None else _section_in(field.annotation)
-        if inside is not None:
-            section = inside
+        if field is not None:
+            section = _section_in(field.annotation) or section
 
-        content = content.get(key) if isinstance(content, dict) else None
+        if not isinstance(content, dict):
+            continue
+        content = content.get(key)
         if issubclass(section, Alternatives) and isinstance(content, dict):
             section = section.chosen(content)
 
     # misspelt, they look like keys of a table
-    others = DataSection.signs() if section is TableData else []
-    return [*section.model_fields, *others]
+    if section is TableData:
+        return [*section.model_fields, *DataSection.signs()]
+    return list(section.model_fields)
 
 
 def _section_in(annotation: Any) -> type[BaseModel] | None:

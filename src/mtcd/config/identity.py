@@ -27,10 +27,14 @@ def identity(config: Config, form: int) -> str:
 
 def _files(config: Config) -> str:
     """What is in the files that the config names: other content is another training."""
-    paths = [] if config.network.edges is None else [config.network.edges]
-    paths += table_files(config)
-    modules = [name.partition(":")[0].replace(".", "/") for name in config.own_parts.values()]
-    paths += [(config.code or Path()) / f"{module}.py" for module in modules]
+    paths = table_files(config)
+    if config.network.edges is not None:
+        paths.insert(0, config.network.edges)
+
+    for name in config.own_parts.values():
+        module = name.partition(":")[0].replace(".", "/")
+        paths.append((config.code or Path()) / f"{module}.py")
+
     return "".join(_digest(path, *_state(path)) for path in paths)
 
 

@@ -13,19 +13,38 @@ from mtcd.core.errors import ConfigError, did_you_mean
 
 
 def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """The class of this kind with these settings, checked by its type hints; errors begin with the
-    key ``where``."""
+    """The class of this kind with these settings, checked by its type hints.
+
+    Parameters
+    ----------
+    where
+        The key of the config, with which errors begin.
+    kind
+        The name of the class in the config.
+    made
+        The class, or a function that makes it.
+    given
+        The other keys.
+
+    Raises
+    ------
+    ConfigError
+        A key is no parameter, or its value is of another type.
+    """
     parameters = inspect.signature(made).parameters
     for name in given:
         if name not in parameters:
             raise ConfigError(
                 f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}"
             )
-    hints = get_type_hints(vars(made)["__init__"] if isinstance(made, type) else made)
-    fields: dict[str, Any] = {
-        name: (hints.get(name, Any), ... if one.default is one.empty else one.default)
-        for name, one in parameters.items()
-    }
+    maker = vars(made)["__init__"] if isinstance(made, type) else made
+    hints = get_type_hints(maker)
+
+    fields: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        required = parameter.default is parameter.empty
+        fields[name] = (hints.get(name, Any), ... if required else parameter.default)
+
     try:
         settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
     except ValidationError as error:

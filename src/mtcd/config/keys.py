@@ -36,20 +36,23 @@ def has_depth(acceleration: str | None) -> bool:
 @cache
 def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) -> type[BaseModel]:
     fields = general.model_fields
-    own = {
-        name: parameter
-        for name, parameter in _parameters(maker).items()
-        if name not in fields or fields[name].default != parameter.default
-    }
+    own = {}
+    for name, parameter in _parameters(maker).items():
+        if name not in fields or fields[name].default != parameter.default:
+            own[name] = parameter
+
     if not own:
         return general
+
     try:
-        hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
-        typed = {name: _checked(hints.get(name, Any)) for name in own}
-        made: Any = {
-            name: (typed[name], ... if p.default is p.empty else p.default)
-            for name, p in own.items()
-        }
+        hinted: Any = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
+        hints = get_type_hints(hinted)
+        made: Any = {}
+        for name, parameter in own.items():
+            required = parameter.default is parameter.empty
+            default = ... if required else parameter.default
+            made[name] = (_checked(hints.get(name, Any)), default)
+
         return create_model(general.__name__, __base__=general, __module__=__name__, **made)
     except (NameError, TypeError, PydanticUserError) as error:
         raise ConfigError(
@@ -63,21 +66,26 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
 def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may give, with their defaults."""
     found = dict(inspect.signature(maker).parameters)
-    fields: tuple[dataclasses.Field[Any], ...] = (
-        dataclasses.fields(maker) if dataclasses.is_dataclass(maker) else ()
-    )
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+    if dataclasses.is_dataclass(maker):
+        fields = dataclasses.fields(maker)
+
     for field in fields:
         if not field.metadata.get("config", True):
             found.pop(field.name)
         elif field.init and field.default_factory is not dataclasses.MISSING:
+            # the signature shows a placeholder where the default is made anew for each instance
             found[field.name] = found[field.name].replace(default=field.default_factory())
+
     return {name: p for name, p in found.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
 def _checked(annotation: Any) -> Any:
     """The type with numbers that may not be true or false."""
-    if annotation in (int, float):
-        return Whole if annotation is int else Number
+    if annotation is int:
+        return Whole
+    if annotation is float:
+        return Number
     if get_origin(annotation) in (Union, types.UnionType):
         return Union[tuple(_checked(one) for one in get_args(annotation))]  # noqa: UP007 - made from a tuple
     return annotation

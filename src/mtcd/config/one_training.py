@@ -21,7 +21,17 @@ def train_one(
     tell: Callable[[float], None] = lambda fraction: None,
     unfinished: Unfinished | None = None,
 ) -> tuple[Setup, Run]:
-    """Train by the config. Names of code in it are run, as in the process that sent it."""
+    """Train by the config. Names of code in it are run, as in the process that sent it.
+
+    Parameters
+    ----------
+    config
+        The config of one training.
+    tell
+        Called with the share of the training that is done, a few times a second.
+    unfinished
+        Where checkpoints of interrupted trainings are kept.
+    """
     reported = monotonic()
 
     def watch(now: Measurement, fraction: float) -> None:

@@ -75,7 +75,8 @@ def put_value(content: dict[str, Any], path: str, value: Any, where: str) -> Non
     *outer, last = path.split(".")
     place: Any = content
     for key in outer:
-        place[key] = {} if place.get(key) is None else place[key]
+        if place.get(key) is None:  # an empty section counts as left out
+            place[key] = {}
         place = place[key]
         if not isinstance(place, dict):
             raise ConfigError(f"{where}: {key!r} holds a value, not keys.")
@@ -87,12 +88,12 @@ def table_files(config: Config) -> list[Path]:
     data = config.data
     if not isinstance(data, FileData):
         return []
-    shares = data.clients.values() if isinstance(data.clients, dict) else ()
-    return list(
-        dict.fromkeys(
-            [data.table, *(share.table for share in shares if isinstance(share, OwnTable))]
-        )
-    )
+
+    files = [data.table]
+    if isinstance(data.clients, dict):
+        files += [share.table for share in data.clients.values() if isinstance(share, OwnTable)]
+
+    return list(dict.fromkeys(files))  # several clients may share a table
 
 
 def locate(config: Config, folder: Path) -> Config:
@@ -100,24 +101,32 @@ def locate(config: Config, folder: Path) -> Config:
 
     def found(path: Path) -> Path:
         beside = folder / path
-        return beside if os.path.exists(beside) or not os.path.exists(path) else path.resolve()
+        # one that is in neither place is reported as the file beside the config
+        if os.path.exists(beside) or not os.path.exists(path):
+            return beside
+        return path.resolve()
 
     data: Any = config.data
     if isinstance(data, FileData):
         data = data.model_copy(update={"table": found(data.table)})
         if isinstance(data.clients, dict):
-            clients = {
-                name: share
-                if isinstance(share, list)
-                else share.model_copy(update={"table": found(share.table)})
-                for name, share in data.clients.items()
-            }
+            clients = {}
+            for name, share in data.clients.items():
+                if isinstance(share, OwnTable):
+                    share = share.model_copy(update={"table": found(share.table)})
+                clients[name] = share
+
             data = data.model_copy(update={"clients": clients})
+
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
     model = config.model.located(found)
-    code = found(config.code or Path(".")) if config.own_parts else config.code
+
+    code = config.code
+    if config.own_parts:
+        code = found(config.code or Path("."))
+
     return config.model_copy(
         update={"data": data, "network": network, "model": model, "code": code}
     )

@@ -116,9 +116,8 @@ class NetworkSection(Section):
     def _one_of_both(self) -> NetworkSection:
         if (self.kind is None) == (self.edges is None):
             raise ValueError("give either a kind (path, cycle, complete, ...) or a file of edges")
-        if self.edges is not None and any(
-            value is not None for value in (self.p, self.rows, self.radius)
-        ):
+        sizes = (self.p, self.rows, self.radius)
+        if self.edges is not None and any(value is not None for value in sizes):
             raise ValueError(
                 "p, rows and radius belong to a kind of network, not to a file of edges"
             )

@@ -55,7 +55,9 @@ class Alternatives(Section):
             return handler(given)
 
         section = cls.chosen(given)
-        return handler(given) if section is cls else section.model_validate(given)
+        if section is cls:  # the general section of all methods is also that of some
+            return handler(given)
+        return section.model_validate(given)
 
 
 def registered(key: str, given: Mapping[str, Any]) -> type[Section] | None:

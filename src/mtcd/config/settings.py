@@ -49,7 +49,11 @@ def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
     unused = sorted(section.model_fields_set - keys_of(section.kind) - {"kind"})
     if "depth" in section.model_fields_set - set(unused) and not has_depth(section.acceleration):
         unused.append("depth")
-    notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
+
+    notes: tuple[str, ...] = ()
+    if unused:
+        notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",)
+
     return METHODS[section.kind](**settings_of(section)), notes
 
 
@@ -57,9 +61,10 @@ def settings_of(section: MethodSection) -> dict[str, Any]:
     """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their
     names decide."""
     settings = {name: getattr(section, name) for name in keys_of(section.kind)}
-    start, clusters, fusion_client = (
-        settings.get(name) for name in ("start", "clusters", "fusion_client")
-    )
+    start = settings.get("start")
+    clusters = settings.get("clusters")
+    fusion_client = settings.get("fusion_client")
+
     if isinstance(settings.get("schedule"), ScheduleSection):
         settings["schedule"] = Schedule(**settings["schedule"].model_dump())
     if isinstance(fusion_client, int):
@@ -69,5 +74,6 @@ def settings_of(section: MethodSection) -> dict[str, Any]:
     if isinstance(start, list):
         settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
     if isinstance(clusters, list):
-        settings["clusters"] = [[str(client) for client in group] for group in clusters]
+        settings["clusters"] = [list(map(str, group)) for group in clusters]
+
     return settings

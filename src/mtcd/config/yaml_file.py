@@ -62,6 +62,6 @@ def parse_value(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is nested too deeply to be read.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
+        line = "" if mark is None else f", line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigError(f"{where}{line} is not valid YAML: {problem}.") from None

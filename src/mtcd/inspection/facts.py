@@ -131,9 +131,9 @@ InspectMethod = Callable[[Any, Setting], MethodFacts]
 def method_facts(method: Method, setting: Setting) -> MethodFacts:
     """What a method says of itself; most have nothing special to say."""
     own = features.of_class(GROUP, type(method))
-    return (
-        plain_facts(method, setting) if own is None else cast(InspectMethod, own)(method, setting)
-    )
+    if own is None:
+        return plain_facts(method, setting)
+    return cast(InspectMethod, own)(method, setting)
 
 
 def plain_facts(method: Method, setting: Setting) -> MethodFacts:
@@ -170,10 +170,11 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
 
 def cost_facts(asked: Request, tokens: int, sizes: Sizes) -> dict[str, Any]:
     """The cost of an iteration: at the prices that are asked for, per message, and per float."""
-    each = {
-        per: asked.method.prices(asked.network, tokens).iteration(asked.costs.by(per), sizes)
-        for per in get_args(Per)
-    }
+    prices = asked.method.prices(asked.network, tokens)
+    each = {}
+    for per in get_args(Per):
+        each[per] = prices.iteration(asked.costs.by(per), sizes)
+
     return {"cost_per_iteration": each[asked.costs.per], "iteration_cost_per": each}
 
 

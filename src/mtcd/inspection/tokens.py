@@ -103,36 +103,33 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
 def _visits(
     network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool
 ) -> Iterator[TheoryFinding]:
+    """pi, the chance of a visit on which the theorems rest: exactly where it can be computed, and
+    its bounds."""
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
-    quick = (
-        known and sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK
-    )
-    exact = least_visits(network, roams, S, walks) if quick else None
-    yield (
-        not_known("pi", "pi")
-        if not known
-        else finding(
+    if known:
+        work = sum(_work(network, roam, walk, S) for roam, walk, _ in different)
+        exact = least_visits(network, roams, S, walks) if work <= VISIT_WORK else None
+        yield finding(
             "pi",
             "pi",
             exact and exact.per_token,
             "the least chance that a token visits a client in one iteration, exactly; the theorems "
-            "promise progress "
-            "in proportion to it",
+            "promise progress in proportion to it",
         )
-    )
-    if overlap:
-        yield (
-            not_known("pi_any_token", "pi, any token")
-            if not known
-            else finding(
+        if overlap:
+            yield finding(
                 "pi_any_token",
                 "pi, any token",
                 exact and exact.any_token,
                 "the same for a visit by at least one token; the theorem for overlapping tokens "
                 "rests on the former",
             )
-        )
+    else:
+        yield not_known("pi", "pi")
+        if overlap:
+            yield not_known("pi_any_token", "pi, any token")
+
     yield finding(
         "pi_start_bound",
         "pi, from starts",
@@ -155,39 +152,52 @@ def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
     ones."""
     K = len(roam.clients)
     facts = facts_of(walk, network, roam.clients)
-    known = None if facts is None else facts.visits_work(S)
-    if known is not None:
-        return known
-    entries = K + sum(len(network.neighbours[k]) for k in roam.clients)
-    return float(S) * K * (entries if entries <= DENSE_SHARE * K * K else K * K / 8)
+    if facts is not None:
+        known = facts.visits_work(S)
+        if known is not None:
+            return known
+
+    entries: float = K + sum(len(network.neighbours[k]) for k in roam.clients)
+    if entries > DENSE_SHARE * K * K:
+        entries = K * K / 8
+    return float(S) * K * entries
 
 
 def guarantee(
     found: Sequence[TheoryFinding], method: MTCD, smoothness: Smoothness, stepsize: float
 ) -> Iterator[TheoryFinding]:
     """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the
-    walk."""
-    pi = next((f for f in found if f.key == "pi"), None)
+    walk.
+
+    Parameters
+    ----------
+    found
+        What was found before, with pi.
+    method
+        The method.
+    smoothness
+        The constants of the model.
+    stepsize
+        The step size that is used.
+    """
     limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses
-    if (
-        pi is None
-        or pi.shown == LEFT_OUT
-        or method.hops is None
-        or method.batch
-        or ours
-        or not limit.proven
-    ):
+    if method.hops is None or method.batch or ours or not limit.proven:
+        return
+
+    pi = next((f for f in found if f.key == "pi"), None)
+    if pi is None or pi.shown == LEFT_OUT:
         return
     if pi.shown == NOT_KNOWN:
         yield not_known("guarantee", "guarantee")
         return
+
+    # the theorem holds up to the limit, so that beyond it the limit is what a promise can be about
     eta, start = min(stepsize, limit.value), _start_value(smoothness)
-    which = (
-        "this step size"
-        if stepsize <= limit.value
-        else "the step-size limit (for the larger one chosen, nothing)"
-    )
+    which = "this step size"
+    if stepsize > limit.value:
+        which = "the step-size limit (for the larger one chosen, nothing)"
+
     meaning = (
         "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π "
         "T) with η = "
@@ -258,14 +268,13 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[TheoryFinding]:
         yield finding("breakeven_cost", "break-even, cost", cost, never)
         yield finding("breakeven_time", "break-even, time", time, never)
         return
+
     compared = "no more expensive" if ratio >= cost else "more expensive"
     saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
-    larger = comparison.hop != 1
-    rule = (
-        f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations"
-        if larger
-        else f"S Γ/{saved}"
-    )
+    rule = f"S Γ/{saved}"
+    if comparison.hop != 1:
+        rule = f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations"
+
     yield finding(
         "breakeven_cost",
         "break-even, cost",

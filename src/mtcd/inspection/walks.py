@@ -32,7 +32,17 @@ LINKS = 1_000_000
 def walk_findings(
     network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False
 ) -> Iterator[TheoryFinding]:
-    """``walks`` has the walk in each cluster, or those over all clients; ``lone``: that of stcd."""
+    """What is known of the walks: mixing, hitting and cover times.
+
+    Parameters
+    ----------
+    network
+        The network.
+    walks
+        The walk in each cluster, or those over all clients.
+    lone
+        Whether it is the walk of stcd, whose theorem needs more.
+    """
     where = "" if len(walks) == 1 else ", in the slowest cluster"
     known = [facts for region, walk in walks if (facts := facts_of(walk, network, region))]
     if len(known) < len(walks):
@@ -43,23 +53,26 @@ def walk_findings(
         yield from _touring(tours, where)
     elif known[0].no_mixing:
         yield TheoryFinding("mixing_time", "mixing time", None, "none", known[0].no_mixing)
-        quick = sum(facts.hitting_work() for facts in known) <= LINK_WORK
-        hitting = [
-            (len(r), facts.hitting_time())
-            for (r, _), facts in zip(walks, known, strict=True)
-            if quick
-        ]
+        hitting = []
+        if sum(facts.hitting_work() for facts in known) <= LINK_WORK:
+            for (region, _), facts in zip(walks, known, strict=True):
+                hitting.append((len(region), facts.hitting_time()))
+
         yield from _getting_about(hitting, where)
     else:
-        chains = [chain for facts in known if network.edges <= LINKS and (chain := facts.chain())]
+        chains: list[Chain] = []
+        if network.edges <= LINKS:
+            chains = [chain for facts in known if (chain := facts.chain())]
         yield from _mixing(chains, where, lone)
-        quick_chains = chains if _work(chains) <= HITTING_WORK else []
-        yield from _getting_about(
-            [(chain.share.size, longest_hitting_time(chain)) for chain in quick_chains], where
-        )
+
+        hitting = []
+        if _work(chains) <= HITTING_WORK:
+            hitting = [(chain.share.size, longest_hitting_time(chain)) for chain in chains]
+        yield from _getting_about(hitting, where)
 
 
 def _work(chains: Sequence[Chain]) -> float:
+    """The multiplications of one product of matrices, for all chains."""
     return sum(float(chain.share.size) ** 3 for chain in chains)
 
 
@@ -85,18 +98,21 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[TheoryFindi
             "the walk is not reversible: see mixing time",
         )
     pi_min = min((float(share.min()) for _, share in chains), default=None)
-    distances = [DISTANCE] if pi_min is None or not lone else [DISTANCE, pi_min / 2]
+    distances = [DISTANCE]
+    if lone and pi_min is not None:
+        distances.append(pi_min / 2)  # that of equation (5)
+
     exact: list[float | None] = [None] * len(distances)
-    if 0.0 in gaps or (chains and _work(chains) <= (MIXING_WORK if reversible else SQUARING_WORK)):
-        exact = [
-            max(times)
-            for times in zip(*(mixing_times(*chain, distances) for chain in chains), strict=True)
-        ]
+    most = MIXING_WORK if reversible else SQUARING_WORK
+    if 0.0 in gaps or (chains and _work(chains) <= most):
+        times = [mixing_times(*chain, distances) for chain in chains]
+        exact = [max(of_chains) for of_chains in zip(*times, strict=True)]
+
     near = f"until the position of a token is nearly independent of its start (total variation 1/4){where}"
-    bounds = [
-        mixing_bounds(gap, float(share.min()))
-        for gap, (_, share) in zip(gaps, chains, strict=False)
-    ]
+    bounds = []
+    for gap, (_, share) in zip(gaps, chains, strict=False):  # no gaps of irreversible chains
+        bounds.append(mixing_bounds(gap, float(share.min())))
+
     if exact[0] is None and bounds:
         shown = f"{max(b[0] for b in bounds):.3g} to {max(b[1] for b in bounds):.3g} hops"
         yield TheoryFinding(
@@ -111,7 +127,9 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[TheoryFindi
             pi_min,
             "the least share of its time that the walk spends at a client",
         )
-        bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)[1] if gaps and pi_min else math.inf
+        bound = math.inf
+        if gaps and pi_min:
+            _, bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)
         yield _lone_mixing(exact[-1], bound)
 
 

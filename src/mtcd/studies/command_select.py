@@ -37,8 +37,15 @@ KEYS: dict[str, Over] = {"model.l1": "l1", "model.l2": "l2", "model.alpha": "l2"
 
 
 def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
-    """The parts of the config; ``over``: the penalty of a path, which decides on a method that is
-    not given."""
+    """The parts of the config.
+
+    Parameters
+    ----------
+    options
+        The options of the command.
+    over
+        The penalty of a path, which decides on a method that is not given.
+    """
     config = read_config(options.config, options.changes, options.seed)
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
@@ -47,10 +54,18 @@ def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
         config = setup.config.model_copy(update={"method": method_section(method)})
         setup = replace(setup, method=method, config=config)
     if not options.quiet:
-        taken = [] if setup.method_given else [default_note(setup.method, setup.network.connected)]
-        unused = ["The callbacks of the config take no part here."] if setup.callbacks else []
-        show_notes((*taken, *setup.notes, *setup.data.notes, *unused))
+        show_notes(_notes(setup))
     return setup
+
+
+def _notes(setup: Setup) -> list[str]:
+    """What is said before anything is trained."""
+    notes = [*setup.notes, *setup.data.notes]
+    if not setup.method_given:
+        notes.insert(0, default_note(setup.method, setup.network.connected))
+    if setup.callbacks:
+        notes.append("The callbacks of the config take no part here.")
+    return notes
 
 
 def path_config(options: ConfigOptions, over: str, metric: str | None, force: bool = False) -> int:
@@ -85,11 +100,10 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
         print(json.dumps({"over": name, "rows": plain_rows(rows), **chosen, "out": str(out)}))  # noqa: T201
     elif not options.quiet:
         screen.print(metrics_rows(rows, [name, "nonzero", "iterations"]))
-        best = (
-            ""
-            if found.metric is None
-            else f"Best {found.metric}: {name} = {found.best_value:.6g}. "
-        )
+        best = ""
+        if found.metric is not None:
+            best = f"Best {found.metric}: {name} = {found.best_value:.6g}. "
+
         screen.print(escape(f"{best}Folder: {out}"), highlight=False, soft_wrap=True)
     return 0
 
@@ -157,8 +171,13 @@ def metrics_rows(rows: Sequence[Mapping[str, Any]], about: Sequence[str]) -> Scr
     """A row for each training: these keys, and its metrics on the test set, or without one on the
     training samples."""
     measured = [name for name in rows[-1] if name.partition("_")[0] in PARTS]
-    names = [*about, *([name for name in measured if name.startswith("test_")] or measured)]
-    cells = [[shown(row[name]) for name in names] for row in rows]
+    tested = [name for name in measured if name.startswith("test_")]
+    names = [*about, *(tested or measured)]
+
+    cells = []
+    for row in rows:
+        cells.append([shown(row[name]) for name in names])
+
     return ScreenTable([name.replace("_", " ") for name in names], cells, words=[])
 
 
@@ -169,14 +188,13 @@ def cv_table(found: CrossValidation) -> ScreenTable:
     if sum(len(name) + 2 for name in tested) <= ROOM:
         ends = [{"fold": "mean", **found.mean}, {"fold": "sd", **found.sd}]
         return metrics_rows([*found.rows(), *ends], ["fold"])
-    each = {name: [one[name] for one in found.metrics] for name in tested}
-    rows = [
-        [
-            name.replace("_", " "),
-            *map(shown, (mean, found.sd[name], min(each[name]), max(each[name]))),
-        ]
-        for name, mean in tested.items()
-    ]
+
+    rows = []
+    for name, mean in tested.items():
+        values = [one[name] for one in found.metrics]
+        numbers = (mean, found.sd[name], min(values), max(values))
+        rows.append([name.replace("_", " "), *map(shown, numbers)])
+
     return ScreenTable(["metric", "mean", "sd", "least", "most"], rows, words=["metric"])
 
 
@@ -184,11 +202,10 @@ def check_path_folder(out: Path) -> None:
     """Reject a folder that holds anything but an earlier path."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file: choose another folder.")
-    others = (
-        sorted(found.name for found in out.iterdir() if found.name not in FILES)
-        if out.exists()
-        else []
-    )
+
+    others: list[str] = []
+    if out.exists():
+        others = sorted(found.name for found in out.iterdir() if found.name not in FILES)
     if others:
         raise ConfigError(
             f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder."
@@ -223,32 +240,32 @@ def write_path(found: RegularisationPath, setup: Setup, out: Path) -> None:
 
 
 def _config_of_best(setup: Setup, found: RegularisationPath) -> Config:
-    changed: dict[str, Any] = {
-        found.over: found.best_value,
-        **({"alpha": None} if found.over == "l2" else {}),
-    }
+    """The config that trains the best run by itself."""
+    changed: dict[str, Any] = {found.over: found.best_value}
+    if found.over == "l2":  # of which alpha is another name
+        changed["alpha"] = None
+
     model = setup.config.model.model_copy(update=changed)
     return setup.config.model_copy(update={"model": model, "callbacks": None})
 
 
 def shown(value: Any) -> str:
     """A number in four digits; whole numbers and texts as they are."""
-    return (
-        f"{value:.4g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for JSON."""
+    """Rows of a table as JSON has them: null for what is not a number."""
     return [plain_row(row) for row in rows]
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row for JSON: null for what is not a number."""
+    # only NaN differs from itself
     return {name: None if value != value else value for name, value in row.items()}
 
 
@@ -258,11 +275,12 @@ def coefficient_rows(found: RegularisationPath) -> Rows:
     classes = found.runs[0].classes
     for value, coefficients in zip(found.values.tolist(), found.coefficients, strict=True):
         for name, own in zip(found.column_names, coefficients.tolist(), strict=True):
-            if isinstance(own, list):
-                rows += [
-                    {found.over: value, "column": name, "class": one, "coefficient": number}
-                    for one, number in zip(classes, own, strict=True)
-                ]
-            else:
-                rows.append({found.over: value, "column": name, "coefficient": own})
+            about = {found.over: value, "column": name}
+            if not isinstance(own, list):
+                rows.append({**about, "coefficient": own})
+                continue
+
+            for one, number in zip(classes, own, strict=True):
+                rows.append({**about, "class": one, "coefficient": number})
+
     return rows

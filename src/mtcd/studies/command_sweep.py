@@ -1,4 +1,4 @@
-"""mtcd sweep."""
+"""The command ``mtcd sweep``: a config over a grid of settings and seeds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def sweep_config(
     """Train the grid, write and show the outcome; returns the exit code."""
     out = options.out or RUNS / f"{options.config.stem}-sweep"
     values = parse_over(over)
-    changes = [*options.changes, *([] if options.seed is None else [f"seed={options.seed}"])]
+    changes = list(options.changes)
+    if options.seed is not None:
+        changes.append(f"seed={options.seed}")
+
     with trainings_progress(options.quiet) as (show, _):
         try:
             found = sweep(
@@ -57,9 +60,9 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
     if found.kept:
         show_notes([f"{found.kept} of {len(found.points)} trainings were finished before."])
     screen.print(settings_table(found))
-    reasons = dict.fromkeys(
-        one["row"]["reason"] for one in found.records if one["row"]["status"] == FAILED
-    )
+
+    rows = [record["row"] for record in found.records]
+    reasons = dict.fromkeys(row["reason"] for row in rows if row["status"] == FAILED)
     show_notes(f"Failed: {reason}" for reason in list(reasons)[:REASONS])
     if failed:
         show_notes(
@@ -80,16 +83,18 @@ def settings_table(found: Sweep) -> ScreenTable:
         states = [row["status"] for row in outcomes]
         said = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         settings = [shown(value) for value in found.points[group[0]].settings.values()]
-        rows.append(
-            [*settings, said, *(_mean([row.get(name) for row in outcomes]) for name in columns)]
-        )
+        means = [_mean([row.get(name) for row in outcomes]) for name in columns]
+        rows.append([*settings, said, *means])
+
     titles = [*found.keys, "seeds", *(name.replace("_", " ") for name in columns)]
     return ScreenTable(titles, rows, words=[*found.keys, "seeds"], best=True)
 
 
 def _mean(values: list[float | None]) -> str:
     known = [value for value in values if value is not None]
-    return f"{fmean(known):.4g}" if known else "-"
+    if not known:
+        return "-"
+    return f"{fmean(known):.4g}"
 
 
 def _interrupted(out: Path) -> str:

@@ -59,27 +59,29 @@ class CrossValidation(Outcomes):
     fold: Numbers
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{name} {self.mean[name]:.4g} ± {self.sd[name]:.2g}"
-            for name in self.mean
-            if name.startswith("test_")
-        )
-        return f"CrossValidation({len(self.runs)} folds: {shown})"
+        mean, sd = self.mean, self.sd
+        tested = [name for name in mean if name.startswith("test_")]
+        shown = [f"{name} {mean[name]:.4g} ± {sd[name]:.2g}" for name in tested]
+        return f"CrossValidation({len(self.runs)} folds: {', '.join(shown)})"
 
     @property
     def mean(self) -> dict[str, float]:
         """The mean of each metric over the folds."""
-        return {
-            name: float(np.mean([one[name] for one in self.metrics])) for name in self.metrics[0]
-        }
+        means = {}
+        for name in self.metrics[0]:
+            means[name] = float(np.mean([one[name] for one in self.metrics]))
+
+        return means
 
     @property
     def sd(self) -> dict[str, float]:
         """The standard deviation of each metric over the folds (with K - 1 in the denominator)."""
-        return {
-            name: float(np.std([one[name] for one in self.metrics], ddof=1))
-            for name in self.metrics[0]
-        }
+        deviations = {}
+        for name in self.metrics[0]:
+            values = [one[name] for one in self.metrics]
+            deviations[name] = float(np.std(values, ddof=1))
+
+        return deviations
 
     def rows(self) -> Rows:
         rows = Rows()

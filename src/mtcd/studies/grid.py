@@ -63,7 +63,8 @@ def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
             raise ConfigError(
                 f"--over: {key} is given twice: write all its values after one --over."
             )
-        whole = text if text.startswith("[") and text.endswith("]") else f"[{text}]"
+        is_list = text.startswith("[") and text.endswith("]")
+        whole = text if is_list else f"[{text}]"
         values = parse_value(whole, f"--over {one!r}")
         assert isinstance(values, list)
         over[key] = values
@@ -152,4 +153,6 @@ def _point(
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

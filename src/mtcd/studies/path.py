@@ -115,7 +115,9 @@ class RegularisationPath(Outcomes):
                 "Which run is best is decided on a test set: make one with data.holdout(0.2)."
             )
         found = np.array([one[self.metric] for one in self.metrics])
-        return found if find_metric(self.metric.partition("_")[2]).higher_is_better else -found
+        if find_metric(self.metric.partition("_")[2]).higher_is_better:
+            return found
+        return -found
 
     def rows(self) -> Rows:
         rows = Rows()
@@ -208,8 +210,8 @@ def path(
             "path goes along l1 or l2: give a list of values, or the number of points, of one of "
             "them."
         )
-    over: Over
-    over, given = ("l1", l1) if l1 is not None else ("l2", l2)
+    over: Over = "l2" if l1 is None else "l1"
+    given = l2 if l1 is None else l1
     assert given is not None
     values = penalties(over, given, model, data, standardise)
     network = as_network(network, data.clients, seed)
@@ -220,7 +222,10 @@ def path(
     runs: list[Run] = []
     found: list[dict[str, float]] = []
     for value in values.tolist():
-        start = runs[-1] if runs and method.warm_starts and not network.changes else None
+        start = None
+        if runs and method.warm_starts and not network.changes:
+            start = runs[-1]
+
         run = train(
             data,
             with_penalty(model, over, value),
@@ -249,16 +254,34 @@ def path_method(model: Glm, over: Over, network: Network) -> Method:
 
 def with_penalty(model: Glm, over: Over, value: float) -> Glm:
     """The model with this l1 or l2."""
-    return replace(model, l1=value) if over == "l1" else replace(model, l2=value, alpha=None)
+    if over == "l1":
+        return replace(model, l1=value)
+    return replace(model, l2=value, alpha=None)  # alpha is another name of l2
 
 
 def penalties(
     over: Over, given: int | ArrayLike, model: Glm, data: VerticalData, standardise: bool
 ) -> Array:
-    """The values of a path, from strong to weak."""
+    """The values of a path, from strong to weak.
+
+    Parameters
+    ----------
+    over
+        The penalty.
+    given
+        The values, or how many: these are spaced evenly on a logarithmic scale.
+    model
+        The model.
+    data
+        The samples, which tell the strongest value that makes a difference.
+    standardise
+        Whether the columns are scaled before training.
+    """
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         check_whole(f"the number of points of {over}", given, least=2)
-        data = standardised(data)[0] if standardise else data
+        if standardise:
+            data = standardised(data)[0]
+
         most = strongest(over, model, data)
         return np.geomspace(most, LEAST[over] * most, int(given))
     try:
@@ -275,15 +298,18 @@ def penalties(
 def strongest(over: Over, model: Glm, data: VerticalData) -> float:
     """The least l1 with which all coefficients are 0; of l2, the smoothness L of the loss."""
     problem = model.problem(data)
-    blocks = [
-        X[:, : X.shape[1] - r.free] for X, r in zip(problem.blocks, problem.penalties, strict=True)
-    ]
+    blocks = []
+    for X, penalty in zip(problem.blocks, problem.penalties, strict=True):
+        blocks.append(X[:, : X.shape[1] - penalty.free])  # without the column of the intercept
+
     if over == "l2":
         return overall_smoothness(blocks, problem.loss)
     z = np.zeros(problem.labels.shape)
     if model.intercept:  # which is then fitted alone
         ones = np.ones((problem.samples, 1))
         z += optimum([ones], problem.labels, problem.loss, [Penalty(free=1)]).parameters[0]
+
+    # 0 is optimal where the gradient of the loss is within the subdifferential of l1 |theta|_1
     slope = problem.loss.gradient(z, problem.labels)
     return max(float(np.abs(X.T @ slope).max()) for X in blocks)
 
@@ -291,11 +317,14 @@ def strongest(over: Over, model: Glm, data: VerticalData) -> float:
 def _deciding(metric: str | None, found: dict[str, float]) -> str | None:
     """The name of the metric by which the best run is chosen: one that is defined on the test
     set."""
-    tested = [
-        name for name, value in found.items() if name.startswith("test_") and not math.isnan(value)
-    ]
+    tested = []
+    for name, value in found.items():
+        if name.startswith("test_") and not math.isnan(value):
+            tested.append(name)
+
     if metric is None:
         return tested[0] if tested else None
+
     name = metric if metric.startswith("test_") else f"test_{metric}"
     if name in found and name not in tested:
         raise ConfigError(
@@ -303,11 +332,9 @@ def _deciding(metric: str | None, found: dict[str, float]) -> str | None:
             f"samples."
         )
     if name not in tested:
-        known = [one.removeprefix("test_") for one in tested]
-        hint = (
-            did_you_mean(metric, known)
-            if known
-            else "there is no test set: make one with data.holdout(0.2)."
-        )
+        hint = "there is no test set: make one with data.holdout(0.2)."
+        if tested:
+            hint = did_you_mean(metric, [one.removeprefix("test_") for one in tested])
+
         raise ConfigError(f"metric: {metric!r} is not computed here; {hint}")
     return name

@@ -48,7 +48,10 @@ def _coefficients(axes: Axes, path: RegularisationPath) -> None:
         axes.plot(
             path.values, values[:, j], label=_short(path.column_names[j]), linewidth=1.6, **style
         )
-    title = f"largest\n({values.shape[1] - NAMED} others grey)" if values.shape[1] > NAMED else None
+    title = None
+    if values.shape[1] > NAMED:
+        title = f"largest\n({values.shape[1] - NAMED} others grey)"
+
     axes.set_ylabel("norm over classes" if path.coefficients.ndim == 3 else "coefficient")
     axes.legend(
         frameon=False,
@@ -79,4 +82,6 @@ def _metric(axes: Axes, path: RegularisationPath) -> None:
 
 
 def _short(name: str) -> str:
-    return plain(name if len(name) <= SHORT else f"{name[: SHORT - 1]}…")
+    if len(name) > SHORT:
+        name = f"{name[: SHORT - 1]}…"
+    return plain(name)

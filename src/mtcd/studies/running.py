@@ -95,9 +95,8 @@ class Running:
         if not self._seconds:
             return None
         mean = sum(self._seconds) / len(self._seconds)
-        open_work = len(self._waiting) + sum(
-            1.0 - self._fraction.get(number, 0.0) for number in self._began
-        )
+        under_way = [1.0 - self._fraction.get(number, 0.0) for number in self._began]
+        open_work = len(self._waiting) + sum(under_way)
         return mean * open_work / workers
 
 

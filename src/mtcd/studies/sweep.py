@@ -79,28 +79,27 @@ class Sweep(Outcomes):
 
     def rows(self) -> Rows:
         """Settings, seed, status, reason, then the numbers."""
-        mixed = {
-            key
-            for key in self.keys
-            if not _one_kind([point.settings[key] for point in self.points])
-        }
-        return Rows(
-            {
-                **{key: _cell(value, key in mixed) for key, value in point.settings.items()},
-                "seed": point.seed,
-                **record["row"],
-            }
-            for point, record in zip(self.points, self.records, strict=True)
-        )
+        # a column of a table holds one kind of values
+        mixed = set()
+        for key in self.keys:
+            if not _one_kind([point.settings[key] for point in self.points]):
+                mixed.add(key)
+
+        rows = Rows()
+        for point, record in zip(self.points, self.records, strict=True):
+            cells = {key: _cell(value, key in mixed) for key, value in point.settings.items()}
+            rows.append({**cells, "seed": point.seed, **record["row"]})
+
+        return rows
 
     @property
     def groups(self) -> list[list[int]]:
         """The trainings of each setting, which differ in the seed."""
         found: dict[str, list[int]] = {}
         for number, point in enumerate(self.points):
-            found.setdefault(json.dumps(point.settings, sort_keys=True, default=str), []).append(
-                number
-            )
+            setting = json.dumps(point.settings, sort_keys=True, default=str)
+            found.setdefault(setting, []).append(number)
+
         return list(found.values())
 
     @property
@@ -121,20 +120,26 @@ class Sweep(Outcomes):
     def _reaches(self, number: int) -> bool:
         """Whether it reached the gap, where one is asked for."""
         config = self.points[number].config
-        return (
-            config is None
-            or config.stop.gap is None
-            or self.records[number]["row"]["status"] == "converged"
-        )
+        if config is None or config.stop.gap is None:
+            return True
+        status: str = self.records[number]["row"]["status"]
+        return status == "converged"
+
+    def _succeeded(self, group: Sequence[int]) -> int:
+        """How many of these trainings have a result, and reached the gap."""
+        return sum(self._counts(number) and self._reaches(number) for number in group)
 
     def rank(self, group: Sequence[int]) -> tuple[float, float]:
         """First the share of seeds that failed, or did not reach the gap; then the mean of the
         deciding column."""
+        missed = (len(group) - self._succeeded(group)) / len(group)
+
+        mean = math.inf
         good = [number for number in group if self._counts(number)]
-        missed = sum(
-            not (self._counts(number) and self._reaches(number)) for number in group
-        ) / len(group)
-        mean = fmean(self.records[number]["row"][self.by] for number in good) if good else math.inf
+        if good:
+            mean = fmean(self.records[number]["row"][self.by] for number in good)
+
+        # the least is the best
         return missed, -mean if higher_is_better(self.by) else mean
 
     @property
@@ -148,11 +153,8 @@ class Sweep(Outcomes):
     @property
     def best_config(self) -> Config:
         """The config with the best settings, and the first seed."""
-        config = next(
-            self.points[number].config for number in self.best_group if self.points[number].config
-        )
-        assert config is not None
-        return config
+        configs = [self.points[number].config for number in self.best_group]
+        return next(filter(None, configs))  # a seed may have been refused
 
     def plot(self, file: str | Path) -> None:
         """Draw the curves of all settings, and the deciding column against each key."""
@@ -176,19 +178,16 @@ class Sweep(Outcomes):
         """The best settings, and by what."""
         group = self.best_group
         values = [self.records[number]["row"][self.by] for number in group if self._counts(number)]
-        said = (
-            ", ".join(f"{key}={value}" for key, value in self.points[group[0]].settings.items())
-            or "the config's own"
-        )
-        missed = len(group) - sum(
-            self._counts(number) and self._reaches(number) for number in group
-        )
-        gap = self.best_config.stop.gap is not None
-        left = (
-            f"; {missed} of {len(group)} seeds {'did not reach the gap' if gap else 'failed'}"
-            if missed
-            else ""
-        )
+        settings = self.points[group[0]].settings
+        said = ", ".join(f"{key}={value}" for key, value in settings.items()) or "the config's own"
+
+        left = ""
+        missed = len(group) - self._succeeded(group)
+        if missed:
+            gap = self.best_config.stop.gap is not None
+            why = "did not reach the gap" if gap else "failed"
+            left = f"; {missed} of {len(group)} seeds {why}"
+
         by = self.by.replace("_", " ")
         mean = f"{fmean(values):.4g}"
         return f"Best by mean {by} over {len(values)} seed(s): {said} ({mean}){left}."
@@ -251,12 +250,13 @@ def sweep(
     4
     """
     points = grid(config, over or {}, seeds, changes)
-    folder = None if out is None else Path(out)
-    if folder is None:
+    if out is None:
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory() as scratch:
             return _swept(points, Path(scratch), Backend(workers, ray), by, progress)
+
+    folder = Path(out)
     check_sweep_folder(folder)
     found = _swept(points, folder, Backend(workers, ray), by, progress)
     found.write_all(folder)
@@ -277,11 +277,10 @@ def check_sweep_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file: choose another folder.")
     known = {TRAININGS, TABLE, PARQUET, BEST, PICTURE}
-    others = (
-        sorted(one.name for one in out.iterdir() if one.name not in known and one.name[0] != ".")
-        if out.exists()
-        else []
-    )
+    others: list[str] = []
+    if out.exists():
+        names = sorted(one.name for one in out.iterdir())
+        others = [name for name in names if name not in known and not name.startswith(".")]
     if others:
         raise ConfigError(
             f"{out} holds other files ({', '.join(others[:3])}): choose an empty or a new folder."
@@ -292,14 +291,12 @@ def check_sweep_folder(out: Path) -> None:
 def _deciding(by: str | None, points: Sequence[Point], records: Sequence[Record]) -> str:
     """The column that decides."""
     rows = [record["row"] for record in records if record["row"]["status"] != FAILED]
-    numbers = list(
-        dict.fromkeys(
-            name
-            for row in rows
-            for name, value in row.items()
-            if name not in WORDS and value is not None
-        )
-    )
+    numbers: list[str] = []
+    for row in rows:
+        for name, value in row.items():
+            if name not in WORDS and name not in numbers and value is not None:
+                numbers.append(name)
+
     if by is not None:
         if rows and by not in numbers:
             raise ConfigError(f"by: there is no column {by!r}; {did_you_mean(by, numbers)}")
@@ -320,15 +317,16 @@ def higher_is_better(column: str) -> bool:
 def _one_kind(values: Sequence[Any]) -> bool:
     """Whether these settings fit into one column as they are: all numbers, all texts, all true or
     false."""
-    kinds = {
-        bool if isinstance(one, bool) else float if isinstance(one, int | float) else type(one)
-        for one in values
-    }
+    kinds: set[type] = set()
+    for one in values:
+        is_number = isinstance(one, int | float) and not isinstance(one, bool)
+        kinds.add(float if is_number else type(one))
+
     return len(kinds) == 1 and not kinds & {list, dict}
 
 
 def _cell(value: Any, as_text: bool) -> Any:
     """A setting in the table; as text, lists and sections are JSON."""
-    if not as_text:
+    if not as_text or isinstance(value, str):
         return value
-    return value if isinstance(value, str) else json.dumps(value)
+    return json.dumps(value)

@@ -61,24 +61,27 @@ def _curves(axes: Axes, sweep: Sweep) -> None:
 
 def _label(sweep: Sweep, number: int) -> str:
     settings = sweep.points[number].settings
-    text = (
-        ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items())
-        or "the config"
-    )
-    return plain(text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…")
+    shown = [f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()]
+    text = ", ".join(shown) or "the config"
+    if len(text) > LETTERS:
+        text = f"{text[: LETTERS - 1]}…"
+    return plain(text)
 
 
 def _value(sweep: Sweep, number: int) -> float:
     row = sweep.records[number]["row"]
     value = row.get(sweep.by)
-    return math.nan if row["status"] in (FAILED, "diverged") or value is None else float(value)
+    if row["status"] in (FAILED, "diverged") or value is None:
+        return math.nan
+    return float(value)
 
 
 def _mean(sweep: Sweep, group: list[int]) -> float:
-    values = [
-        value for value in (_value(sweep, number) for number in group) if not math.isnan(value)
-    ]
-    return math.nan if not values else float(np.mean(values))
+    values = [_value(sweep, number) for number in group]
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return math.nan
+    return float(np.mean(known))
 
 
 def _against(axes: Axes, sweep: Sweep) -> None:
@@ -105,20 +108,22 @@ def _against(axes: Axes, sweep: Sweep) -> None:
 def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     """The mean over the seeds, for the first two keys; of further keys, the best value counts."""
     across, down = sweep.keys[1], sweep.keys[0]
-    names = {
-        key: list(dict.fromkeys(str(point.settings[key]) for point in sweep.points))
-        for key in (across, down)
-    }
-    best = np.nanmax if higher_is_better(sweep.by) else np.nanmin
+    names = {}
+    for key in (across, down):
+        names[key] = list(dict.fromkeys(str(point.settings[key]) for point in sweep.points))
+
+    higher = higher_is_better(sweep.by)
+    best = np.nanmax if higher else np.nanmin
     table = np.full((len(names[down]), len(names[across])), np.nan)
     for group in sweep.groups:
         settings = sweep.points[group[0]].settings
         place = names[down].index(str(settings[down])), names[across].index(str(settings[across]))
         values = [value for value in (table[place], _mean(sweep, group)) if not math.isnan(value)]
-        table[place] = best(values) if values else math.nan
-    shown = axes.imshow(
-        table, cmap="viridis" if higher_is_better(sweep.by) else "viridis_r", aspect="auto"
-    )
+        if values:
+            table[place] = best(values)
+
+    # bright is good
+    shown = axes.imshow(table, cmap="viridis" if higher else "viridis_r", aspect="auto")
     if table.size <= 100:
         for (i, j), value in np.ndenumerate(table):
             text = "failed" if math.isnan(value) else f"{value:.3g}"

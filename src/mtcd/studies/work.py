@@ -42,11 +42,10 @@ def row_of(run: Run) -> dict[str, Any]:
     """The outcome of a training in one flat row; null where a number is not known or not finite."""
     last, account = run.final, run.costs.account
     row: dict[str, Any] = {"status": run.status, "reason": run.message, "stepsize": run.stepsize}
-    row |= {
-        name: value
-        for name, value in last.row().items()
-        if not name.startswith(("messages_", "floats_"))
-    }
+    for name, value in last.row().items():
+        if not name.startswith(("messages_", "floats_")):
+            row[name] = value
+
     sent = {"messages": last.messages, "bytes": run.ledger.bytes(account)}
     for what, counts in sent.items():
         row |= {what: sum(counts.values())} | {f"{what}_{link}": counts[link] for link in LINKS}
@@ -58,13 +57,20 @@ def _curve(run: Run) -> dict[str, list[float | None]]:
     rows = run.history.rows
     step = max(1, math.ceil(len(rows) / POINTS))
     shown = [*rows[:-1:step], rows[-1]]
-    return {name: [_plain(getattr(row, name)) for row in shown] for name in DRAWN}
+    curve = {}
+    for name in DRAWN:
+        curve[name] = [_plain(getattr(row, name)) for row in shown]
+
+    return curve
 
 
 def _plain(value: Any) -> Any:
     """A number or text that JSON has."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,8 @@ class Finished:
         """The record of a finished training; a damaged file counts as missing."""
         try:
             record = json.loads(self.path(config).read_text(encoding="utf-8"))
-            whole = isinstance(record["row"]["status"], str) and all(
-                name in record["curve"] for name in DRAWN
-            )
+            has_curve = all(name in record["curve"] for name in DRAWN)
+            whole = isinstance(record["row"]["status"], str) and has_curve
             return record if whole else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None

@@ -121,12 +121,18 @@ def training_facts(
     data: str,
 ) -> dict[str, Any]:
     """The facts of any training that must be the same when it is resumed; ``data`` is a digest."""
-    links = hashlib.sha256(
-        repr(
-            (network.neighbours, network.changes) if network.changes else network.neighbours
-        ).encode()
-    )
-    changes = f", {len(network.changes)} changes" if network.changes else ""
+    # checkpoints of before clients could leave hold the digest of the neighbours alone
+    linked: object = network.neighbours
+    changes = ""
+    if network.changes:
+        linked = (network.neighbours, network.changes)
+        changes = f", {len(network.changes)} changes"
+    links = hashlib.sha256(repr(linked).encode())
+
+    prices = f"ratio {costs.ratio:g}, as {costs.account}"
+    if costs.per != "message":
+        prices += f", per {costs.per}"
+
     return {
         "method": repr(method),
         "seed": seed,
@@ -134,7 +140,7 @@ def training_facts(
         "network": (
             f"{network.size} clients, {network.edges} links{changes} ({links.hexdigest()[:8]})"
         ),
-        "costs": f"ratio {costs.ratio:g}, as {costs.account}{'' if costs.per == 'message' else f', per {costs.per}'}",
+        "costs": prices,
         "samples": samples,
         "data": data,
     }

@@ -40,10 +40,11 @@ class Best:
     def improves(self, value: float) -> bool:
         """Whether this value is an improvement; it is the best then."""
         best = self.value
-        if best is not None and not (value - best if self.higher else best - value) > self.by * abs(
-            best
-        ):
-            return False
+        if best is not None:
+            gained = value - best if self.higher else best - value
+            if not gained > self.by * abs(best):  # of NaN nothing is larger
+                return False
+
         self.value = value
         return True
 

@@ -59,7 +59,9 @@ def allowing(worst_end: float, start: float, end: float) -> float:
     above = end - start
     if above <= 0:
         return worst_end
-    return worst_end * (1.0 + above / abs(start)) if start else math.inf
+    if not start:
+        return math.inf
+    return worst_end * (1.0 + above / abs(start))
 
 
 def looks_hopeless(seen: EpochLoss | None) -> bool:

@@ -93,9 +93,8 @@ class Measurement:
     def from_row(row: dict[str, str]) -> Measurement:
         """The inverse of ``row``, from text; older files have no columns about learning, or no
         metrics."""
-        totals = [
-            {link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")
-        ]
+        messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
+        floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
@@ -103,8 +102,8 @@ class Measurement:
             float(row["objective"]),
             float(row["gap"]) if row["gap"] else None,
             float(row["cost"]),
-            totals[0],
-            totals[1],
+            messages,
+            floats,
             float(row["seconds"]),
             **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
             metrics=_metrics(row),
@@ -115,12 +114,12 @@ def _metrics(row: Mapping[str, str]) -> dict[str, float]:
     """The metrics of a row. The accuracy on test samples is one of them if that on training samples
     is."""
     others = () if row.get("train_accuracy") else LEARNT
-    named = {
-        name: value
-        for name, value in row.items()
-        if name.partition("_")[0] in PARTS and name not in others
-    }
-    return {name: float(value) for name, value in named.items() if value}
+    found = {}
+    for name, value in row.items():
+        if name.partition("_")[0] in PARTS and name not in others and value:
+            found[name] = float(value)
+
+    return found
 
 
 @dataclass(frozen=True)
@@ -172,8 +171,8 @@ class History:
         rows = self.to_rows()
         if rows and column not in rows.columns:
             raise KeyError(column)
-        values = [row.get(column) for row in rows]  # a metric is not in every row
-        return np.array([np.nan if value is None else value for value in values], dtype=float)
+        # a metric is not in every row; None becomes NaN
+        return np.array([row.get(column) for row in rows], dtype=float)
 
     def to_rows(self) -> Rows:
         """A flat row for each measurement, as in history.csv."""

@@ -127,9 +127,10 @@ class Observer:
         if self._observations is None and self.rows:  # it continues an earlier training
             self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
-        ended = self._ended(stop) if self.rows else None
-        if ended is not None:  # the training that it continues had ended
-            return ended
+        if self.rows:
+            ended = self._ended(stop)
+            if ended is not None:  # the training that it continues had ended
+                return ended
         if self.watcher.stopped is not None:
             return STOPPED
         if self._observations is None:
@@ -198,7 +199,8 @@ class Observer:
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
             # not a measurement; at the end, there is no model
             if not math.isfinite(score.objective):
-                return DIVERGED if diverged or stop.reached(row) or not self.rows else None
+                ends_here = diverged or stop.reached(row) or not self.rows
+                return DIVERGED if ends_here else None
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
@@ -261,20 +263,24 @@ class Observer:
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
         now = self.rows[-1].objective
-        status = stop.reached(self.rows[-1]) or self._on_plateau(
-            stop, self.rows[:-1], self.rows[-1]
-        )
-        return DIVERGED if status and self._rule().at_the_end(now) else status
+        row, earlier = self.rows[-1], self.rows[:-1]
+        status = stop.reached(row) or self._on_plateau(stop, earlier, row)
+        if status and self._rule().at_the_end(now):
+            return DIVERGED
+        return status
 
     def _is_hopeless(self, objective: float) -> bool:
         """Whether the training has diverged."""
         seen = self.engine.epoch_loss()
-        return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
+        if seen is None:
+            return self._rule(objective).on_the_way(objective)
+        return looks_hopeless(seen)
 
     def _rule(self, start: float = math.nan) -> Divergence:
         """Set up the divergence rule with the first measurement; ``start`` is it, if this is the
         first."""
-        return Divergence(self.rows[0].objective if self.rows else start, self.worst_end)
+        first = self.rows[0].objective if self.rows else start
+        return Divergence(first, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:
@@ -290,9 +296,10 @@ class Observer:
         """Whether it is time for metrics: a rule that depends on the iterations alone, so that
         reruns agree."""
         last = self._metrics_at
-        spacing = (
-            len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
-        )
+        spacing = 0.0
+        if progress.aggregate is not None:  # many samples take longer
+            spacing = len(progress.aggregate) / METRICS_SAMPLES
+
         return last is None or progress.hop >= max(METRICS_SPACING * last, last + spacing)
 
     def _model_row(self, progress: Progress) -> Measurement:
@@ -318,16 +325,22 @@ class Observer:
 
     def _seconds(self) -> float:
         """The time spent training, in the simulation if it is one."""
-        return self.clock.seconds() if self.engine.seconds is None else self.engine.seconds
+        if self.engine.seconds is not None:
+            return self.engine.seconds
+        return self.clock.seconds()
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger
+        gap = None
+        if self.best is not None:
+            gap = (score.objective - self.best) / abs(self.best)
+
         return Measurement(
             iteration=progress.hop,
             hops=ledger.hops,
             syncs=progress.t,
             objective=score.objective,
-            gap=None if self.best is None else (score.objective - self.best) / abs(self.best),
+            gap=gap,
             cost=self.costs.total(ledger),
             messages=ledger.messages(account),
             floats=ledger.floats(account),
@@ -347,7 +360,10 @@ class _Clock:
         self._before = 0.0
 
     def seconds(self) -> float:
-        return self._before + (0.0 if self._started is None else perf_counter() - self._started)
+        """The time so far, with that of the part under way."""
+        if self._started is None:
+            return self._before
+        return self._before + (perf_counter() - self._started)
 
     def add(self, seconds: float) -> None:
         """The seconds of the earlier training that this one continues."""
@@ -376,10 +392,14 @@ class _Clock:
 def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
     """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and
     why."""
-    epochs = (
-        "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    epochs = ""
+    if last.epoch is not None:
+        epochs = f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+
+    at = (
+        f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost "
+        f"of {last.cost:.6g}"
     )
-    at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
     if status == "converged":
         return f"Reached the gap asked for {at}."
     if status == INTERRUPTED:

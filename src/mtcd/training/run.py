@@ -264,5 +264,8 @@ class Run:
 def _metrics_line(last: Measurement) -> str:
     """A line of ``repr``: the first four metrics."""
     shown = [f"{name}={value:.4g}" for name, value in list(last.metrics.items())[:4]]
-    more = ["..."] if len(last.metrics) > 4 else []
-    return f"    metrics=({', '.join(shown + more)}),\n" if shown else ""
+    if not shown:
+        return ""
+    if len(last.metrics) > len(shown):
+        shown.append("...")
+    return f"    metrics=({', '.join(shown)}),\n"

@@ -45,9 +45,9 @@ def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
     with _complete(folder):
         about, run = read_without_model(folder)
         run = replace(run, model=read_trained(folder, about, model))
-        return (
-            _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
-        )
+        if about.get("prepared"):
+            return _with_preparations(run, folder / PREPARATION, trusted)
+        return run
 
 
 def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:

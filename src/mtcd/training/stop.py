@@ -94,14 +94,17 @@ class Stop:
         """The iterations of an epoch; None with the full batch, unless a limit on epochs needs
         them."""
         without = method.batch is None and self.epochs is None and self.plateau is None
-        return None if without else method.timeline().epoch(samples)
+        if without:
+            return None
+        return method.timeline().epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
         if method.conditions.noisy and (self.gap is not None or self.plateau is not None):
+            limit = "plateau" if self.gap is None else "gap"
             raise ConfigError(
-                f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a "
+                f"stop.{limit}: with privacy.dp the end of a "
                 f"training must not "
                 "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it "
                 "earlier."
@@ -128,11 +131,9 @@ class Stop:
 
     def next_window(self, iteration: int, epoch: int | None) -> float:
         """The iteration that the plateau rule needs a measurement of."""
-        return (
-            self.plateau.next(iteration, epoch)
-            if isinstance(self.plateau, Plateau) and epoch
-            else math.inf
-        )
+        if isinstance(self.plateau, Plateau) and epoch:
+            return self.plateau.next(iteration, epoch)
+        return math.inf
 
     def nearly(self, now: Measurement) -> bool:
         """Whether the requested gap is close."""
@@ -143,7 +144,9 @@ class Stop:
         parts = [0.0]
         for name, column in MEASURED.items():
             limit, value = getattr(self, name), getattr(now, column)
-            parts.append(value / limit if limit and value else 0.0)
+            if limit and value:
+                parts.append(value / limit)
+
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)

@@ -16,11 +16,12 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.engines.kinds import EngineSettings
 from mtcd.methods.method import Method, resolved_stepsize
+from mtcd.models.trained import Trained
 from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.attachments import listeners_of
+from mtcd.training.attachments import RunListener, listeners_of
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -173,98 +174,119 @@ def _run(
     watcher: Watcher,
     first_notes: tuple[str, ...],
 ) -> Run:
-    stop, method, checkpoints, network = (
-        training.stop,
-        training.method,
-        training.checkpoints,
-        training.network,
-    )
+    """Train in an engine, and put together what came of it."""
     parties = training.parties()
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         listeners = listeners_of(training, parties, engine.ledger)
         engine.listeners = listeners
-        keep = None if checkpoints is None else checkpoints.write
-        observer = Observer(
-            training.problem,
-            engine,
-            costs,
-            training.best,
-            training.worst_end,
-            pace=training.pace,
-            keep=keep,
-            watcher=watcher,
-        )
-        if checkpoints is not None and checkpoints.resumes:
-            checkpoints.restore(observer)
-        watcher.start(
-            Started(
-                method.describe(),
-                network.clients,
-                settings_of(training),
-                tuple(observer.rows),
-                engine.ledger,
-                lambda name: listeners[name].attachment(observer.rows, running=True),
-            )
-        )
+        observer = _observer(training, costs, engine, watcher)
+        watcher.start(_started(training, observer, listeners))
+
         account = training.account()
-        account.begin()
-        status = observer.run(stop, watch)
-        chosen = None if status == DIVERGED else _chosen(engine, watcher)
-        model = None if chosen is None else training.trained(chosen.parameters)
-        end = None if chosen is None or model is None else chosen.parameters
+        account.begin()  # noise counts from here on, whatever becomes of the training
+        status = observer.run(training.stop, watch)
+
+        # the engine's parties, which hold the parameters, are gone after this block
+        ended = _Ended() if status == DIVERGED else _ended(training, engine, watcher)
         attachments = {
-            name: listener.attachment(observer.rows, end) for name, listener in listeners.items()
+            name: listener.attachment(observer.rows, ended.parameters)
+            for name, listener in listeners.items()
         }
-    status = DIVERGED if model is None else status
+
+    if ended.model is None:
+        status = DIVERGED
+
     rows = observer.rows
-    # an interrupt may be within an iteration
-    begun = rows[-1].iteration + (status == INTERRUPTED) if rows else 0
-    spending, end_notes = account.end(begun), training.end_notes(begun, rows)
-    kept = () if chosen is None else chosen.notes
+    begun = 0
+    if rows:
+        # an interrupt may be within an iteration
+        begun = rows[-1].iteration + (status == INTERRUPTED)
+    spending = account.end(begun)
+    end_notes = training.end_notes(begun, rows)
+
+    if status == DIVERGED:
+        message = training.divergence(bool(rows))
+    else:
+        message = sentence(status, rows[-1], watcher.stopped)
+
+    method, network = training.method, training.network
     return Run(
         status=status,
-        message=training.divergence(bool(rows))
-        if status == DIVERGED
-        else sentence(status, rows[-1], watcher.stopped),
+        message=message,
         method=method.describe(),
         stepsize=None if method.stepsize is None else resolved_stepsize(method),
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,
-        model=model,
-        notes=(*first_notes, *network.notes, *training.notes, *kept, *spending, *end_notes),
+        model=ended.model,
+        notes=(*first_notes, *network.notes, *training.notes, *ended.notes, *spending, *end_notes),
         attachments=attachments,
     )
 
 
-class _Chosen(NamedTuple):
-    """The parameters that become the model of the run, and notes on them."""
+def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher) -> Observer:
+    """What measures the training; it continues from a checkpoint where one is to be resumed."""
+    checkpoints = training.checkpoints
+    observer = Observer(
+        training.problem,
+        engine,
+        costs,
+        training.best,
+        training.worst_end,
+        pace=training.pace,
+        keep=None if checkpoints is None else checkpoints.write,
+        watcher=watcher,
+    )
+    if checkpoints is not None and checkpoints.resumes:
+        checkpoints.restore(observer)
+    return observer
 
-    parameters: Sequence[Any]
+
+def _started(
+    training: Training, observer: Observer, listeners: Mapping[str, RunListener]
+) -> Started:
+    """What watchers are told at the start."""
+    return Started(
+        training.method.describe(),
+        training.network.clients,
+        settings_of(training),
+        tuple(observer.rows),
+        observer.engine.ledger,
+        lambda name: listeners[name].attachment(observer.rows, running=True),
+    )
+
+
+class _Ended(NamedTuple):
+    """The trained model, its parameters, and notes on them; nothing of a training that diverged."""
+
+    model: Trained | None = None
+    parameters: Sequence[Any] | None = None
     notes: tuple[str, ...] = ()
 
 
-def _chosen(engine: Engine, watcher: Watcher) -> _Chosen:
+def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
+    """The model at the end, or the one that a callback has chosen."""
+    notes: tuple[str, ...] = ()
     chosen = watcher.chosen()
     if chosen is None:
-        return _Chosen(engine.parameters())
+        parameters: Sequence[Any] = engine.parameters()
+    else:
+        parameters, note = chosen
+        notes = (note,)
 
-    parameters, note = chosen
-    return _Chosen(parameters, (note,))
+    model = training.trained(parameters)
+    # there is no model of parameters that are not finite: then nothing else is kept of them
+    return _Ended(model, None if model is None else parameters, notes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:
     """The settings of a training by name, for logs of experiments."""
+    found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
-    found = {
-        f"{part}.{one.name}": getattr(given, one.name)
-        for part, given in parts.items()
-        for one in fields(given)
-    }
-    known = {name: value for name, value in found.items() if value is not None}
-    return {
-        "method.kind": training.method.kind,
-        **known,
-        "clients": training.network.size,
-        "seed": training.seed,
-    }
+    for part, given in parts.items():
+        for one in fields(given):
+            value = getattr(given, one.name)
+            if value is not None:
+                found[f"{part}.{one.name}"] = value
+
+    return found | {"clients": training.network.size, "seed": training.seed}

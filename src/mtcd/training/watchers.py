@@ -183,7 +183,9 @@ def watcher_of(callbacks: Any, trained: Callable[[Sequence[Any]], Any]) -> Watch
     called = [one for one in callbacks if not isinstance(one, Watcher)]
     if called:
         watchers = [_calling(called, trained), *watchers]
-    return Watchers(watchers) if watchers else Watcher()
+    if not watchers:
+        return Watcher()
+    return Watchers(watchers)
 
 
 def _calling(callbacks: Sequence[Any], trained: Callable[[Sequence[Any]], Any]) -> Watcher:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.extensions import Extension
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.token import Token
@@ -23,10 +24,10 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.client import TokenClient
+    from mtcd.methods.mtcd.mtcd import MTCD
     from mtcd.methods.mtcd.plan import Plan
     from mtcd.methods.mtcd.roaming import Roaming
     from mtcd.methods.mtcd.server import TokenServer
-    from mtcd.methods.mtcd.token_settings import TokenSettings
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
 """The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
@@ -46,15 +47,15 @@ class TokenFeature(Protocol):
         """The numbers that it adds to a token, which the ledger counts."""
 
     @property
-    def payload(self) -> type[Token]:
-        """The class of tokens that carry it, with its wire schema."""
+    def extension(self) -> Extension:
+        """The slot of the token in which it travels."""
 
     @property
     def limits(self) -> Mapping[str, int]:
         """The limits of its wire fields by name (``Bounds.limits``)."""
 
-    def attach(self, token: Token, endless: bool) -> Token:
-        """The new token with the feature's first value; ``endless``: there are no syncs."""
+    def first_value(self, endless: bool) -> Any:
+        """What a new token carries, an object of its own; ``endless``: there are no syncs."""
 
     def around(self, client: int, update: Update) -> Update:
         """The update of this client, with what the feature does before and after it. Asked once,
@@ -103,12 +104,12 @@ class AccelerationKind(ABC):
 
     @classmethod
     @abstractmethod
-    def check_settings(cls, method: TokenSettings) -> None:
+    def check_settings(cls, method: MTCD) -> None:
         """Reject settings that do not fit it."""
 
     @classmethod
     @abstractmethod
-    def most_starts(cls, method: TokenSettings) -> int:
+    def most_starts(cls, method: MTCD) -> int:
         """M, the most tours or syncs that are combined."""
 
     @classmethod
@@ -119,13 +120,13 @@ class AccelerationKind(ABC):
     @classmethod
     @abstractmethod
     def roaming(
-        cls, method: TokenSettings, network: Network, tokens: int, clusters: Clusters, seed: int
+        cls, method: MTCD, network: Network, tokens: int, clusters: Clusters, seed: int
     ) -> Roaming:
         """Where the tokens go."""
 
     @classmethod
     @abstractmethod
-    def roles(cls, method: TokenSettings) -> Roles:
+    def roles(cls, method: MTCD) -> Roles:
         """The parties."""
 
 

@@ -3,28 +3,22 @@ parties share."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from mtcd.core.arrays import Array
-from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
-from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.fields import ClientSet
+from mtcd.protocol.codec.fields import ClientSet, limit_of
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Iteration, TokenIndex
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
-from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
-
-TokenClusters = tuple[tuple[int, ...], ...] | None
-"""The clients of each token; None where tokens roam everywhere."""
+from mtcd.protocol.token import Token
 
 
 @payload(4, "c>s")
@@ -34,7 +28,7 @@ class Done(Payload):
     ``visited``."""
 
     index: TokenIndex
-    visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
+    visited: Annotated[frozenset[int], ClientSet(frozenset, limit_of("visited"))] = frozenset()
 
 
 @payload(5, "s>c")
@@ -113,7 +107,7 @@ class Plan:
 
     @cached_property
     def token_floats(self) -> int:
-        """Numbers in a token after a visit, but for those of features (``Token.extra``)."""
+        """Numbers in a token after a visit, but for those of features."""
         return self.aggregate_floats * (2 if self.carries_change else 1)
 
     @cached_property
@@ -147,39 +141,17 @@ class Plan:
         """Those of the iteration for which they were last computed."""
         return {}
 
-    def new_token(
-        self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction
-    ) -> Token:
+    def new_token(self, index: int, t: int, aggregate: Array, penalty: float) -> Token:
         """A token that sets out in iteration t; it has met no client."""
-        token = Token(
-            index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats
-        )
+        token = Token(index, t, 0, aggregate, penalty)
         for feature in self.features:
-            token = feature.attach(token, endless=self.hops is None)
+            first = feature.first_value(endless=self.hops is None)
+            token.put(feature.extension.name, first)
         return token
 
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its
         first client."""
         first = self.roaming.lone_start
-        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
+        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]
-
-
-class TokenMethod(Method):
-    """A method that is a plan of tokens which roam, so that a kind of model may bring parties of
-    its own for it."""
-
-    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
-        """The cluster of each token; None where tokens roam everywhere."""
-        return None
-
-    @abstractmethod
-    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
-        """The settings, resolved for a problem and a network."""
-
-
-def token_clusters(method: Method, network: Network, seed: int) -> TokenClusters:
-    """The cluster of each token of any method; None where tokens roam everywhere, or there are
-    none."""
-    return method.token_clusters(network, seed) if isinstance(method, TokenMethod) else None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import WireError
+from mtcd.core.errors import DataError, WireError
+from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import Integers, SecretKey, find
 from mtcd.privacy.sealed.block import SealedBlock
 from mtcd.privacy.sealed.client import SealedClient
@@ -26,6 +27,12 @@ from mtcd.privacy.sealed.payloads import (
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
 from mtcd.protocol.state import Stateful
+
+NO_ROOM = (
+    "The loss fell further below 0 than the integers of a sealed training have room for, as the "
+    "randomised labels are fitted too closely: set a larger model.l2, or a larger "
+    "privacy.labels.epsilon."
+)
 
 
 class KeyHolding(Stateful):
@@ -83,13 +90,19 @@ class KeyHolding(Stateful):
             others = [k for k in range(self.plan.clients) if k != self.number]
             keys = [send(self.number, self._towards(k), SealedKeys(t, k, public)) for k in others]
         self.tour, self.answered, self.summed = t, [], False
-        scale = self.scales.token_to_correct if self.plan.corrects(t) else self.scales.token
+
+        # |g| is at most the root of 2 c f: the smaller f, the finer can the token be rounded
+        scale = self.scales.token
+        if self.plan.corrects(t):
+            scale = self.scales.token_to_correct
         self.scale = scale(self.steering.most_objective())
         self.opened = self.scales.vector(self.steering.slope(), self.scale)
         return keys, self.opened
 
     def _towards(self, client: int) -> int:
-        return client if self.number == SERVER else self.plan.towards(self.number, client)
+        if self.number == SERVER:
+            return client
+        return self.plan.towards(self.number, client)
 
     def answer(self, sender: int, request: SealedRequest) -> Sequence[Message]:
         """Decrypt a masked gradient: one for each client and tour, and one sum over labels.
@@ -102,15 +115,22 @@ class KeyHolding(Stateful):
             raise WireError(
                 "sealed request", f"is of tour {request.t}, but tour {self.tour} is under way"
             )
-        answered = self.summed if summing else client in self.answered
+
+        if summing:
+            answered, expected, columns = self.summed, self.plan.length, 1
+        else:
+            answered = client in self.answered
+            expected = self.plan.order(request.t).index(client)
+            columns = self.plan.asked(client)
+
+        # each answer is as many sums of g: more of them than were agreed would tell g, and labels
         if answered:
             raise WireError("sealed request", "is the second of this client in a tour")
-        expected = self.plan.length if summing else self.plan.order(request.t).index(client)
         if expected != request.place or (self.number == SERVER and sender != client):
             raise WireError("sealed request", "is of a client that the token does not visit now")
 
         product = self.key.product_from_bytes(request.data.tobytes())
-        self._check_columns(product.columns, 1 if summing else self.plan.asked(client))
+        self._check_columns(product.columns, columns)
         values = self.key.open_product(product)
         if summing:
             self.summed = True
@@ -142,7 +162,7 @@ class KeyHolding(Stateful):
         return SealedToken(t, place, self.steering.weights, self.steering.stretch, self.scale, data)
 
     def open(self, data: Block) -> Integers:
-        """Decrypt the token."""
+        """Decrypt the token, as it is at the end of a tour."""
         return self.key.open_vector(self.key.vector_from_bytes(data.tobytes()))
 
     @property
@@ -170,6 +190,8 @@ class KeyHolding(Stateful):
             )
         self.completed = self.tour
         self.seen.append(float(self.steering.objective()))
+        if self.seen[-1] < self.plan.loss.least(self.plan.samples):
+            raise DataError(NO_ROOM)
         return self._next_tour()
 
     def objectives(self) -> list[tuple[int, float]]:
@@ -182,6 +204,7 @@ class KeyHolding(Stateful):
     def _next_tour(self) -> list[Message]:
         t = self.tour
         progress = Message(self.number, MONITOR, Progress(t, t, None, 0.0))
+        # each opened token is a vector of the parties' columns: see docs/leaks.md
         if self.plan.most_tours is not None and t >= self.plan.most_tours:
             return [progress]
         return [progress, Message(self.number, self.number, NextTour(t + 1))]
@@ -213,17 +236,18 @@ class SealedServer(Party):
         holding = self.holding
         if end.t != holding.tour:
             raise WireError("sealed end", "is not of the tour that is under way")
-        label_sum = end.label_sum if end.told else None
+        label_sum = None
+        if end.told:
+            label_sum = end.label_sum
         holding.steering.constant = end.constant
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
 
 class LoneHolder(SealedClient):
@@ -245,10 +269,9 @@ class LoneHolder(SealedClient):
         self.holding = KeyHolding(number, plan, make_key)
         self.holding.steering.constant = plan.constant_of(labels)
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed
@@ -275,6 +298,8 @@ class LoneHolder(SealedClient):
         """Start a tour with the own update, which needs no encryption."""
         holding = self.holding
         keys, integers = holding.begin(t)
+
+        # X^T g of its own columns in the clear: the holder knows g at the start of the tour
         columns = self._columns
         self.block.start_tour(t, holding.steering.weights, holding.steering.stretch)
         derivative = integers - holding.scales.vector(self.labels, holding.scale)

@@ -92,17 +92,14 @@ class Calling(Watcher):
         return None
 
     def state(self) -> Snapshot:
-        states = [_called(one, "state") for one in self._kept]
-        named = (
-            (i, name, value)
-            for i, state in enumerate(states)
-            for name, value in state.tensors.items()
-        )
-        tensors = {f"callback/{i}/{name}": value for i, name, value in named}
-        return Snapshot(
-            {"callbacks": [dict(state.facts) for state in states], "callback_kinds": self._kinds()},
-            tensors,
-        )
+        facts, tensors = [], {}
+        for i, one in enumerate(self._kept):
+            kept = _called(one, "state")
+            facts.append(dict(kept.facts))
+            for name, value in kept.tensors.items():
+                tensors[f"callback/{i}/{name}"] = value
+
+        return Snapshot({"callbacks": facts, "callback_kinds": self._kinds()}, tensors)
 
     def restore(self, state: Snapshot) -> None:
         # of a checkpoint that was written with other kinds of callbacks, these start anew
@@ -110,11 +107,11 @@ class Calling(Watcher):
             return
         for i, (one, facts) in enumerate(zip(self._kept, state.facts["callbacks"], strict=True)):
             prefix = f"callback/{i}/"
-            own = {
-                name.removeprefix(prefix): value
-                for name, value in state.tensors.items()
-                if name.startswith(prefix)
-            }
+            own = {}
+            for name, value in state.tensors.items():
+                if name.startswith(prefix):
+                    own[name.removeprefix(prefix)] = value
+
             _called(one, "restore", Snapshot(facts, own))
 
     def _kinds(self) -> list[str]:

@@ -96,9 +96,12 @@ class KeepBest(Callback):
 
 def _part(k: int, tensors: Mapping[str, Any]) -> Any:
     """The parameters of one client: an array, or tensors by name."""
-    own = {
-        name.partition("/")[2]: value
-        for name, value in tensors.items()
-        if name.partition("/")[0] == str(k)
-    }
-    return own[""] if set(own) == {""} else own
+    own = {}
+    for name, value in tensors.items():
+        client, _, key = name.partition("/")
+        if client == str(k):
+            own[key] = value
+
+    if set(own) == {""}:  # an array has no name
+        return own[""]
+    return own

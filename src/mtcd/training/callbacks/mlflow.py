@@ -40,14 +40,13 @@ class MLflowWriter(Callback):
     def on_start(self, info: RunInfo) -> None:
         self._client = find("mlflow").MlflowClient(self.tracking_uri)
         known = self._client.get_experiment_by_name(self.experiment)
-        place = (
-            self._client.create_experiment(self.experiment)
-            if known is None
-            else known.experiment_id
-        )
-        self.run_id: str = self._client.create_run(
-            place, run_name=self.run_name or info.method
-        ).info.run_id
+        if known is None:
+            place = self._client.create_experiment(self.experiment)
+        else:
+            place = known.experiment_id
+
+        run = self._client.create_run(place, run_name=self.run_name or info.method)
+        self.run_id: str = run.info.run_id
         self._open = True
         for name, value in info.settings.items():
             self._client.log_param(self.run_id, name, str(value)[:6000])
@@ -55,17 +54,16 @@ class MLflowWriter(Callback):
     def on_measure(self, moment: Moment) -> None:
         entities, now = find("mlflow.entities"), int(1000 * time())
         step = moment.measurement.iteration
-        metrics: list[Any] = [
-            entities.Metric(name, float(value), now, step)
-            for name, value in numbers(moment.measurement).items()
-        ]
+        metrics: list[Any] = []
+        for name, value in numbers(moment.measurement).items():
+            metrics.append(entities.Metric(name, float(value), now, step))
+
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def on_end(self, run: Run) -> None:
         self._client.set_tag(self.run_id, "status", run.status)
-        self._client.set_terminated(
-            self.run_id, "KILLED" if run.status == "interrupted" else "FINISHED"
-        )
+        ended = "KILLED" if run.status == "interrupted" else "FINISHED"
+        self._client.set_terminated(self.run_id, ended)
         self._open = False
 
     def close(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
+from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
@@ -14,6 +15,7 @@ from mtcd.core.terminal.text import escape
 from mtcd.privacy.sealed.dp.spending import SUFFIX, Entry, TableBudget
 
 USUAL_DELTA = 1e-5
+OTHERS = "mtcd.budgets"
 
 
 def show_budgets(tables: Sequence[Path], delta: float | None, as_json: bool) -> None:
@@ -40,8 +42,11 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
         )
     entries = budget.entries()
     at = delta or min((entry.delta for entry in entries), default=USUAL_DELTA)
-    content = budget.digest() if budget.table.exists() else None
-    return {
+    content = None
+    if budget.table.exists():
+        content = budget.digest()
+    others = {name: one.facts(table) for name, one in _other_accounts()}
+    return {name: facts for name, facts in others.items() if facts is not None} | {
         "table": str(table),
         "file": str(budget.path),
         "delta": at,
@@ -49,6 +54,21 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
         "unprotected": sum(entry.seeded for entry in entries),
         "trainings": [_training(entry, content) for entry in entries],
     }
+
+
+class OtherAccount(Protocol):
+    """What another feature counts of a table, which it names in the group ``mtcd.budgets``."""
+
+    def facts(self, table: Path) -> dict[str, Any] | None:
+        """What was spent, as plain values; None if nothing was."""
+
+    def lines(self, facts: dict[str, Any]) -> list[str]:
+        """The same in words."""
+
+
+def _other_accounts() -> Iterator[tuple[str, OtherAccount]]:
+    for name, home in features.parts(OTHERS).items():
+        yield name, cast(OtherAccount, features.load(home))
 
 
 def _training(entry: Entry, content: str | None) -> dict[str, Any]:
@@ -65,7 +85,26 @@ def _training(entry: Entry, content: str | None) -> dict[str, Any]:
     }
 
 
+def _epsilon(training: dict[str, Any]) -> str:
+    if training["epsilon"] is None:
+        return "protects nobody"
+    return f"{training['epsilon']:.3g} at {training['delta']:g}"
+
+
+def _state(training: dict[str, Any]) -> str:
+    state = "ended"
+    if not training["ended"]:
+        # a crash may have come after any release
+        state = "not ended: counted in full"
+    if not training["same_content"]:
+        state += "; the table has changed since"
+    return state
+
+
 def _show(facts: dict[str, Any]) -> None:
+    for name, account in _other_accounts():
+        for line in account.lines(facts[name]) if name in facts else ():
+            screen.print(escape(f"{facts['table']}: {line}"), highlight=False, soft_wrap=True)
     trainings = facts["trainings"]
     if not trainings:
         screen.print(
@@ -74,30 +113,13 @@ def _show(facts: dict[str, Any]) -> None:
         return
     rows = []
     for one in trainings:
-        epsilon = (
-            "protects nobody"
-            if one["epsilon"] is None
-            else f"{one['epsilon']:.3g} at {one['delta']:g}"
-        )
-        state = "ended" if one["ended"] else "not ended: counted in full"
-        same = "" if one["same_content"] else "; the table has changed since"
-        rows.append(
-            [
-                one["began"],
-                one["party"],
-                f"{one['tours']} of {one['planned']}",
-                epsilon,
-                state + same,
-            ]
-        )
+        tours = f"{one['tours']} of {one['planned']}"
+        rows.append([one["began"], one["party"], tours, _epsilon(one), _state(one)])
     titles = ["began", "party", "tours", "epsilon", "state"]
     screen.print(ScreenTable(titles, rows, words=titles))
-    counted = len(trainings) - facts["unprotected"]
-    more = (
-        ""
-        if not facts["unprotected"]
-        else f", not counting {facts['unprotected']} that protect nobody"
-    )
+    counted, more = len(trainings) - facts["unprotected"], ""
+    if facts["unprotected"]:
+        more = f", not counting {facts['unprotected']} that protect nobody"
     screen.print(
         escape(
             f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta "
