@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import WireError
+from mtcd.core.errors import DataError, WireError
 from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import Integers, SecretKey, find
 from mtcd.privacy.sealed.block import SealedBlock
@@ -27,6 +27,12 @@ from mtcd.privacy.sealed.payloads import (
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
 from mtcd.protocol.state import Stateful
+
+NO_ROOM = (
+    "The loss fell further below 0 than the integers of a sealed training have room for, as the "
+    "randomised labels are fitted too closely: set a larger model.l2, or a larger "
+    "privacy.labels.epsilon."
+)
 
 
 class KeyHolding(Stateful):
@@ -184,6 +190,8 @@ class KeyHolding(Stateful):
             )
         self.completed = self.tour
         self.seen.append(float(self.steering.objective()))
+        if self.seen[-1] < self.plan.loss.least(self.plan.samples):
+            raise DataError(NO_ROOM)
         return self._next_tour()
 
     def objectives(self) -> list[tuple[int, float]]:

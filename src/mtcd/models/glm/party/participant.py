@@ -144,6 +144,7 @@ class LinearParticipant(ParticipantTable):
             self.part = self.own_part(taken, labels, weights)
             problem = self.part.problem
             self.held_out = self._held_out_labels(taken, problem.classes)
+            self.taken = taken
             check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
@@ -256,12 +257,31 @@ class LinearParticipant(ParticipantTable):
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the held-out samples, given the sum of all parts; none if it has no
         outputs for them."""
+        z = self._held_out_aggregate(total)
+        return {} if z is None else self._measured("test", self.held_out, z)
+
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """Metrics on the labels of the table, where others see other ones."""
+        classes = self.problem.classes
+        own = self.own_labels(self.taken.training)
+        if not own.size:
+            return {}
+
+        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        z = self._held_out_aggregate(total)
+        apart = self.own_labels(self.taken.held_out)
+        if z is not None and apart.size:
+            found |= self._measured("test", known_labels(apart, classes), z)
+        return found
+
+    def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The aggregate of the held-out samples, given the sum of all parts; None if it has no
+        outputs for them."""
         problem = self.part.problem
         outputs = held_out_of(total, problem.labels.size + 1)
         if outputs is None:
-            return {}
-        z = (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
-        return self._measured("test", self.held_out, z)
+            return None
+        return (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
 
     def _measured(
         self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]
