@@ -113,7 +113,7 @@ def right(found: Matrix | None, labels: Matrix) -> str:
 def main() -> None:
     """Print what the attack finds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=60)
+    parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--tables", type=int, default=3)
     given = parser.parse_args()
