@@ -72,6 +72,7 @@ class SealedClient(Client):
             case SealedKeys() as keys if keys.client == self.number:
                 return self.take_keys(keys.data)
             case SealedToken() as token:
+                self._check_way(message.sender, token)
                 return self.arrive(token)
             case SealedAnswer() as answer if answer.client == self.number:
                 return self.finish(answer)
@@ -134,6 +135,19 @@ class SealedClient(Client):
         if not self.public.size:
             return []  # links may deliver the token before the keys
         return self.visit(token)
+
+    def _check_way(self, sender: int, token: SealedToken) -> None:
+        """Refuse a token that does not come from the party before on its way.
+
+        The label holder takes the labels off at the start of a tour, and adds them at its end. A
+        key holder that sent a token of its own into the middle, or to the end, would read them.
+        """
+        order = self.plan.order(token.t)
+        before = self.plan.holder
+        if token.place > 0:
+            before = order[token.place - 1]
+        if sender != before or order[token.place] != self.number:
+            raise WireError("sealed token", "does not come from the party before on its way")
 
     def _check_tour(self, t: int) -> None:
         """Refuse to ask twice in a tour, or in more tours than the cap.
@@ -230,6 +244,9 @@ class LabelHolder(SealedClient):
     def end_tour(self, token: SealedToken) -> Sequence[Message]:
         """Add y back, so that the server sees scores only, and ask it to decrypt <y, change>,
         masked."""
+        if not self.begun.size:
+            raise WireError("sealed token", "ends a tour that has not begun here")
+
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
         token = self.with_vector(token, vector)
