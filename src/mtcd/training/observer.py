@@ -256,9 +256,9 @@ class Observer:
             return None
         if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
             return None
-        if self._plateau is None or self._plateau.rule != rule:
+        if self._plateau is None or self._plateau.settings != rule:
             self._plateau = PlateauHistory(rule, epoch)
-        return PLATEAU if self._plateau.reached(earlier, row) else None
+        return self._plateau.reached(earlier, row)
 
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
