@@ -63,7 +63,8 @@ class LinearClient:
 
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:
         """h_k = X_k theta_k, on all samples or on these rows."""
-        return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
+        X = self.X if rows is None else self.X[rows]
+        return np.asarray(X @ theta)
 
     @cached_property
     def smoothness(self) -> float:
@@ -79,7 +80,8 @@ class LinearClient:
         squares = float(values @ values)
         norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
         columns = self.X.shape[1]
-        return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
+        skew = columns * norm / squares if squares else 1.0
+        return np.array([1.0, columns, squares, norm, skew])
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
@@ -117,13 +119,32 @@ class LinearClient:
 def make_steps(
     X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False
 ) -> Steps:
-    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper
-    bound of f."""
+    """Q steps of size eta on all samples, by the fastest exact method.
+
+    Parameters
+    ----------
+    X
+        The block of the client.
+    y
+        The encoded labels.
+    loss
+        The loss, with the weights of samples.
+    penalty
+        r_k.
+    Q
+        The number of steps.
+    eta
+        The step size.
+    majorise
+        Whether the steps are on the quadratic upper bound of f at the token, instead of on f.
+    """
     quadratic = majorise or loss.quadratic
     small = min(X.shape) <= LARGEST_GRAM  # only saves time
     if quadratic and Q > 1 and small:
         if X.shape[1] <= X.shape[0]:
-            return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
+            if penalty.l1:
+                return gram_steps(X, y, loss, penalty, Q, eta)
+            return closed_steps(X, y, loss, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
             return wide_steps(X, y, loss, penalty, Q, eta)
     if quadratic and Q > 1 and not loss.quadratic:
@@ -288,4 +309,6 @@ def _l2_weights(X: Block, penalty: Penalty) -> Array:
 
 
 def _dense(matrix: Block) -> Array:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
+    if is_sparse(matrix):
+        matrix = matrix.toarray()
+    return np.asarray(matrix)
