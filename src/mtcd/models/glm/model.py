@@ -159,7 +159,7 @@ class LinearProblem:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, those that it is trained on."""
         return len(self.labels)
 
     @property

@@ -64,7 +64,7 @@ class ScaledProblem:
 
     @cached_property
     def zero_value(self) -> float:
-        """f(0)."""
+        """f(0): no penalty is charged there."""
         return self.loss.value(np.zeros_like(self.y), self.y)
 
     @cached_property
@@ -83,7 +83,7 @@ class ScaledProblem:
         return z
 
     def adjoint(self, r: Array) -> Array:
-        """X^T r."""
+        """X^T r, in the scaled unknowns."""
         return np.asarray(self.scale * np.concatenate([block.T @ r for block in self.blocks]))
 
     def value(self, w: Array, z: Array) -> float:
