@@ -49,7 +49,7 @@ class Store:
             return None
 
     def save(self, path: Path, record: Record) -> Trained:
-        """Keep a training."""
+        """Keep the outcome of a training, so that it is not trained again."""
         trained = as_trained(record)
         try:
             write_whole(path, json.dumps(record, allow_nan=False))

@@ -259,7 +259,7 @@ def shown(value: Any) -> str:
 
 
 def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for JSON."""
+    """The rows of a table for JSON: see ``plain_row``."""
     return [plain_row(row) for row in rows]
 
 

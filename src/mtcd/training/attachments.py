@@ -31,7 +31,7 @@ class Attachment(Protocol):
     """The name of the file."""
 
     def write(self, path: Path) -> None:
-        """Write the file."""
+        """Write it to a file, from which ``read`` makes it again."""
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -114,7 +114,10 @@ class LinearTraining(Training):
                 f"in size: scale them (standardise: true).{self._curvature_advice()}"
             )
         limit = method.stepsize_rules(self.smoothness).limit
-        said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+        said = (
+            "Diverged: the objective grew beyond where it started, with a stepsize of "
+            f"{method.stepsize:.4g}"
+        )
         within = resolved_stepsize(method) <= limit.value
         if method.batch is not None and within:
             return (

@@ -31,7 +31,7 @@ from mtcd.network.topology import Network
 
 
 class LinearKind(PartyKind):
-    """Generalised linear models."""
+    """Generalised linear models, each party with its own columns."""
 
     block_files = (NPZ, CSV, COEFFICIENTS)
 
