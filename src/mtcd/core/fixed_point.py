@@ -66,7 +66,7 @@ class FixedPoint:
         return np.rint(values * self.steps_per_unit).astype(self.dtype)
 
     def decode(self, words: Words) -> Array:
-        """The numbers again."""
+        """The numbers that were encoded, to the precision of a step."""
         return np.asarray(words / self.steps_per_unit)
 
 

@@ -131,7 +131,7 @@ class VerticalDataset:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return len(self.labels)
 
     @cached_property

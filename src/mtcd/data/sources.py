@@ -130,7 +130,7 @@ class BlockSources:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return len(self.labels)
 
     def block(self, k: int) -> Block:

@@ -99,7 +99,7 @@ class VerticalData:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return len(self.labels)
 
     @property

@@ -1,4 +1,4 @@
-"""mtcd plan."""
+"""The command ``mtcd plan``: it races candidates for a config, and writes the config to use."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class OwnPlan(Protocol):
         """Notes for the user."""
 
     def said(self) -> str:
-        """The recommendation."""
+        """The recommendation, as sentences for the user."""
 
     def table(self) -> ScreenTable:
-        """What was compared."""
+        """The candidates that were compared, a row for each."""
 
     def summary(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -1,4 +1,4 @@
-"""mtcd simulate."""
+"""The command ``mtcd simulate``: a training over links, in simulated time."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def simulate_command(
     as_json: AsJson = False,
     quiet: NoTable = False,
 ) -> None:
-    """Simulate over links."""
+    """Train a config over links, in simulated time, and show what took how long."""
     from mtcd.planner.command_simulate import simulate_config
 
     options = ConfigOptions(config, out, changes or [], seed, as_json, quiet)

@@ -27,7 +27,7 @@ class Runner(Protocol):
 
     @property
     def family(self) -> str:
-        """What it is."""
+        """The family of methods that it belongs to, of which the best stays to the end."""
 
     @property
     def forecast(self) -> Forecast:
@@ -38,7 +38,7 @@ class Runner(Protocol):
         """What it then has cost."""
 
     def advance(self, until: float, most: float = math.inf) -> None:
-        """Go on."""
+        """Train on until this time of ``perf_counter``, or until what is minimised is above ``most``."""
 
     def dismiss(self) -> None:
         """It is not needed any more."""

@@ -53,11 +53,11 @@ class Links:
         return any(self.server in ends for ends in self.rows)
 
     def latency_of(self, sender: int, to: int) -> float:
-        """Seconds of latency."""
+        """The seconds that a message is under way, whatever its size."""
         return self._row(sender, to)[0]
 
     def seconds_per_float(self, sender: int, to: int) -> float:
-        """Seconds for each number."""
+        """The seconds that each number of a message takes to send."""
         return self._row(sender, to)[1]
 
     def seconds(self, sender: int, to: int, floats: int) -> float:

@@ -62,7 +62,7 @@ class PlanTask:
 
     @cached_property
     def smoothness(self) -> Smoothness:
-        """L and L_k."""
+        """L, of all columns together, and L_k, of those of each client; computed once for all pilots."""
         return BlockSmoothness(self.problem)
 
     @cached_property

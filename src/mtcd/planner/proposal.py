@@ -70,7 +70,7 @@ class Proposal:
 
     @property
     def objective(self) -> float:
-        """The minimised quantity."""
+        """What the planner minimises: the cost, or with links the time."""
         return self.cost if self.wall_seconds is None else self.wall_seconds
 
     def cost_at(self, ratio: float) -> float:

@@ -106,7 +106,7 @@ class Prediction:
 
     @property
     def seconds(self) -> float:
-        """Of an iteration."""
+        """The seconds that an iteration takes, over all resources."""
         return sum(self.parts.values())
 
     @property

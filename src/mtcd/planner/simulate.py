@@ -96,7 +96,7 @@ class Simulation:
         return self._name(party), seconds / self.seconds if self.seconds else 0.0
 
     def summary(self, target: float | None) -> dict[str, Any]:
-        """Plain values."""
+        """What was simulated, as plain values that JSON has."""
         party, share = self.busiest_party
         links, interfaces = self.link_rows(), self.interface_rows()
         return {

@@ -37,13 +37,13 @@ from mtcd.protocol.transports.transport import Transport
 
 
 class LinkTimes(Protocol):
-    """The links."""
+    """What simulated time asks of the links: their latency and their bandwidth."""
 
     def latency_of(self, sender: int, to: int) -> float:
-        """In seconds."""
+        """The seconds that a message is under way, whatever its size."""
 
     def seconds_per_float(self, sender: int, to: int) -> float:
-        """Of a number with 64 bits."""
+        """The seconds that a number of 64 bits takes to send."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Use:
     """Seconds that each limited interface would have needed for its messages at its full rate."""
 
     def count(self, link: Link, sending: float, queueing: float) -> None:
-        """Count a message."""
+        """Count a message that took so many seconds to send, after so many in a queue."""
         self.sending[link] = self.sending.get(link, 0.0) + sending
         self.queueing[link] = self.queueing.get(link, 0.0) + queueing
         self.messages[link] = self.messages.get(link, 0) + 1

@@ -119,7 +119,7 @@ class Warnings(logging.Handler):
         self._lines: deque[str] = deque(maxlen=MOST_WARNINGS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record."""
+        """Keep a record as text, until :meth:`take` hands it to the driver."""
         self._lines.append(self.format(record))
 
     def take(self) -> list[str]:

@@ -25,7 +25,7 @@ class Worker:
         self.fraction = 0.0
 
     def do(self, job: Job) -> News:
-        """Run a job."""
+        """Run a job to its end; its progress can be asked for meanwhile."""
         self.fraction = 0.0
         return outcome(job, self._tell)
 

@@ -259,7 +259,7 @@ def shown(value: Any) -> str:
 
 
 def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of a table for JSON: see ``plain_row``."""
+    """Rows of a table as JSON has them: null for what is not a number."""
     return [plain_row(row) for row in rows]
 
 

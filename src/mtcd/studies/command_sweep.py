@@ -1,4 +1,4 @@
-"""mtcd sweep."""
+"""The command ``mtcd sweep``: a config over a grid of settings and seeds."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def cv(
     as_json: AsJson = False,
     quiet: NoTable = False,
 ) -> None:
-    """Cross-validate."""
+    """Train a config once for every fold, test it on that fold, and show the metrics."""
     from mtcd.studies.command_select import cv_config
 
     with running_code():

@@ -26,7 +26,7 @@ class Smoothness(ABC):
     @property
     @abstractmethod
     def overall(self) -> float:
-        """L."""
+        """L, the smoothness of f in all parameters together."""
 
     @property
     @abstractmethod

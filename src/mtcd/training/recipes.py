@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from mtcd.data.vertical import Block
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.plan import token_clusters
+from mtcd.methods.token_method import token_clusters
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties

@@ -88,7 +88,7 @@ class _Cells:
         return int(self.counts.filter(mask).sum())
 
     def without(self, mask: pl.Series) -> _Cells:
-        """The other cells."""
+        """The cells for which ``mask`` is false."""
         return _Cells(self.name, self.texts.filter(~mask), self.counts.filter(~mask))
 
     def examples(self, mask: pl.Series) -> str:

@@ -17,7 +17,7 @@ from functools import cached_property
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import uniform
 from mtcd.methods.membership.pieces import Pieces
-from mtcd.methods.mtcd.client import TokenClient, Wrapped
+from mtcd.methods.mtcd.client import TokenClient
 from mtcd.methods.mtcd.roaming import (
     Roaming,
     StartAt,
@@ -26,6 +26,7 @@ from mtcd.methods.mtcd.roaming import (
     reach,
     tour_length,
 )
+from mtcd.methods.mtcd.wrapped import Wrapped
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk

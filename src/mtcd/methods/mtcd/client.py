@@ -21,7 +21,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Recovery, send
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 
-__all__ = ["Done", "Plan", "Share", "TokenClient", "TokenHost", "Visits", "WithPenalty", "Wrapped"]
+__all__ = ["Done", "Plan", "Share", "TokenClient", "TokenHost", "Visits", "WithPenalty"]
 
 WithPenalty = tuple[Theta, float]  # parameters and their penalty
 Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
@@ -202,23 +202,6 @@ class TokenClient(TokenHost):
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
         return send(self.number, SERVER, Fresh(fresh, penalty))
-
-
-class Wrapped(Client):
-    """A client of STCD inside another, which decides what becomes of a token that arrives."""
-
-    state_fields = ("client",)
-
-    def __init__(self, client: TokenClient) -> None:
-        self.client = client
-
-    def parameters(self) -> Theta:
-        """theta_k."""
-        return self.client.parameters()
-
-    def copy_for(self, token: Token) -> Theta:
-        """theta_k(gamma)."""
-        return self.client.copy_for(token)
 
 
 def updates_of(number: int, model: ClientModel, plan: Plan) -> Update | None:

@@ -23,10 +23,10 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.client import TokenClient
+    from mtcd.methods.mtcd.mtcd import MTCD
     from mtcd.methods.mtcd.plan import Plan
     from mtcd.methods.mtcd.roaming import Roaming
     from mtcd.methods.mtcd.server import TokenServer
-    from mtcd.methods.mtcd.token_settings import TokenSettings
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
 """The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
@@ -103,12 +103,12 @@ class AccelerationKind(ABC):
 
     @classmethod
     @abstractmethod
-    def check_settings(cls, method: TokenSettings) -> None:
+    def check_settings(cls, method: MTCD) -> None:
         """Reject settings that do not fit it."""
 
     @classmethod
     @abstractmethod
-    def most_starts(cls, method: TokenSettings) -> int:
+    def most_starts(cls, method: MTCD) -> int:
         """M, the most tours or syncs that are combined."""
 
     @classmethod
@@ -119,13 +119,13 @@ class AccelerationKind(ABC):
     @classmethod
     @abstractmethod
     def roaming(
-        cls, method: TokenSettings, network: Network, tokens: int, clusters: Clusters, seed: int
+        cls, method: MTCD, network: Network, tokens: int, clusters: Clusters, seed: int
     ) -> Roaming:
         """Where the tokens go."""
 
     @classmethod
     @abstractmethod
-    def roles(cls, method: TokenSettings) -> Roles:
+    def roles(cls, method: MTCD) -> Roles:
         """The parties."""
 
 

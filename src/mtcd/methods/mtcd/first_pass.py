@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtcd.methods.mtcd.client import Wrapped
 from mtcd.methods.mtcd.plan import Plan
+from mtcd.methods.mtcd.wrapped import Wrapped
 from mtcd.protocol.party import Message, send
 from mtcd.protocol.token import Token
 

@@ -1,26 +1,55 @@
-"""MTCD, and STCD as its special case: from settings (``token_settings.py``) to a plan and its
-parties.
+"""MTCD, and STCD as its special case: the settings, checked, and the parties that they make.
 
-The parties are in ``client.py`` and ``server.py``; a version without messages, line by line as in
-the paper, is in ``testing/references/mtcd.py``.
+Four files of this folder are the algorithm, from its settings to a visit and a sync. Read them
+beside the paper, in this order:
+
+- here, what a user sets;
+- ``plan.py``: the settings, resolved for one problem and network, and new tokens;
+- ``client.py``: the visit of a token, from its arrival to the next hop (Algorithm 1);
+- ``server.py``: the sync (Algorithm 2).
+
+Beside them are the rules of the sync (``combine/``), the walks of tokens (``roaming.py``), step
+sizes (``stepsizes.py``, ``schedule.py``), messages (``messages.py``), and the interfaces by which
+features join (``features.py``). ``testing/references/mtcd.py`` is the paper line by line, without
+messages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, Self
 
-from mtcd.core.errors import ConfigError
+from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.messages import Messages, equipped
-from mtcd.methods.method import METHODS, Stepsize, resolved_stepsize
+from mtcd.methods.method import (
+    METHODS,
+    NOT_IN_CONFIG,
+    Stepsize,
+    check_connected,
+    resolved_stepsize,
+)
 from mtcd.methods.mtcd.client import Done, Plan, Share
+from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
-from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles
+from mtcd.methods.mtcd.features import (
+    ACCELERATIONS,
+    PLAIN_ROLES,
+    AccelerationKind,
+    Roles,
+    TokenFeature,
+)
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
-from mtcd.methods.mtcd.plan import TokenClusters
 from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
+from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.mtcd.server import opening
-from mtcd.methods.mtcd.token_settings import GRADIENT, MAJORISE, TokenSettings
+from mtcd.methods.mtcd.stepsizes import TokenStepsizes
+from mtcd.methods.prices import Prices, Timeline
+from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
+from mtcd.methods.token_method import TokenClusters, TokenMethod
+from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
@@ -28,16 +57,20 @@ from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import MOST, Bounds
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.ledger.costs import Sizes
+from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
 from mtcd.protocol.token import Token
 from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.theory.stepsize import Smoothness, StepsizeRules
+
+GRADIENT, MAJORISE = "gradient", "majorise"
+Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 
 
 @METHODS.register("mtcd")
 @dataclass(frozen=True)
-class MTCD(TokenSettings):
+class MTCD(TokenMethod):
     """Multi-token coordinate descent: tokens roam over the clients, and sync at a server.
 
     Each of Gamma ``tokens`` makes S ``hops`` from neighbour to neighbour; at every visit a client
@@ -101,6 +134,217 @@ class MTCD(TokenSettings):
     >>> mtcd.MTCD(tokens=2, hops=8, local_updates=5).local_updates
     5
     """
+
+    tokens: int | None = None
+    hops: int | None = 16
+    local_updates: int = 1
+    stepsize: Stepsize = "auto"
+    batch: int | None = None
+    combine: str | None = None
+    walk: str = "lazy"
+    clusters: Clusters = None
+    start: Start = None
+    acceleration: str | None = None
+    depth: int | None = None
+    schedule: Schedule | None = None
+    fusion_updates: int | None = None
+    fusion_client: str | int | None = field(default=None, metadata=NOT_IN_CONFIG)
+    first_pass: bool = field(default=True, repr=False, metadata=NOT_IN_CONFIG)
+    adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
+    features: tuple[TokenFeature, ...] = field(
+        default=(), kw_only=True, repr=False, metadata=NOT_IN_CONFIG
+    )
+    transport: str = field(default=DEFAULT, kw_only=True)
+    local_solver: str = field(default=GRADIENT, kw_only=True)
+    aggregation: ServerSum = field(default=PLAIN_SUM, kw_only=True, metadata=NOT_IN_CONFIG)
+
+    warm_starts = True
+
+    def __post_init__(self) -> None:
+        self._check_local_settings()
+        self._check_tokens()
+        self._check_sync()
+        self._check_local_solver()
+        self._check_acceleration()
+        self._check_lone_token()
+        self._check_transport()
+        self.aggregation.check(self)
+
+    def _check_tokens(self) -> None:
+        for name in ("tokens", "hops", "fusion_updates"):
+            value = getattr(self, name)
+            if value is not None:
+                check_whole(f"method.{name}", value)
+
+        if not isinstance(self.first_pass, bool):
+            raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
+
+    def _check_sync(self) -> None:
+        if self._rule.server_chooses and (self.batch is not None or self.hops is None):
+            raise ConfigError(
+                f"method.combine: {self.combine_rule} needs mtcd and the full batch, to compute f "
+                "from the tokens: leave batch out, or choose another rule."
+            )
+        if not _are_clusters(self.clusters):
+            raise ConfigError(
+                "method.clusters is 'auto' or a list of lists of clients, but is "
+                f"{self.clusters!r}."
+            )
+
+    def _check_local_solver(self) -> None:
+        if self.local_solver not in (GRADIENT, MAJORISE):
+            hint = did_you_mean(str(self.local_solver), (GRADIENT, MAJORISE))
+            raise ConfigError(f"method.local_solver: unknown solver {self.local_solver!r}: {hint}")
+
+        if self.local_solver == MAJORISE and self.batch is not None:
+            raise ConfigError(
+                "method.local_solver: majorise needs the full batch: leave batch out."
+            )
+
+    def _check_acceleration(self) -> None:
+        if self.depth is not None:
+            check_whole("method.depth", self.depth)
+
+        kind = self._accelerated
+        if self.adaptive and not (kind and kind.adapts):
+            raise ConfigError(
+                "method.adaptive is for acceleration: conjugate, which chooses its own step sizes."
+            )
+        if kind is not None:
+            kind.check_settings(self)
+
+    def _check_lone_token(self) -> None:
+        if self.hops is not None:
+            return
+
+        several = self.tokens not in (None, 1) or self.clusters is not None
+        if several or self.batch is not None:
+            raise ConfigError(
+                "stcd has one token, no clusters and the full batch: use mtcd for anything else."
+            )
+        if self.schedule is not None:
+            raise ConfigError(
+                "method.schedule changes the step size from sync to sync: stcd has none."
+            )
+
+    def _check_transport(self) -> None:
+        if self.transport != DEFAULT and (self._accelerated or self._rule.server_chooses):
+            raise ConfigError(
+                f"method.transport: {self.transport} changes tokens on their way, but acceleration "
+                "and combine: optimal compute with differences of tokens. Leave these out, or set "
+                f"transport: {DEFAULT}."
+            )
+
+    @property
+    def kind(self) -> str:
+        """'stcd' for the setting without a server."""
+        return "stcd" if self.hops is None else "mtcd"
+
+    @property
+    def has_server(self) -> bool:  # type: ignore[override]
+        """False for STCD."""
+        return self.hops is not None
+
+    @property
+    def sums_uploads(self) -> bool:  # type: ignore[override]
+        """False for STCD, which has no server."""
+        return self.has_server
+
+    @property
+    def combine_rule(self) -> str:
+        """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average'
+        without."""
+        return self.combine or ("average" if self.clusters is None else "cluster")
+
+    @property
+    def one_token_per_client(self) -> bool:
+        """Whether no client is visited by two tokens between two syncs, and its copy counts with
+        weight 1."""
+        return self._rule.one_visitor or (
+            self.tokens in (None, 1) and not self._rule.server_chooses
+        )
+
+    @property
+    def _rule(self) -> type[Combine]:
+        return RULES[self.combine_rule]
+
+    @property
+    def _accelerated(self) -> type[AccelerationKind] | None:
+        return None if self.acceleration is None else ACCELERATIONS[self.acceleration]
+
+    def describe(self) -> str:
+        Q = "auto" if self.chooses_steps else self.local_updates
+        if self.hops is None:
+            return f"STCD, Q={Q}{self._how()}"
+
+        tokens = self.tokens
+        if tokens is None and self.clusters is None and not self._rule.one_visitor:
+            tokens = 1
+        elif tokens is None and not isinstance(self.clusters, str | None):
+            tokens = len(self.clusters)
+
+        batch = "" if self.batch is None else f", B={self.batch}"
+        shown = f"Γ={tokens or 'auto'}, S={self.hops}, Q={Q}{batch}, {self.combine_rule}"
+        return f"MTCD, {shown}{self._how()}"
+
+    def _how(self) -> str:
+        """The walk, acceleration and local solver, where they are not the paper's."""
+        parts = []
+        if self.walk != "lazy":
+            parts.append(self.walk)
+        if self.acceleration:
+            parts.append(self.acceleration)
+        if self.local_solver != GRADIENT:
+            parts.append(self.local_solver)
+
+        how = "".join(f", {part}" for part in parts)
+        kind = self._accelerated
+        if kind and kind.uses_depth and not self.chooses_steps:
+            how += f" (M={kind.most_starts(self)})"
+        return how
+
+    @property
+    def chooses_steps(self) -> bool:  # type: ignore[override]
+        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is
+        resolved."""
+        return self.adaptive or (
+            self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts
+        )
+
+    def timeline(self) -> Timeline:
+        return Timeline(self.batch, self.hops or 1)
+
+    def with_stepsize(self, stepsize: float) -> Self:
+        return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
+
+    def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        return TokenStepsizes(self, smoothness)
+
+    def prices(self, network: Network, tokens: int = 1) -> Prices:
+        if self.hops is None:
+            return Prices(hops=1)
+
+        def opening(costs: Costs, sizes: Sizes) -> float:
+            return self.aggregation.opening_cost(network, costs)
+
+        uplinks = tokens if self.batch is None else network.size
+        return Prices(uplinks, tokens, self.hops * tokens, opening)
+
+    def check(self, network: Network, problem: Problem | None = None) -> None:
+        super().check(network, problem)
+        if self.hops is None:
+            check_connected(network, "stcd")
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        notes = super().notes(network)
+        apart = in_pieces(network) if self.hops is None and network.changes else []
+        if not apart:
+            return notes
+
+        where = "; ".join(apart)
+        where = where[0].upper() + where[1:]
+        stays = "the token stays in its component until the others can be reached again."
+        return (*notes, f"{where}: {stays}")
 
     def token_clusters(self, network: Network, seed: int) -> TokenClusters:
         if self.clusters is None and not self._rule.one_visitor:
@@ -300,4 +544,12 @@ def _payloads(plan: Plan) -> frozenset[type]:
         return frozenset({Token})
     return frozenset(
         {Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress}
+    )
+
+
+def _are_clusters(given: object) -> bool:
+    if given is None or isinstance(given, str):
+        return given in (None, "auto")
+    return isinstance(given, Sequence) and all(
+        isinstance(g, Sequence) and not isinstance(g, str) for g in given
     )

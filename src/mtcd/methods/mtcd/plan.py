@@ -3,18 +3,15 @@ parties share."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from mtcd.core.arrays import Array
-from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
-from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.fields import ClientSet
 from mtcd.protocol.codec.payloads import Payload, payload
@@ -22,9 +19,6 @@ from mtcd.protocol.codec.types import Iteration, TokenIndex
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
-
-TokenClusters = tuple[tuple[int, ...], ...] | None
-"""The clients of each token; None where tokens roam everywhere."""
 
 
 @payload(4, "c>s")
@@ -164,22 +158,3 @@ class Plan:
         first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]
-
-
-class TokenMethod(Method):
-    """A method that is a plan of tokens which roam, so that a kind of model may bring parties of
-    its own for it."""
-
-    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
-        """The cluster of each token; None where tokens roam everywhere."""
-        return None
-
-    @abstractmethod
-    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
-        """The settings, resolved for a problem and a network."""
-
-
-def token_clusters(method: Method, network: Network, seed: int) -> TokenClusters:
-    """The cluster of each token of any method; None where tokens roam everywhere, or there are
-    none."""
-    return method.token_clusters(network, seed) if isinstance(method, TokenMethod) else None

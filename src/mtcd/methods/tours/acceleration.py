@@ -29,6 +29,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.methods.method import resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, Clusters, Roles
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.roaming import (
     Roaming,
     StartAt,
@@ -36,7 +37,6 @@ from mtcd.methods.mtcd.roaming import (
     through_changes,
     tour_length,
 )
-from mtcd.methods.mtcd.token_settings import TokenSettings
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.model import Fit
@@ -116,7 +116,7 @@ class Acceleration(Stateful, AccelerationKind):
         raise ConfigError(f"{cls.__name__} does not choose step sizes: give method.stepsize.")
 
     @classmethod
-    def check_settings(cls, method: TokenSettings) -> None:
+    def check_settings(cls, method: MTCD) -> None:
         if not WALKS[method.walk].repeats:
             raise ConfigError(
                 "method.acceleration needs a walk that repeats itself: set walk: tour."
@@ -130,14 +130,14 @@ class Acceleration(Stateful, AccelerationKind):
             )
 
     @classmethod
-    def most_starts(cls, method: TokenSettings) -> int:
+    def most_starts(cls, method: MTCD) -> int:
         if method.depth is not None:
             return method.depth
         return cls.adaptive_depth if method.chooses_steps else cls.default_depth
 
     @classmethod
     def roaming(
-        cls, method: TokenSettings, network: Network, tokens: int, clusters: Clusters, seed: int
+        cls, method: MTCD, network: Network, tokens: int, clusters: Clusters, seed: int
     ) -> Roaming:
         start = method.start
         if start is None and clusters is not None:
@@ -159,7 +159,7 @@ class Acceleration(Stateful, AccelerationKind):
         return roaming
 
     @classmethod
-    def roles(cls, method: TokenSettings) -> Roles:
+    def roles(cls, method: MTCD) -> Roles:
         from mtcd.methods.tours.parties import Tours  # which imports this module
 
         first = resolved_stepsize(method) if method.adaptive else 0.0

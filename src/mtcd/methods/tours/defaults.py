@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.mtcd import STCD
-from mtcd.methods.mtcd.token_settings import MAJORISE
+from mtcd.methods.mtcd.mtcd import MAJORISE, STCD
 
 
 def smooth_method() -> Method:

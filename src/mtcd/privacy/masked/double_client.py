@@ -60,7 +60,10 @@ def fewest(clients: int) -> int:
 
 
 class DoubleMaskingClient(MaskingClient):
-    """Client ``number``."""
+    """Client ``number`` of a sum with double masks: uploads changes, and opens masks when asked.
+
+    Each of its checks keeps a promise to the other clients, whatever the server says: see above.
+    """
 
     state_fields = (
         *("client", "private", "public", "generation", "early"),
@@ -134,7 +137,9 @@ class DoubleMaskingClient(MaskingClient):
         return sent
 
     def _uploads_known(self) -> int:
-        return 0 if self.change is None else self.change[0] + 1
+        if self.change is None:
+            return 0
+        return self.change[0] + 1
 
     def _fewest_uploads(self, client: int) -> int:
         return self.uploads_of[client]
@@ -171,7 +176,9 @@ class DoubleMaskingClient(MaskingClient):
         _, participants = self.known = self.known or (batch, tuple(range(masking.clients)))
         words = masking.encoded(payload.representation, payload.penalty, masking.clients)
         self.offered = batch, words
-        change = words - self.included[self._places(batch)] if words.size else words
+        change = words
+        if words.size:
+            change = words - self.included[self._places(batch)]
         self.change = batch, participants, change
         message.payload = self._masked_change()
 
@@ -191,7 +198,9 @@ class DoubleMaskingClient(MaskingClient):
         asked = self.asked
         if self.known is not None and self.known[0] == payload.t:
             asked = payload.t, self.known[1], payload.arrived, ()
-        is_current = payload.generation == self.generation  # no masks of earlier keys are opened
+
+        # no masks of earlier keys are opened: this process may not know what it has opened of them
+        is_current = payload.generation == self.generation
         opens = (
             asked is not None
             and asked[0] == payload.t
@@ -211,22 +220,21 @@ class DoubleMaskingClient(MaskingClient):
             return []
         for k in payload.arrived:
             self.uploads_of[k] = max(self.uploads_of[k], payload.t + 1)
+
         opened = self.double_masks.opened(*asked)
-        return [
-            send(
-                self.number,
-                SERVER,
-                OpenedMasks(payload.t, self.generation, opened.theirs, opened.mine),
-            )
-        ]
+        masks = OpenedMasks(payload.t, self.generation, opened.theirs, opened.mine)
+        return [send(self.number, SERVER, masks)]
 
     def _settle(self, payload: OpenMasks) -> None:
-        if self.offered is not None:
-            batch, words = self.offered
-            if batch + 1 == payload.included and words.size:
-                self.included[self._places(batch)] = words
-            if batch <= payload.t:
-                self.offered = None
+        """Note whether the last upload is in the server's sums: the next change starts there."""
+        if self.offered is None:
+            return
+
+        batch, words = self.offered
+        if batch + 1 == payload.included and words.size:
+            self.included[self._places(batch)] = words
+        if batch <= payload.t:
+            self.offered = None
 
     def _check(self, payload: OpenMasks, asked: Asked) -> None:
         """Open masks for one set of uploads only, and for no small one; a server that lies must not

@@ -74,11 +74,17 @@ class DoubleMasks:
         nothing = np.zeros((self.clients, SEED_WORDS), I8)
         theirs, mine = nothing, nothing.copy()
         for k in participants:
-            if k != self.number:
-                seeds = self._seeds(k, sync)
-                theirs[k] = self._share_of(k, k, seeds) if k in arrived else seeds[PAIR]
-                if k not in arrived or k in gone:
-                    mine[k] = self._share_of(self.number, k, seeds)
+            if k == self.number:
+                continue
+
+            # one of the two, never both: with both, the upload of k would be open
+            seeds = self._seeds(k, sync)
+            if k in arrived:
+                theirs[k] = self._share_of(k, k, seeds)
+            else:
+                theirs[k] = seeds[PAIR]
+            if k not in arrived or k in gone:
+                mine[k] = self._share_of(self.number, k, seeds)
         return Opened(theirs, mine)
 
     def _seeds(self, other: int, sync: int) -> Words:
@@ -86,7 +92,10 @@ class DoubleMasks:
 
     def _share_of(self, owner: int, other: int, seeds: Words) -> Words:
         """Of the own mask of ``owner``, who is this client or the other one."""
-        share: Words = seeds[OF_FIRST if owner == min(self.number, other) else OF_SECOND]
+        place = OF_SECOND
+        if owner == min(self.number, other):
+            place = OF_FIRST
+        share: Words = seeds[place]
         return share
 
 

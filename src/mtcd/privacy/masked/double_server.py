@@ -50,9 +50,11 @@ class DoubleMaskingServer(MaskingServer):
         """Begin a training with these messages, once all keys are here."""
         super().begin(opening)
         everyone = tuple(range(self.masking.clients))
-        self.batch: int | None = None if opening else 0
+        self.batch: int | None = None
         """The sync under way; without first messages here, clients upload before the first
         round."""
+        if not opening:
+            self.batch = 0
         self.participants: Participants = everyone
         self.following: Participants = everyone
         """The participants of the next sync, as announced."""
@@ -101,14 +103,13 @@ class DoubleMaskingServer(MaskingServer):
             return []
         if not self.asked:
             return self._ask(self.batch)
-        total = unmasked(
-            self.total,
-            self.participants,
-            self.arrived,
-            {k: one.opened for k, one in self.opened.items()},
-        )
+
+        opened = {k: one.opened for k, one in self.opened.items()}
+        total = unmasked(self.total, self.participants, self.arrived, opened)
         if total is not None:
             return self._end_sync(self.batch, total)
+
+        # a client went down after its upload: the others can open its masks, once in a sync
         closed = self._closed()
         if not self.gone and self._can_open_without(closed):
             self.gone = tuple(closed)
@@ -125,8 +126,12 @@ class DoubleMaskingServer(MaskingServer):
         latest = self.renewed.get(client, self.public[client])
         if latest.key.tobytes() == payload.key.tobytes():
             return []
+
         self.renewed[client] = payload
-        return self.advance() if self.asked else self._renew()
+        if self.asked:
+            # masks are being opened: a new generation now would give two sums of one sync
+            return self.advance()
+        return self._renew()
 
     def _renew(self) -> Sequence[Message]:
         """Begin a generation with the new keys."""
@@ -152,18 +157,28 @@ class DoubleMaskingServer(MaskingServer):
             return frozenset()
         if not self.asked:
             return self._missing() & self.down
+
         closed = self._closed() & self.down
         if self.gone:
-            return closed | (self.down.intersection(self.gone) if closed else frozenset())
-        return frozenset() if self._can_open_without(closed) else closed
+            # either the one that is gone or those that have not answered could open the rest
+            if not closed:
+                return frozenset()
+            return closed | self.down.intersection(self.gone)
+        if self._can_open_without(closed):
+            return frozenset()
+        return closed
 
     def _missing(self) -> frozenset[int]:
         """The clients whose uploads the sum needs."""
         if self.repeated:
             return frozenset(self.repeated) - frozenset(self.arrived)
+
         missing = frozenset(self.participants) - frozenset(self.arrived)
         enough = len(self.participants) - len(missing & self.down) >= fewest(self.masking.clients)
-        return missing - self.down if enough and self._were_summed(self.batch or 0) else missing
+        # the first change of a sample is the representation: its first sum has all clients
+        if enough and self._were_summed(self.batch or 0):
+            return missing - self.down
+        return missing
 
     def _closed(self) -> frozenset[int]:
         """The clients whose uploads have arrived and that have not opened all masks that they were
@@ -190,45 +205,42 @@ class DoubleMaskingServer(MaskingServer):
         up = tuple(k for k in clients if k not in self.down)
         enough = len(up) >= fewest(len(clients)) and self._were_summed(batch + 1)
         if not self.repeated:  # otherwise they are announced already
-            self.following = up if enough else tuple(clients)
+            self.following = tuple(clients)
+            if enough:
+                self.following = up
         return self._request_masks(batch, {*self.arrived, *self.following})
 
     def _request_masks(self, batch: int, clients: set[int]) -> Sequence[Message]:
-        arrived = tuple(self.arrived)
-        return [
-            send(
-                SERVER,
-                k,
-                OpenMasks(
-                    batch,
-                    self.generation,
-                    arrived,
-                    self.gone,
-                    self.following,
-                    self.included.get(k, 0),
-                ),
-            )
-            for k in sorted(clients)
-        ]
+        arrived, gone, following = tuple(self.arrived), self.gone, self.following
+        sent = []
+        for k in sorted(clients):
+            included = self.included.get(k, 0)
+            request = OpenMasks(batch, self.generation, arrived, gone, following, included)
+            sent.append(send(SERVER, k, request))
+        return sent
 
     def _end_sync(self, batch: int, total: Words) -> Sequence[Message]:
         """Add the changes to the sums, and let the server go on with those of the batch."""
         places = self.upload_batches.places(batch, self.masking.width)
         if total.size:
             self.sums[places] += total
-        found = self.sums[places] if total.size else total
+            total = self.sums[places]
         self.batch, self.asked, self.participants = None, False, self.following
         self.arrived, self.gone, self.opened, self.repeated = [], (), {}, ()
         self.sync = batch + 1
-        requests = self._requests(self._pass_on(self._uploads(found)))
-        return [*requests, *self._renew()] if self.renewed else requests
+        requests = self._requests(self._pass_on(self._uploads(total)))
+        if not self.renewed:
+            return requests
+        # clients that were restarted during the sync have waited with their new keys
+        return [*requests, *self._renew()]
 
     def _requests(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Begin a sync with the requests for it, which go to its participants only."""
         sent = []
         for message in messages:
             batch = self.upload_batches.batch_of(message.payload)
-            self.batch = self.batch if batch is None else batch
+            if batch is not None:
+                self.batch = batch
             if batch is None or message.to in self.participants:
                 sent.append(message)
         return sent

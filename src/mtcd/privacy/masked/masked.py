@@ -46,7 +46,7 @@ class Masked:
     """The mode of privacy with masks."""
 
     def method(self, method: Method, privacy: Privacy, split: bool) -> Method:
-        """See ``mtcd.methods.privacy_modes.PrivacyMode``."""
+        """The method with masks: see ``mtcd.methods.privacy_modes.PrivacyMode``."""
         return with_masks(method, privacy.aggregation)
 
 
@@ -210,10 +210,10 @@ def masked_parties(parties: Parties, masking: Masking) -> Parties:
     server, size = parties.server, masking.clients
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]
-    double = masking.upload_batches is not None
-    role, host = (
-        (DoubleMaskingClient, DoubleMaskingServer) if double else (MaskingClient, MaskingServer)
-    )
+    role: type[MaskingClient] = MaskingClient
+    host: type[MaskingServer] = MaskingServer
+    if masking.upload_batches is not None:
+        role, host = DoubleMaskingClient, DoubleMaskingServer
     clients = OnDemand(size, lambda k: role(k, parties.clients[k], masking, of[k]))
     masking_server = host(server, masking, of[SERVER])
 
@@ -221,16 +221,11 @@ def masked_parties(parties: Parties, masking: Masking) -> Parties:
         masking_server.begin(opening)
         return requests
 
+    masked = replace(parties, clients=clients, server=masking_server, opening=requests)
     gather = parties.gather
-    return replace(
-        parties,
-        clients=clients,
-        server=masking_server,
-        opening=requests,
-        gather=None
-        if gather is None
-        else lambda clients, masked_server: gather(parties.clients, server),
-        checkpointed=None
-        if parties.checkpointed is None
-        else MaskedCheckpoints(parties.checkpointed, reset),
-    )
+    if gather is not None:
+        # the model is with the wrapped parties
+        masked = replace(masked, gather=lambda *masked_parties: gather(parties.clients, server))
+    if parties.checkpointed is not None:
+        masked = replace(masked, checkpointed=MaskedCheckpoints(parties.checkpointed, reset))
+    return masked

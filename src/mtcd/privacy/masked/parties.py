@@ -78,7 +78,9 @@ class UploadBatches:
     def rows(self, batch: int) -> Any:
         """The samples of a batch."""
         rows = self.batches.rows(batch)
-        return slice(None) if rows is None else rows
+        if rows is None:
+            return slice(None)
+        return rows
 
     def places(self, batch: int, width: int) -> Any:
         """Of the numbers of a batch and of the penalty, in those of all samples, which the penalty
@@ -120,13 +122,14 @@ class Masking:
     def encoded(self, array: Any, penalty: float, summands: int) -> Words:
         """An array or tensor and a penalty, as words; no words if they are too large: the training
         has diverged."""
-        found = array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
-        values = np.append(found.astype(np.float64), penalty)
-        return (
-            self.numbers.encode(values, summands)
-            if self.numbers.fits(values, summands)
-            else self.no_words
-        )
+        # aggregates of split networks are tensors
+        if not isinstance(array, np.ndarray):
+            array = array.detach().cpu().numpy()
+
+        values = np.append(array.astype(np.float64), penalty)
+        if not self.numbers.fits(values, summands):
+            return self.no_words
+        return self.numbers.encode(values, summands)
 
     @property
     def no_words(self) -> Words:
@@ -135,9 +138,13 @@ class Masking:
 
     def decoded(self, words: Words) -> tuple[Any, float]:
         """The array, of the kind of an aggregate, and the penalty; NaN for no words."""
-        size = math.prod(self.like.shape) + 1
-        numbers = self.numbers.decode(words) if words.size else np.full(size, np.nan)
+        if words.size:
+            numbers = self.numbers.decode(words)
+        else:
+            numbers = np.full(math.prod(self.like.shape) + 1, np.nan)
+
         array = numbers[:-1].reshape(tuple(self.like.shape))
+        # of the device and type of the aggregate
         if not isinstance(self.like, np.ndarray):
             array = self.like.new_tensor(array)
         return array, float(numbers[-1])
@@ -207,8 +214,11 @@ class MaskingClient(Client):
 
     def restarted(self) -> Sequence[Message]:
         self.replaced = np.concatenate([self.replaced, public_key(self.private)[None]])
+        # with the old key two different uploads could get the same masks: see the class
         self.private, self.public = new_private_key(), NO_KEYS
-        return [Message(self.number, SERVER, self._own_key())] if self.answered else []
+        if not self.answered:
+            return []  # the server will ask for a key
+        return [Message(self.number, SERVER, self._own_key())]
 
     # Keys
 
@@ -224,9 +234,12 @@ class MaskingClient(Client):
         for them."""
         if payload.generation <= self.generation:
             return []  # a later set has overtaken it
+
+        # with the key of another client, the masks of a pair would be known to a third one
         if len({key.tobytes() for key in payload.keys}) < len(payload.keys):
             raise WireError("keys", "are the same of two clients")
         self._verify(payload)
+
         own = payload.keys[self.number].tobytes()
         if own != public_key(self.private).tobytes():
             if own in {key.tobytes() for key in self.replaced}:
@@ -238,6 +251,8 @@ class MaskingClient(Client):
         self.generation = payload.generation
         self._forget_masks()
         early, self.early = self.early, []
+
+        # uploads of the sync under way come first: the server waits for them
         again = self._again(payload.again)
         return [*again, *(out for one in early for out in self._process(one))]
 
@@ -288,8 +303,11 @@ class MaskingClient(Client):
     # Uploads
 
     def _process(self, message: Message) -> Sequence[Message]:
-        from_here = message.sender == self.number and message.to == SERVER
-        out = [message] if from_here else self.client.receive(message)
+        if message.sender == self.number and message.to == SERVER:
+            out: Sequence[Message] = [message]  # a first message of the training, held back
+        else:
+            out = self.client.receive(message)
+
         for one in out:
             if one.to == SERVER:
                 self._mask(one, message)
@@ -312,10 +330,18 @@ class MaskingClient(Client):
         """Keep an upload and mask it. There is one for each place of a sync, and none for an
         earlier sync."""
         sync, place, _ = offered
-        latest = self.latest[0][0] if self.latest else -1
+        latest = -1
+        if self.latest:
+            latest = self.latest[0][0]
+
+        # two uploads with the same masks would tell their difference
         if sync < latest or any(one[:2] == (sync, place) for one in self.latest):
             raise WireError("sync", "is one for which this client has made an upload before")
-        self.latest = [*self.latest, offered] if sync == latest else [offered]
+
+        if sync == latest:
+            self.latest = [*self.latest, offered]
+        else:
+            self.latest = [offered]
         return self._masked_payload(offered)
 
     def _masked(self, offered: Offered) -> Message:
@@ -333,7 +359,7 @@ class MaskingClient(Client):
         return MaskedUpload(sync // 2, self.generation, words)
 
     def parameters(self) -> Theta:
-        """theta_k."""
+        """The parameters theta_k, of the client that is wrapped."""
         return self.client.parameters()
 
     def stop_at_sync(self, t: int, past: Any) -> None:
@@ -378,12 +404,16 @@ class MaskingServer(Party):
             total = self._sum(
                 payload.generation, sync, message.sender, payload.words, masking.clients
             )
-            return [] if total is None else self._pass_on(self._uploads(total))
+            if total is None:
+                return []
+            return self._pass_on(self._uploads(total))
         if isinstance(payload, MaskedToken):
             assert masking.token_holders is not None
             holders, sync = masking.token_holders(payload.t), token_sync(payload.t)
             total = self._sum(payload.generation, sync, payload.index, payload.words, len(holders))
-            return [] if total is None else self._pass_on(self._tokens(total, payload.t, holders))
+            if total is None:
+                return []
+            return self._pass_on(self._tokens(total, payload.t, holders))
         return self.server.receive(message)
 
     def _collect(self, client: int, payload: PublicKey | SignedKey) -> Sequence[Message]:
@@ -393,6 +423,8 @@ class MaskingServer(Party):
         self.public[client] = payload
         if len(self.public) < self.masking.clients:
             return []
+
+        # a client may send its key twice; a new generation would discard uploads for nothing
         is_same = known is not None and known.key.tobytes() == payload.key.tobytes()
         if is_same and self.generation != NO_GENERATION:
             return []
@@ -403,6 +435,7 @@ class MaskingServer(Party):
         cancel."""
         self.generation += 1
         self.arrived, self.total = [], self.masking.no_words
+
         given = [self.public[k] for k in range(self.masking.clients)]
         keys = np.stack([one.key for one in given])
         uploads = np.array([one.uploads for one in given], I8)
@@ -432,10 +465,13 @@ class MaskingServer(Party):
 
     def _add(self, place: int, words: Words) -> None:
         assert place not in self.arrived
-        fit = words.size and (self.total.size or not self.arrived)
-        self.total = (
-            (self.total + words if self.arrived else words) if fit else self.masking.no_words
-        )
+        if not self.arrived:
+            self.total = words
+        elif self.total.size and words.size:
+            self.total = self.total + words
+        else:
+            # numbers of one client did not fit: there is no sum, and the training has diverged
+            self.total = self.masking.no_words
         self.arrived.append(place)
 
     # The server below sums what it receives: it gets the total in the first place, and zeros in all
@@ -443,11 +479,9 @@ class MaskingServer(Party):
 
     def _uploads(self, total: Words) -> list[Message]:
         found, penalty = self.masking.decoded(total)
-        nothing = Fresh(0 * found, 0.0)
-        return [
-            Message(k, SERVER, nothing if k else Fresh(found, penalty))
-            for k in range(self.masking.clients)
-        ]
+        total_upload, nothing = Fresh(found, penalty), Fresh(0 * found, 0.0)
+        others = [Message(k, SERVER, nothing) for k in range(1, self.masking.clients)]
+        return [Message(0, SERVER, total_upload), *others]
 
     def _tokens(self, total: Words, t: int, holders: Sequence[int]) -> list[Message]:
         found, penalty = self.masking.decoded(total)

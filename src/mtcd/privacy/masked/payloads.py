@@ -248,7 +248,7 @@ class OpenedMasks(Payload):
 
     @property
     def opened(self) -> Opened:
-        """For the sum."""
+        """What was opened, as the sum needs it."""
         return Opened(self.theirs, self.mine)
 
 

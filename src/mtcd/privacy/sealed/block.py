@@ -48,7 +48,10 @@ class SealedBlock(Stateful):
     state_fields: ClassVar[tuple[str, ...]] = ("tour", "theta", "change", "moves", "errors")
 
     def __init__(self, X: Block, penalty: Penalty, depth: int) -> None:
-        self.X = np.asarray(X.toarray() if is_sparse(X) else X, float)
+        # a product under encryption takes all samples: there are no zeros to skip
+        if is_sparse(X):
+            X = X.toarray()
+        self.X = np.asarray(X, float)
         self.penalty, self.depth = penalty, depth
         self.tour = 0
         self.theta = np.zeros(self.X.shape[1])
@@ -82,6 +85,7 @@ class SealedBlock(Stateful):
         rounding.
         """
         at_start, *errors = self.errors
+        # all 0: the mix would not lower f, and the change of the last tour is dropped
         if weights.any():
             move, error = _mix(weights, [self.change, *self.moves]), _mix(weights, errors)
             self.theta, at_start = self.theta + move, at_start + error
@@ -102,9 +106,15 @@ class SealedBlock(Stateful):
         gradient = products / (self.column_scales * token)
         self.penalty.add_gradient(self.parameters(), gradient)
         step = -self._solve(gradient)
+
+        # the token has the derivative: c times the change of the scores, in integers
         unit, change = scales.curvature * token, self.rounded @ step
-        most = scales.most_correction
-        correction = np.clip(self.errors[0] * unit, -most, most) if corrects(self.tour) else 0.0
+        correction: Any = 0.0
+        if corrects(self.tour):
+            most = scales.most_correction  # more could wrap around the modulus
+            correction = np.clip(self.errors[0] * unit, -most, most)
+
+        # up or down at random: steps that round to nothing would not be in the scores for ever
         added = np.floor(change * unit - correction + draws)
         self.change, self.errors[1] = self.change + step, added / unit - change
         return np.concatenate([added, np.rint(self._sums() * scales.sums)]).astype(np.int64)
@@ -127,9 +137,10 @@ class SealedBlock(Stateful):
         ridge = np.full(len(hessian), self.penalty.l2)
         ridge[len(ridge) - self.penalty.free :] = 0.0
         hessian[np.diag_indices_from(hessian)] += ridge
+
+        # columns may be of any size: scaled to 1, the least curvature is a share of the largest
         size = np.sqrt(np.diag(hessian))
         size += size == 0.0  # so that nothing is divided by 0
-        # columns may be of any size
         values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))
         inverse = np.divide(
             1.0, values, out=np.zeros_like(values), where=values > LEAST * values.max()

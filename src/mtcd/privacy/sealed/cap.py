@@ -17,10 +17,13 @@ def estimated_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
     half of the training: the first tours gain far more than the later ones, and would promise an
     end that is never reached.
 
-    Args:
-        objectives: Tours, in order, and f after each of them.
+    Parameters
+    ----------
+    objectives : sequence of (int, float)
+        Tours, in order, and f after each of them.
 
-    Returns:
+    Returns
+    -------
         (f - f*) / |f*|, for the estimated f*. None if there are too few tours, or if f does not
         fall more slowly than before.
 
@@ -51,8 +54,10 @@ def largest_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
     """The relative gap at the end of a training, if f falls ever more slowly: as 1/t, the rate that
     convexity alone promises. After t tours it is then t times the decrease in the last one.
 
-    Args:
-        objectives: Tours, in order, and f after each of them.
+    Parameters
+    ----------
+    objectives : sequence of (int, float)
+        Tours, in order, and f after each of them.
 
     >>> round(largest_gap([(t, 8.0 + 1 / t) for t in range(1, 100)]), 4)  # 1/99 above 8
     0.0013
@@ -68,8 +73,12 @@ def _relative(above: float, now: float) -> float | None:
     """What is left, relative to the optimum that it means; relative to f where that optimum would
     have another sign than f, and says nothing."""
     optimum = now - above
-    scale = optimum if optimum * now > 0 else now
-    return above / abs(scale) if scale else None
+    scale = optimum
+    if optimum * now <= 0:
+        scale = now
+    if not scale:
+        return None
+    return above / abs(scale)
 
 
 def _spacings(tours: Mapping[int, float]) -> list[int]:
@@ -91,21 +100,27 @@ def _spacings(tours: Mapping[int, float]) -> list[int]:
 def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -> str:
     """The note of a run that has ended at the cap.
 
-    Args:
-        most: The cap, in tours.
-        objectives: Tours, in order, and f after each of them, where it is known.
-        server: Whether there is a server.
+    Parameters
+    ----------
+    most : int
+        The cap, in tours.
+    objectives : sequence of (int, float)
+        Tours, in order, and f after each of them, where it is known.
+    server : bool
+        Whether there is a server.
     """
-    cause = (
-        "all parties have columns together" if server else "the smallest other party has columns"
-    )
-    tours = "1 tour" if most == 1 else f"{most} tours"
+    cause, where = "the smallest other party has columns", "at the label holder"
+    if server:
+        cause, where = "all parties have columns together", "at the server"
+    tours = f"{most} tours"
+    if most == 1:
+        tours = "1 tour"
     said = (
         f"Ended at the cap of {tours}, half as many as {cause}: after more, columns could be told "
         "from scores."
     )
     if not objectives:
-        where = "at the server" if server else "at the label holder"
+        # f is known where tokens are opened
         return f"{said} The summary {where}, which has the key, says the estimated gap."
 
     gap, largest = estimated_gap(objectives), largest_gap(objectives)
@@ -116,7 +131,9 @@ def cap_note(most: int, objectives: Sequence[tuple[int, float]], server: bool) -
             f"{said} The estimated gap is of the order of {largest:.1e} (relative): the tours are "
             "too few to tell more."
         )
-    slower = f", and up to {largest:.1e} if it slows down" if largest > gap else ""
+    slower = ""
+    if largest > gap:
+        slower = f", and up to {largest:.1e} if it slows down"
     return (
         f"{said} The estimated gap is {gap:.1e} (relative), if f goes on to fall as over the last "
         f"tours{slower}."

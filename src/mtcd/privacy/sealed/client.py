@@ -111,16 +111,23 @@ class SealedClient(Client):
         them."""
         self.public, self._prepared = data, None
         self._prepare()
-        return [] if self.token is None else self.visit(self.token)
+        if self.token is None:
+            return []
+        return self.visit(self.token)
 
     def arrive(self, token: SealedToken) -> Sequence[Message]:
         """A token arrives: an update at the first visit of a tour, otherwise it goes on."""
         if self.block.tour != token.t:
             self.block.start_tour(token.t, token.weights, token.stretch)
+
+        # the key holder answers a client once in a tour: more sums would tell more of g
         if self.plan.order(token.t).index(self.number) != token.place:
             return self.pass_on(token)
+
         self.token = token
-        return self.visit(token) if self.public.size else []
+        if not self.public.size:
+            return []  # links may deliver the token before the keys
+        return self.visit(token)
 
     def visit(self, token: SealedToken) -> Sequence[Message]:
         """Compute Enc(X_k^T g), mask it, and have it decrypted."""
@@ -135,6 +142,7 @@ class SealedClient(Client):
         """Take the mask off, minimise the bound of f over the block, and pass the token on."""
         products, token, sealer = self.unmasked(answer), self.token, self.sealer
         assert token is not None
+        # before anything depends on the answer: a step along a false one would tell the table
         if self.plan.checks_answers:
             products = without_check(products, self.check, sealer.parameters.plain_modulus)
         added = self.block.update(
@@ -142,6 +150,7 @@ class SealedClient(Client):
         )
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), added)
         self.token = self.mask = None
+        # the difference to the token that came would otherwise be what was added, in the clear
         return self.pass_on(self.with_vector(token, sealer.rerandomise(vector)))
 
     def unmasked(self, answer: SealedAnswer) -> Integers:
@@ -160,6 +169,7 @@ class SealedClient(Client):
         """Send the token to the next client of the tour; flooded, if that is the key holder, which
         opens it."""
         to = self.plan.order(token.t)[token.place + 1]
+        # only the last client before it is opened floods: flooded, it can only be decrypted
         if to == self.plan.holder and token.place + 1 == self.plan.length:
             sealer = self.sealer
             token = self.with_vector(
@@ -182,11 +192,14 @@ class LabelHolder(SealedClient):
         self.sums = plan.label_sums(labels)
 
     def arrive(self, token: SealedToken) -> Sequence[Message]:
-        return self.end_tour(token) if token.place == self.plan.length else super().arrive(token)
+        if token.place == self.plan.length:
+            return self.end_tour(token)
+        return super().arrive(token)
 
     def visit(self, token: SealedToken) -> Sequence[Message]:
         sealer = self.sealer
         self.begun = token.data
+        # the server has encrypted a'(Z), without labels, which it does not have: g is a'(Z) - y
         vector = sealer.subtract_plain(
             sealer.vector_from_bytes(token.data.tobytes()), self._y(token)
         )

@@ -83,13 +83,19 @@ class KeyHolding(Stateful):
             others = [k for k in range(self.plan.clients) if k != self.number]
             keys = [send(self.number, self._towards(k), SealedKeys(t, k, public)) for k in others]
         self.tour, self.answered, self.summed = t, [], False
-        scale = self.scales.token_to_correct if self.plan.corrects(t) else self.scales.token
+
+        # |g| is at most the root of 2 c f: the smaller f, the finer can the token be rounded
+        scale = self.scales.token
+        if self.plan.corrects(t):
+            scale = self.scales.token_to_correct
         self.scale = scale(self.steering.most_objective())
         self.opened = self.scales.vector(self.steering.slope(), self.scale)
         return keys, self.opened
 
     def _towards(self, client: int) -> int:
-        return client if self.number == SERVER else self.plan.towards(self.number, client)
+        if self.number == SERVER:
+            return client
+        return self.plan.towards(self.number, client)
 
     def answer(self, sender: int, request: SealedRequest) -> Sequence[Message]:
         """Decrypt a masked gradient: one for each client and tour, and one sum over labels.
@@ -102,15 +108,22 @@ class KeyHolding(Stateful):
             raise WireError(
                 "sealed request", f"is of tour {request.t}, but tour {self.tour} is under way"
             )
-        answered = self.summed if summing else client in self.answered
+
+        if summing:
+            answered, expected, columns = self.summed, self.plan.length, 1
+        else:
+            answered = client in self.answered
+            expected = self.plan.order(request.t).index(client)
+            columns = self.plan.asked(client)
+
+        # each answer is as many sums of g: more of them than were agreed would tell g, and labels
         if answered:
             raise WireError("sealed request", "is the second of this client in a tour")
-        expected = self.plan.length if summing else self.plan.order(request.t).index(client)
         if expected != request.place or (self.number == SERVER and sender != client):
             raise WireError("sealed request", "is of a client that the token does not visit now")
 
         product = self.key.product_from_bytes(request.data.tobytes())
-        self._check_columns(product.columns, 1 if summing else self.plan.asked(client))
+        self._check_columns(product.columns, columns)
         values = self.key.open_product(product)
         if summing:
             self.summed = True
@@ -142,7 +155,7 @@ class KeyHolding(Stateful):
         return SealedToken(t, place, self.steering.weights, self.steering.stretch, self.scale, data)
 
     def open(self, data: Block) -> Integers:
-        """Decrypt the token."""
+        """Decrypt the token, as it is at the end of a tour."""
         return self.key.open_vector(self.key.vector_from_bytes(data.tobytes()))
 
     @property
@@ -182,6 +195,7 @@ class KeyHolding(Stateful):
     def _next_tour(self) -> list[Message]:
         t = self.tour
         progress = Message(self.number, MONITOR, Progress(t, t, None, 0.0))
+        # each opened token is a vector of the parties' columns: see docs/leaks.md
         if self.plan.most_tours is not None and t >= self.plan.most_tours:
             return [progress]
         return [progress, Message(self.number, self.number, NextTour(t + 1))]
@@ -213,7 +227,9 @@ class SealedServer(Party):
         holding = self.holding
         if end.t != holding.tour:
             raise WireError("sealed end", "is not of the tour that is under way")
-        label_sum = end.label_sum if end.told else None
+        label_sum = None
+        if end.told:
+            label_sum = end.label_sum
         holding.steering.constant = end.constant
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 
@@ -275,6 +291,8 @@ class LoneHolder(SealedClient):
         """Start a tour with the own update, which needs no encryption."""
         holding = self.holding
         keys, integers = holding.begin(t)
+
+        # X^T g of its own columns in the clear: the holder knows g at the start of the tour
         columns = self._columns
         self.block.start_tour(t, holding.steering.weights, holding.steering.stretch)
         derivative = integers - holding.scales.vector(self.labels, holding.scale)

@@ -38,10 +38,14 @@ def code_length(number: int) -> int:
 class LabelSums(Stateful):
     """The sums that the label holder has told.
 
-    Args:
-        samples: N.
-        resolution: Sums are told as multiples of it.
-        constant: The part of f that depends on the labels alone, which the server is told too,
+    Parameters
+    ----------
+    samples : int
+        N.
+    resolution : float
+        Sums are told as multiples of it.
+    constant : float
+        The part of f that depends on the labels alone, which the server is told too,
         rounded up.
     """
 
@@ -65,8 +69,10 @@ class LabelSums(Stateful):
         if self.exhausted:
             return None
 
+        # counted by its length in a prefix code: so many bits leave enough label vectors that fit
         steps = round(value / self.resolution)
         bits = code_length(steps)
+        # no shorter sum later either: which sums are told would tell of those that are not
         if self.spent + bits > self.budget:
             self.spent = self.budget
             return None

@@ -19,7 +19,7 @@ class Sealed:
     asked = "privacy.mode: sealed"
 
     def method(self, method: Method, privacy: Privacy, split: bool) -> Method:
-        """See ``mtcd.methods.privacy_modes.PrivacyMode``."""
+        """Sealed tours of this method: see ``mtcd.methods.privacy_modes.PrivacyMode``."""
         if split:
             raise ConfigError(
                 f"{self.asked} is for ridge and logistic models, whose gradients are linear in the "

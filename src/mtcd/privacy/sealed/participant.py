@@ -117,9 +117,14 @@ class SealedParticipant(LinearParticipant):
 
     def _end_notes(self, reliable: ReliableParty, begun: int) -> tuple[str, ...]:
         """Notes on the end; the party with the key knows f after each tour."""
-        finished = begun - 1 if reliable.ended is None else reliable.ended.hop
+        finished = begun - 1
+        if reliable.ended is not None:
+            finished = reliable.ended.hop
+
         tours = self.tours.ended_tours(begun, finished)
-        known = [] if self.key_holder is None else self.key_holder.holding.objectives()
+        known: list[tuple[int, float]] = []
+        if self.key_holder is not None:
+            known = self.key_holder.holding.objectives()
         return self.tours.conditions.end_notes(self.config.network, tours, self.most_tours, known)
 
     def _enter(self, run: str, tours: int | None) -> None:
@@ -138,29 +143,34 @@ class SealedParticipant(LinearParticipant):
 
     def _key_holder(self, parties: Parties) -> SealedServer | LoneHolder | None:
         """This party, if it has the key."""
-        here = (
-            parties.server
-            if self.table is None
-            else parties.clients[self.config.parties.index(self.config.name)]
-        )
-        return here if isinstance(here, SealedServer | LoneHolder) else None
+        here: Any = parties.server
+        if self.table is not None:
+            here = parties.clients[self.config.parties.index(self.config.name)]
+        if not isinstance(here, SealedServer | LoneHolder):
+            return None
+        return here
 
     def _objective(self, report: Any) -> float | None:
         """f after a tour, which the key holder knows; of the party as it was made last from its
         journal."""
-        return (
-            self.key_holder.holding.steering.objective()
-            if self.key_holder is not None and report.hop
-            else None
-        )
+        if self.key_holder is None or not report.hop:
+            return None
+        return self.key_holder.holding.steering.objective()
 
     def _part(
         self, config: BundleConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False
     ) -> OwnPart:
         """This party's part, with its labels if it holds them, otherwise with stand-ins of the same
         classes."""
-        labels: Labels = np.resize(np.array(classes if len(classes) else [0.0, 1.0]), len(rows))
-        return own_part(config, self.own, rows, self.held_labels(rows) if held else labels)
+        if held:
+            return own_part(config, self.own, rows, self.held_labels(rows))
+
+        # a block does not depend on labels, but a problem has some
+        known = classes
+        if not len(classes):
+            known = [0.0, 1.0]
+        labels: Labels = np.resize(np.array(known), len(rows))
+        return own_part(config, self.own, rows, labels)
 
     def _key(self, parameters: Parameters) -> SecretKey:
         """The key of this run: made once, then read from the run folder, which only its owner can
@@ -215,12 +225,17 @@ def columns_from_bytes(party: str, data: bytes) -> int:
 def sizes_from(settings: Mapping[str, Any], parties: int) -> SealedSizes:
     """The sizes in the settings of a run, checked.
 
-    Args:
-        settings: What the label holder has sent.
-        parties: The number of parties.
+    Parameters
+    ----------
+    settings : mapping
+        What the label holder has sent.
+    parties : int
+        The number of parties.
 
-    Raises:
-        WireError: If they are not one number of columns for each party, and a bound of f(0).
+    Raises
+    ------
+    WireError
+        If they are not one number of columns for each party, and a bound of f(0).
     """
     columns, start = settings["columns"], settings["start"]
     if not isinstance(columns, list) or len(columns) != parties:

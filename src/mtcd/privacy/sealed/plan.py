@@ -54,11 +54,13 @@ class SealedPlan:
     @property
     def holder(self) -> int:
         """The party with the key."""
-        return SERVER if self.server else self.home
+        if self.server:
+            return SERVER
+        return self.home
 
     @property
     def clients(self) -> int:
-        """K."""
+        """K, the number of clients."""
         return self.network.size
 
     def order(self, t: int) -> Sequence[int]:
@@ -68,6 +70,7 @@ class SealedPlan:
             for hop in range(1, self.length + 1):
                 found.append(self.roaming.next(SealedToken.index, t, hop, found[-1], previous))
                 previous = found[-2]
+            # one tour at a time: a training has thousands
             self._orders.clear()
             self._orders[t] = found
         return self._orders[t]
@@ -88,7 +91,9 @@ class SealedPlan:
 
     def asked(self, client: int) -> int:
         """The columns of a client's requests: those that it has declared, and that of the check."""
-        return self.columns[client] + (COLUMNS if self.checks_answers else 0)
+        if not self.checks_answers:
+            return self.columns[client]
+        return self.columns[client] + COLUMNS
 
     @property
     def widest(self) -> int:
@@ -119,7 +124,9 @@ class SealedPlan:
     def scales(self, parameters: Parameters) -> Scales:
         """The fixed point of the run."""
         # where the loss may fall to nearly 0, columns must be exact
-        finer = 1.0 if self.loss.quadratic else 8.0
+        finer = 8.0
+        if self.loss.quadratic:
+            finer = 1.0
         return Scales(
             parameters, self.samples, self.loss.curvature, self.start, self.clients, finer
         )
@@ -133,7 +140,9 @@ class SealedPlan:
 
     def steering(self) -> Steering:
         """What the key holder computes with the scores."""
-        resolution = self.resolution if self.server else 0.0
+        resolution = 0.0  # the label holder with the key computes the sums itself
+        if self.server:
+            resolution = self.resolution
         return Steering(
             self.loss, self.samples, self.depth, self.start, self.constant, resolution, self.clients
         )

@@ -127,12 +127,17 @@ class Scales:
         What counts is how far its values lie apart otherwise: the 90th percentile of their
         distances from the median, without those that are at the median.
 
-        Args:
-            X: The columns of a party.
-            party: Its name, for the error.
+        Parameters
+        ----------
+        X : array
+            The columns of a party.
+        party : str
+            Its name, for the error.
 
-        Raises:
-            DataError: With the column, and what to do.
+        Raises
+        ------
+        DataError
+            With the column, and what to do.
         """
         _, scales = self.integers(X)
         for j, scale in enumerate(scales):

@@ -83,7 +83,9 @@ class SealedTours(Method):
 
     @property
     def kind(self) -> str:
-        return "mtcd" if self.server else "stcd"
+        if self.server:
+            return "mtcd"
+        return "stcd"
 
     @property
     def has_server(self) -> bool:  # type: ignore[override]
@@ -91,10 +93,10 @@ class SealedTours(Method):
         return self.server
 
     def describe(self) -> str:
-        return (
-            f"Sealed tours, M={self.depth}, key at the "
-            f"{'server' if self.server else 'label holder'}"
-        )
+        holder = "label holder"
+        if self.server:
+            holder = "server"
+        return f"Sealed tours, M={self.depth}, key at the {holder}"
 
     def with_stepsize(self, stepsize: float) -> SealedTours:
         return self  # it has none
@@ -144,7 +146,7 @@ class SealedTours(Method):
 
     def check_resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
         """Refuse a column of which rounding to integers would leave too little."""
-        dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
+        dense = _dense(X)
         plan.scales(plan.parameters()).check_resolution(dense, party)
 
     def check_block(self, X: Any, party: str, free: int = 0) -> None:
@@ -155,13 +157,19 @@ class SealedTours(Method):
     def check_sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
         """Refuse numbers of columns from which labels, or a whole column, could be read.
 
-        Args:
-            columns: The d_k of all parties, as they have declared them.
-            samples: The number of training samples.
-            parties: The names of the parties, for errors.
+        Parameters
+        ----------
+        columns : sequence of int
+            The d_k of all parties, as they have declared them.
+        samples : int
+            The number of training samples.
+        parties : sequence of str
+            The names of the parties, for errors.
 
-        Raises:
-            ConfigError: With the name of the party, and of the setting that allows it.
+        Raises
+        ------
+        ConfigError
+            With the name of the party, and of the setting that allows it.
         """
         for d, party in zip(columns, parties, strict=True):
             self.check_width(d, samples, party)
@@ -228,6 +236,7 @@ class SealedTours(Method):
         their column space. With a server it is half of all columns, of which the server sees the
         changes of scores.
         """
+        # each opened token is a vector of the space; half of it leaves as much unknown
         if self.server:
             return max(1, sum(columns) // 2)
         narrowest = min(d for k, d in enumerate(columns) if k != self.holder)
@@ -307,7 +316,9 @@ class SealedTours(Method):
                 return LabelHolder(k, block, plan, problem.labels)
             return LoneHolder(k, block, plan, problem.labels, make_key)
 
-        server = SealedServer(plan, make_key) if self.server else None
+        server = None
+        if self.server:
+            server = SealedServer(plan, make_key)
         first = [Message(plan.holder, plan.holder, NextTour(1))]
         report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
         return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
@@ -363,13 +374,11 @@ def start_bound(problem: LinearProblem) -> float:
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
     """theta at the end of the last tour, which the clients hold when they are told the weights of
     the mix."""
-    holder = (
-        server
-        if isinstance(server, SealedServer)
-        else next(c for c in clients if isinstance(c, LoneHolder))
-    )
-    assert isinstance(holder, SealedServer | LoneHolder)
-    holding = holder.holding
+    [holding] = [
+        party.holding
+        for party in (server, *clients)
+        if isinstance(party, SealedServer | LoneHolder)
+    ]
     return [
         client.block.preview(holding.completed + 1, holding.steering.weights)
         for client in clients
@@ -383,7 +392,7 @@ def check_columns(X: Any, party: str, free: int = 0) -> None:
     A column singles out the rows in which it does not have its most frequent value; a constant one
     singles out none.
     """
-    dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
+    dense = _dense(X)
     for j in range(dense.shape[1] - free):
         apart = _singled_out(dense[:, j])
         if 0 < apart < FEWEST_ROWS:
@@ -392,6 +401,12 @@ def check_columns(X: Any, party: str, free: int = 0) -> None:
                 "a sealed training its gradient would tell the labels of these rows. Leave out "
                 f"columns with fewer than {FEWEST_ROWS} such rows."
             )
+
+
+def _dense(X: Any) -> Array:
+    if is_sparse(X):
+        X = X.toarray()
+    return np.asarray(X, float)
 
 
 def _singled_out(column: Array) -> int:

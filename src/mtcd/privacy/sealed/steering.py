@@ -63,14 +63,22 @@ class Steering(Stateful):
     ) -> None:
         """Begin at 0.
 
-        Args:
-            loss: The loss.
-            samples: N.
-            depth: The most moves that are kept.
-            start: f(0) or more.
-            constant: At least the part of f that depends on the labels alone.
-            resolution: Sums over labels are rounded to multiples of it; 0 if they are exact.
-            clients: K.
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+        samples : int
+            N.
+        depth : int
+            The most moves that are kept.
+        start : float
+            f(0) or more.
+        constant : float
+            At least the part of f that depends on the labels alone.
+        resolution : float
+            Sums over labels are rounded to multiples of it; 0 if they are exact.
+        clients : int
+            K.
         """
         self.resolution, self.clients = resolution, clients
         self.fit, self.start, self.constant = LabelFit(loss, np.zeros(samples)), start, constant
@@ -116,6 +124,8 @@ class Steering(Stateful):
         P = self._measured(sums)
         if label_sum is None:
             label_sum = self._least_label_sum(change, P)
+
+        # this tour is no direction of later mixes: only theta changes, to theta + change
         T = np.delete(np.eye(len(P)), 1, axis=0)  # theta + change, and the moves before
         T[0, 1] = 1.0
         self.weights = np.eye(len(self.moves) + 1)[0]
@@ -137,6 +147,8 @@ class Steering(Stateful):
         P = self._measured(sums)
         directions, noise, doubts = [change, *self.moves], np.zeros((m + 1, m + 1)), self._doubts()
         noise[0, 0], noise[1:, 1:] = rounding, self.noise
+
+        # without the sum f is not known along the change, but it is lower at its end
         if label_sum is None:
             y = np.insert(self.labels, 1, self._least_label_sum(change, P))
             w = np.eye(m + 1)[0]
@@ -148,7 +160,9 @@ class Steering(Stateful):
             return
         move = np.asarray(sum(a * v for a, v in zip(w, directions, strict=True)))
         self.scores = self.scores + move
+        # late moves are tiny: stretched, their inner products are large against their rounding
         self.stretch = self._stretch(move, float(w @ P[1:, 1:] @ w))
+
         # theta + move, the move, and the moves before, as combinations of theta, change, moves
         T = np.zeros((m + 2, m + 2))
         T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, self.stretch * w
@@ -205,7 +219,9 @@ class Steering(Stateful):
         """The factor, a power of two, by which a move is kept: the size at which it changes f by
         about f(0)."""
         largest = max(self.fit.curvature * float(move @ move), penalty)
-        return power_below(np.sqrt(self.start / largest)) if largest > 0 else 1.0
+        if largest <= 0:
+            return 1.0
+        return power_below(np.sqrt(self.start / largest))
 
     def _best(
         self, directions: list[Array], P: Array, y: Array, noise: Array, doubts: Array
@@ -231,7 +247,9 @@ class Steering(Stateful):
         if w.any() and self._value(w, directions, P, y) + doubt < at_end:
             return w
         allowed = np.sqrt(derivative * noise[0, 0]) + CAUTION * np.sqrt(doubts[0, 0])
-        return end if at_end <= at_start + allowed else np.zeros(len(directions))
+        if at_end <= at_start + allowed:
+            return np.asarray(end)
+        return np.zeros(len(directions))  # rounding has made the tour worse: do without it
 
     def _value(self, w: Array, directions: list[Array], P: Array, y: Array) -> float:
         """f at these weights."""

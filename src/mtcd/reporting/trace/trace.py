@@ -149,7 +149,7 @@ class Trace:
         return replace(self, norms=np.array(norms, float))
 
     def write(self, path: Path) -> None:
-        """Write the file."""
+        """Write all arrays that are known to one compressed file, which :meth:`read` reads."""
         known = {one.name: getattr(self, one.name) for one in fields(self)}
         arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
         np.savez_compressed(path, format=np.array(FORMAT), **arrays)  # type: ignore[arg-type]

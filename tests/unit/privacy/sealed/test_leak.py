@@ -92,3 +92,22 @@ def test_a_dishonest_key_holder_reads_the_table_of_a_careless_party_only() -> No
     assert leak_holder.relative_error(found, rounded) < 1e-3
     with pytest.raises(WireError, match="does not pass this client's check"):
         leak_holder.false_answers(careless=False)
+
+    # the cap on tours is all that limits tokens of its choice
+    joint, one = leak_holder.chosen_tokens(3)
+    assert joint == pytest.approx(0.5, abs=0.02)
+    assert one < 0.4
+
+
+def test_members_that_put_together_what_they_have_seen_find_more() -> None:
+    from benchmarks import leak_together
+
+    found = {}
+    for row in leak_together.rows():
+        who, what, share = (cell.strip() for cell in row.strip("|").split("|"))
+        found[who, what] = float(share)
+    # a token that only the neighbour had in between tells its columns; alone, it is 0.04
+    assert found["server and party", "the label holder's columns"] > 0.5
+    assert found["server and label holder", "a party's columns"] > 0.5
+    alone = found["one party", "labels, from its first gradient"]
+    assert alone + 0.05 < found["two parties", "labels, from both"] < 0.95

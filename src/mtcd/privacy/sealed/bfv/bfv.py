@@ -47,7 +47,7 @@ class BfvMatrix:
 
 
 class BfvSealer(Bfv):
-    """``cipher.Sealer`` with BFV."""
+    """``cipher.Sealer`` with BFV: what a client does with public keys."""
 
     def __init__(self, keys: PublicKeys) -> None:
         super().__init__(keys)
@@ -91,6 +91,7 @@ class BfvSealer(Bfv):
             for number in range(layout.ciphertexts):
                 for baby in babies:
                     slots = layout.diagonal(values, number, giant * stride + baby)
+                    # SEAL refuses to multiply by zero, which would leave nothing encrypted
                     if slots.any():
                         plain = self._plain(layout.rotate(slots, -giant * stride))
                         self._evaluator.transform_to_ntt_inplace(plain, level)
@@ -107,6 +108,8 @@ class BfvSealer(Bfv):
                 self._baby_steps(part, min(self.parameters.stride, layout.diagonals))
             )
         }
+
+        # the last giant step first: each rotation moves all that was added before it
         total = None
         for giant, babies in layout.steps(self.parameters.stride):
             if total is not None:
@@ -115,10 +118,10 @@ class BfvSealer(Bfv):
             for number, baby in [(n, b) for n in range(layout.ciphertexts) for b in babies]:
                 if plain := matrix.diagonals.get((number, giant, baby)):
                     term = _made(run.multiply_plain, rotated[number, baby], plain)
-                    partial = term if partial is None else _summed(run, partial, term)
+                    partial = _summed(run, partial, term)
             if partial is not None:
                 run.transform_from_ntt_inplace(partial)
-                total = partial if total is None else _summed(run, total, partial)
+                total = _summed(run, total, partial)
         return BfvProduct(total or self._zero(), matrix.columns)
 
     def _baby_steps(self, part: Any, count: int) -> list[Any]:
@@ -157,6 +160,7 @@ class BfvSealer(Bfv):
     def _flooded(self, part: Any) -> Any:
         """A fresh encryption of zero hides the ciphertext, uniform noise hides the noise that
         decryption shows."""
+        # at the full modulus: the rounding of the switch then depends on flooded numbers only
         whole = self._context.primes
         noise = uniform_residues(
             self.parameters.flood_bits(), self.parameters.degree, self._context.moduli[:whole]
@@ -190,7 +194,7 @@ class BfvSealer(Bfv):
 
 
 class BfvKey(Bfv):
-    """``cipher.SecretKey`` with BFV."""
+    """``cipher.SecretKey`` with BFV: what the key holder decrypts, and how."""
 
     def __init__(self, keys: PublicKeys, secret: Any) -> None:
         super().__init__(keys)
@@ -229,6 +233,7 @@ class BfvKey(Bfv):
         return centred(sums, modulus)
 
     def _slots(self, part: Any) -> Integers:
+        # with too much noise, decryption gives other numbers, and says nothing
         if self._decryptor.invariant_noise_budget(part) < LEAST_TO_DECRYPT:
             raise WireError(
                 "sealed", "has too much noise to be decrypted: it is damaged, or made up"
@@ -237,7 +242,11 @@ class BfvKey(Bfv):
 
     def noise_budget(self, sealed: cipher.SealedVector | cipher.SealedProduct) -> int:
         assert isinstance(sealed, BfvVector | BfvProduct)
-        parts = sealed.ciphertexts if isinstance(sealed, BfvVector) else (sealed.ciphertext,)
+        parts: tuple[Any, ...]
+        if isinstance(sealed, BfvVector):
+            parts = sealed.ciphertexts
+        else:
+            parts = (sealed.ciphertext,)
         return min(int(self._decryptor.invariant_noise_budget(part)) for part in parts)
 
     def vector_from_bytes(self, data: bytes) -> BfvVector:
@@ -254,7 +263,7 @@ class BfvKey(Bfv):
 
 
 class _Scheme:
-    """``cipher.Scheme`` with BFV."""
+    """``cipher.Scheme`` with BFV, by the SEAL library."""
 
     def generate(self, parameters: Parameters) -> BfvKey:
         context = Context(parameters)
@@ -284,7 +293,9 @@ def _made(operation: Callable[..., None], *given: Any) -> Any:
 
 
 def _summed(evaluator: Any, first: Any, second: Any) -> Any:
-    """The first ciphertext, which becomes the sum."""
+    """The first ciphertext, which becomes the sum; the second one if there is none yet."""
+    if first is None:
+        return second
     evaluator.add_inplace(first, second)
     return first
 

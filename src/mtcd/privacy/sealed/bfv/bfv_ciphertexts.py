@@ -85,32 +85,34 @@ class Bfv:
         frame = Frame.from_bytes(data, kind)
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
-        ciphertexts = self.parameters.layout().ciphertexts if kind == VECTOR else 1
+        ciphertexts = 1
+        if kind == VECTOR:
+            ciphertexts = self.parameters.layout().ciphertexts
         frame.expect("ciphertexts", frame.ciphertexts, ciphertexts)
         return frame, self._parts(frame)
 
     def _parts(self, frame: Frame) -> list[Polynomials]:
-        """The polynomials of each ciphertext: rounded ones are for decryption alone, seeded ones
-        for all the rest."""
-        moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
-        rounded = frame.primes == SENT_PRIMES
-        dropped: tuple[int, ...] = ()
-        if rounded:
-            frame.expect("seeded", frame.seeded, 0)
-            one = (self.parameters.spared(),)
-            dropped = self.parameters.dropped() if frame.kind == VECTOR else one
-            size = rounded_size(moduli, degree, dropped)
-        else:
-            count = 1 if frame.seeded else 2
-            seed = seal_format.SEED if frame.seeded else 0
-            size = seal_format.packed_size(moduli, degree, count) + seed
-        frame.expect_size(size * frame.ciphertexts)
+        """The polynomials of each ciphertext, from content whose size is checked first."""
+        if frame.primes == SENT_PRIMES:
+            return self._rounded_parts(frame)
 
-        content = memoryview(frame.content)
-        blocks = [content[start : start + size] for start in range(0, len(content), size)]
-        if rounded:
-            return [unpack_rounded(block, moduli, degree, dropped) for block in blocks]
+        moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
+        count, seed = 2, 0
+        if frame.seeded:
+            count, seed = 1, seal_format.SEED
+        size = seal_format.packed_size(moduli, degree, count) + seed
+        blocks = _blocks(frame, size)
         return [Polynomials.unpack(block, moduli, degree, count, frame.seeded) for block in blocks]
+
+    def _rounded_parts(self, frame: Frame) -> list[Polynomials]:
+        """Those of ciphertexts for decryption alone: whole ones, or halves of products."""
+        frame.expect("seeded", frame.seeded, 0)
+        moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
+        dropped: tuple[int, ...] = (self.parameters.spared(),)
+        if frame.kind == VECTOR:
+            dropped = self.parameters.dropped()
+        blocks = _blocks(frame, rounded_size(moduli, degree, dropped))
+        return [unpack_rounded(block, moduli, degree, dropped) for block in blocks]
 
     def _vector(self, data: bytes, primes: int) -> BfvVector:
         frame, parts = self._from_bytes(data, VECTOR, primes)
@@ -141,3 +143,10 @@ class Bfv:
     def _spread(self, values: npt.ArrayLike) -> list[Any]:
         slots = self.parameters.layout().spread(check_vector(values, self.parameters))
         return [self._plain(each) for each in slots]
+
+
+def _blocks(frame: Frame, size: int) -> list[memoryview]:
+    """The content of each ciphertext, of so many bytes."""
+    frame.expect_size(size * frame.ciphertexts)
+    content = memoryview(frame.content)
+    return [content[start : start + size] for start in range(0, len(content), size)]

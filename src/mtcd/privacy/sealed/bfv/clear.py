@@ -118,7 +118,7 @@ class _Clear:
 
 
 class ClearSealer(_Clear):
-    """``cipher.Sealer`` without encryption."""
+    """``cipher.Sealer`` without encryption: integers, and masks on them."""
 
     def add_plain(self, vector: cipher.SealedVector, values: npt.ArrayLike) -> ClearVector:
         return self._changed(vector, check_vector(values, self.parameters))
@@ -169,7 +169,7 @@ class ClearSealer(_Clear):
 
 
 class ClearKey(_Clear):
-    """``cipher.SecretKey`` without encryption."""
+    """``cipher.SecretKey`` without encryption: a number that tells runs apart."""
 
     def __repr__(self) -> str:
         return f"ClearKey({self.fingerprint})"
@@ -196,7 +196,7 @@ class ClearKey(_Clear):
 
 
 class _Scheme:
-    """``cipher.Scheme`` without encryption."""
+    """``cipher.Scheme`` without encryption, for tests and as a reference."""
 
     def generate(self, parameters: Parameters) -> ClearKey:
         return ClearKey(parameters, secrets.token_bytes(16))

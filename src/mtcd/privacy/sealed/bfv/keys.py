@@ -35,6 +35,7 @@ def parse_parameters(content: bytes) -> Parameters:
             parameters.degree, parameters.plain_modulus.bit_length()
         ):
             raise WireError("parameters.plain_modulus", "is not a prime that was expected")
+        # the key holder could choose weak ones: they are checked as those of choose_parameters are
         parameters.layout(parameters.most_columns)
         parameters.check_budget()
     except (ValueError, TypeError, RecursionError):
@@ -46,6 +47,7 @@ def parse_parameters(content: bytes) -> Parameters:
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a new file with mode 0600, whole or not at all."""
+    # in a file beside it first: a crash leaves the whole key or none
     writing = path.with_name(f".mtcd-{path.name}-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,6 +74,7 @@ def read_private(path: Path) -> bytes:
         raise MtcdError(
             f"The secret key cannot be read from {path}: {error.strerror or error}."
         ) from None
+    # others may have read it, and can open every token of the run
     if mode:
         raise MtcdError(
             f"{path} holds a secret key, but others can read it: start a new run, with new keys."

@@ -56,20 +56,28 @@ class Layout:
     @property
     def segment(self) -> int:
         """The number of slots of a segment: a power of two."""
-        return 1 << (self.samples - 1).bit_length() if self.repeated else self.row
+        if self.repeated:
+            return 1 << (self.samples - 1).bit_length()
+        return self.row
 
     @property
     def ciphertexts(self) -> int:
-        return 1 if self.repeated else -(-self.samples // self.degree)
+        if self.repeated:
+            return 1
+        return -(-self.samples // self.degree)
 
     @property
     def most_columns(self) -> int:
-        return self.degree if self.repeated else self.row
+        if self.repeated:
+            return self.degree
+        return self.row
 
     @property
     def _width(self) -> int:
         """The number of columns of a segment."""
-        segments = self.degree // self.segment if self.repeated else 1
+        segments = 1
+        if self.repeated:
+            segments = self.degree // self.segment
         return -(-self.columns // segments)
 
     @property
@@ -95,6 +103,7 @@ class Layout:
     def _blocks(self) -> tuple[Integers, Integers]:
         """For every slot: its column, or -1, and the size of its block."""
         count = self.segment // self._width
+        # of nearly equal size: any D consecutive slots then contain all columns
         starts = np.arange(count + 1) * self.segment // count
         sizes = np.diff(starts)
         offset = np.arange(self.segment) - np.repeat(starts[:-1], sizes)
@@ -116,6 +125,7 @@ class Layout:
             sample = (
                 ciphertext * self.degree + slot // self.row * self.row + (slot + shift) % self.row
             )
+        # a block shorter than the shift would count a sample twice
         used = (columns >= 0) & (shift < sizes) & (sample < self.samples)
         values = np.zeros(self.degree, np.int64)
         values[used] = matrix[sample[used], columns[used]]

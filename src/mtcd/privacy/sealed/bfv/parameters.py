@@ -148,7 +148,8 @@ class Parameters:
         ``dropped``: how many of the lowest bytes of each polynomial are not sent, by default as
         many as are.
         """
-        dropped = self.dropped() if dropped is None else dropped
+        if dropped is None:
+            dropped = self.dropped()
         bits = sum(self.modulus_bits[:SENT_PRIMES])
         flooding = 2.0 ** (self.flood_bits() - self.data_bits + bits)
         first, second = (4.0 ** (8 * count) / 12 if count else 0.0 for count in dropped)
@@ -159,7 +160,9 @@ class Parameters:
     def dropped(self) -> tuple[int, int]:
         """How many of the lowest bytes of each polynomial are not sent, since the budget suffices
         without."""
-        return MOST_DROPPED if self.budget(MOST_DROPPED) >= LEAST_BUDGET else (0, 0)
+        if self.budget(MOST_DROPPED) >= LEAST_BUDGET:
+            return MOST_DROPPED
+        return (0, 0)
 
     def miss_bits(self, spared: int) -> float:
         """Minus log2 of the probability that a masked product is decrypted wrongly.
@@ -176,7 +179,9 @@ class Parameters:
         bits = sum(self.modulus_bits[:SENT_PRIMES])
         unit = 2.0**bits / self.plain_modulus
         switched = (self.product_noise() * 2.0 ** (bits - self.data_bits)) ** 2
-        unsent = 4.0 ** (8 * spared) / 12 * 2 / 3 * self.degree if spared else 0.0
+        unsent = 0.0
+        if spared:
+            unsent = 4.0 ** (8 * spared) / 12 * 2 / 3 * self.degree
         noise = math.sqrt(switched + self._rounding() + unsent)
         mean = math.sqrt(2 / math.pi) * noise
         return -math.log2(self.degree * mean / unit)
@@ -226,7 +231,9 @@ def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters 
     """The parameters of this ring degree with the largest plaintext modulus, if it is large
     enough."""
     stride = Layout(degree, samples, widest).best_stride()
-    spared = MOST_DROPPED if degree == 8192 else (0, 0)  # many samples: precision before bytes
+    spared = (0, 0)
+    if degree == min(SECURE_BITS):  # with many samples precision is worth more than bytes
+        spared = MOST_DROPPED
     for bits in range(48, 20, -1):
         modulus = plain_prime(degree, bits)
         # An entry of the token and one of a standardised matrix get about as many bits as each
@@ -250,7 +257,9 @@ def _chains(degree: int) -> list[tuple[int, ...]]:
     Large primes that stay until decryption leave room for rounding; a large special prime makes
     rotations less noisy.
     """
-    count = 1 if degree == 8192 else 2
+    count = 2
+    if degree == min(SECURE_BITS):
+        count = 1
     total = min(SECURE_BITS[degree], 270)  # more bits cost time, and nothing here needs them
     chains = []
     for special in range(LARGEST_PRIME, 49, -1):

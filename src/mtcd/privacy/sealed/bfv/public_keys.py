@@ -70,7 +70,9 @@ class Context:
         shift to the left."""
         parameters = self.parameters
         diagonals = parameters.layout(parameters.most_columns).diagonals
-        shifts = {1} if min(parameters.stride, diagonals) > 1 else set()
+        shifts = set()
+        if min(parameters.stride, diagonals) > 1:
+            shifts.add(1)
         if diagonals > parameters.stride:
             shifts.add(parameters.stride)
         return sorted(pow(3, shift, 2 * parameters.degree) for shift in shifts)
@@ -121,7 +123,7 @@ class PublicKeys:
         return hashlib.sha256(self._content).digest()[:16]
 
     def to_bytes(self) -> bytes:
-        """For all parties."""
+        """The keys as they travel to all parties."""
         return Frame(
             PUBLIC, len(self.context.moduli), False, 0, 0, self.mark, self._content
         ).to_bytes()

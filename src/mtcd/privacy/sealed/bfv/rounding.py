@@ -48,7 +48,9 @@ def unpack_rounded(
         low = low << np.uint64(8 * bytes_dropped)
         if np.any(low >= first) or np.any(high >= second):
             raise WireError("sealed", "contains coefficients beyond the modulus")
-        low = low + np.uint64(128 << 8 * (bytes_dropped - 1) if bytes_dropped else 0)
+        if bytes_dropped:
+            # the middle of what the unsent bytes could be
+            low = low + np.uint64(128 << 8 * (bytes_dropped - 1))
         limbs[polynomial, 0] = low % np.uint64(first)
         limbs[polynomial, 1] = (_times(high, first, second) + low % np.uint64(second)) % np.uint64(
             second

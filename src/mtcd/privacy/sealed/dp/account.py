@@ -49,7 +49,9 @@ class TableAccounts(Account):
     def begin(self) -> None:
         """Enter the training, before anything is released. Raises ConfigError if an account cannot
         be written."""
-        place = NOWHERE if self.place is None else str(self.place.resolve())
+        place = NOWHERE
+        if self.place is not None:
+            place = str(self.place.resolve())
         training = secrets.token_hex(8)
         for path, clients in holders(self.tables).items():
             entry = entry_of(self.method, self.network, clients, path, self.tours, training, place)
@@ -106,14 +108,19 @@ class PartyAccount:
         place : str
             The folder of the run.
         """
-        most = self.method.dp.tours if tours is None else tours
+        most = self.method.dp.tours
+        if tours is not None:
+            most = tours
         table = self._budget.table
         entry = entry_of(self.method, self.network, [self.number], table, most, run, place)
+
+        # once an account was kept elsewhere, it goes on there: two files would not add up
         if self._instead.path.exists() or not table.exists():
             self._budget = self._instead
         if any(known.id == run for known in self._budget.entries()):  # after a restart
             return
 
+        # no training without an entry: it is made before the first release
         try:
             self._budget.enter(entry)
         except ConfigError:
@@ -172,11 +179,9 @@ def spent_by(budget: TableBudget, delta: float) -> str:
     seeded = sum(entry.seeded for entry in entries)
     counted = len(entries) - seeded
     trainings = f"{counted} training{'' if counted == 1 else 's'}"
-    more = (
-        f"; not counting {seeded} with insecure_seeded_noise, which protect nobody"
-        if seeded
-        else ""
-    )
+    more = ""
+    if seeded:
+        more = f"; not counting {seeded} with insecure_seeded_noise, which protect nobody"
     return (
         f"{budget.table.name} has spent epsilon {budget.epsilon(delta):.3g} at delta {delta:g} in "
         f"{trainings}{more}: {budget.path}"

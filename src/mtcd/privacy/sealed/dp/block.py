@@ -53,16 +53,24 @@ class PrivateBlock(SealedBlock):
     def _moved(self) -> tuple[Array, Array]:
         """theta and the sum after this tour."""
         theta = self.theta + self.change
-        return theta, self.total + theta if self.tour > self._first_half else self.total
+        if self.tour <= self._first_half:
+            return theta, self.total
+        return theta, self.total + theta
 
     @property
     def _first_half(self) -> int:
         return self.dp.tours // 2
 
     def preview(self, tour: int, weights: Array) -> Array:
-        theta, total = (self.theta, self.total) if tour == self.tour else self._moved()
+        theta, total = self.theta, self.total
+        if tour != self.tour:
+            theta, total = self._moved()
+
+        # before the later half there is no mean yet
         counted = tour - 1 - self._first_half
-        return total / counted if counted > 0 else theta
+        if counted <= 0:
+            return theta
+        return total / counted
 
     def parameters(self) -> Array:
         weights = np.zeros(0)  # without a mix, nothing uses them
@@ -71,6 +79,7 @@ class PrivateBlock(SealedBlock):
     def update(self, products: Array, token: float, draws: Array) -> Integers:
         """A step against the gradient with its noise; returns the change of the scores, beside
         g."""
+        # nothing of the data but the products, which have noise, may decide about the step
         scales = self.scales
         gradient = products * (self.length / (scales.radius * token))
         self.penalty.add_gradient(self.theta, gradient)

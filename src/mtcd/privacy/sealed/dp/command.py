@@ -40,7 +40,9 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
         )
     entries = budget.entries()
     at = delta or min((entry.delta for entry in entries), default=USUAL_DELTA)
-    content = budget.digest() if budget.table.exists() else None
+    content = None
+    if budget.table.exists():
+        content = budget.digest()
     return {
         "table": str(table),
         "file": str(budget.path),
@@ -65,6 +67,22 @@ def _training(entry: Entry, content: str | None) -> dict[str, Any]:
     }
 
 
+def _epsilon(training: dict[str, Any]) -> str:
+    if training["epsilon"] is None:
+        return "protects nobody"
+    return f"{training['epsilon']:.3g} at {training['delta']:g}"
+
+
+def _state(training: dict[str, Any]) -> str:
+    state = "ended"
+    if not training["ended"]:
+        # a crash may have come after any release
+        state = "not ended: counted in full"
+    if not training["same_content"]:
+        state += "; the table has changed since"
+    return state
+
+
 def _show(facts: dict[str, Any]) -> None:
     trainings = facts["trainings"]
     if not trainings:
@@ -74,30 +92,13 @@ def _show(facts: dict[str, Any]) -> None:
         return
     rows = []
     for one in trainings:
-        epsilon = (
-            "protects nobody"
-            if one["epsilon"] is None
-            else f"{one['epsilon']:.3g} at {one['delta']:g}"
-        )
-        state = "ended" if one["ended"] else "not ended: counted in full"
-        same = "" if one["same_content"] else "; the table has changed since"
-        rows.append(
-            [
-                one["began"],
-                one["party"],
-                f"{one['tours']} of {one['planned']}",
-                epsilon,
-                state + same,
-            ]
-        )
+        tours = f"{one['tours']} of {one['planned']}"
+        rows.append([one["began"], one["party"], tours, _epsilon(one), _state(one)])
     titles = ["began", "party", "tours", "epsilon", "state"]
     screen.print(ScreenTable(titles, rows, words=titles))
-    counted = len(trainings) - facts["unprotected"]
-    more = (
-        ""
-        if not facts["unprotected"]
-        else f", not counting {facts['unprotected']} that protect nobody"
-    )
+    counted, more = len(trainings) - facts["unprotected"], ""
+    if facts["unprotected"]:
+        more = f", not counting {facts['unprotected']} that protect nobody"
     screen.print(
         escape(
             f"{facts['table']} has spent epsilon {facts['epsilon']:.3g} at delta "

@@ -33,7 +33,9 @@ def privacy_facts(asked: Request) -> dict[str, Any]:
     """The facts, as plain values."""
     method, names = asked.method, asked.network.clients
     budget, limit = method.budget(asked.network), asked.stop and asked.stop.iterations
-    tours = method.dp.tours if limit is None else min(limit, method.dp.tours)
+    tours = method.dp.tours
+    if limit is not None:
+        tours = min(limit, tours)
     return {
         "tours": method.dp.tours,
         "releases": method.dp.tours * len(names),
@@ -54,7 +56,9 @@ def _tables(asked: Request, tours: int) -> dict[str, Any]:
         budget = TableBudget(path)
         entry = entry_of(asked.method, asked.network, clients, path, tours)
         before = [one for one in budget.entries() if not one.seeded]
-        counted = before if entry.seeded else [*before, entry]
+        counted = [*before]
+        if not entry.seeded:
+            counted.append(entry)
         found[str(path)] = {
             "file": str(budget.path),
             "trainings": len(before),
@@ -178,7 +182,9 @@ def tours_table(found: dict[str, Any]) -> ScreenTable:
     rows = []
     for tours, noise in found["noise_by_tours"].items():
         text = by_party(tuple(noise.values()), tuple(noise), "{:.3g}")
-        yours = " (yours)" if int(tours) == found["tours"] else ""
+        yours = ""
+        if int(tours) == found["tours"]:
+            yours = " (yours)"
         rows.append([tours + yours, text, f"{int(tours) * found['cost_per_tour']:.4g}"])
     titles = ["tours", "noise, in clipping lengths", "cost"]
     return ScreenTable(titles, rows, words=titles[:2])

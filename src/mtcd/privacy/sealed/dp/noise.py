@@ -41,9 +41,9 @@ def insecure_secret(seed: int, settings: str, arrays: Iterable[Any]) -> Secret:
         f"insecure seeded noise {int(seed)} {settings}".encode(), digest_size=SECRET_BYTES
     )
     for array in arrays:
-        dense = np.ascontiguousarray(
-            array.toarray() if hasattr(array, "toarray") else array, np.float64
-        )
+        if hasattr(array, "toarray"):
+            array = array.toarray()
+        dense = np.ascontiguousarray(array, np.float64)
         digest.update(repr(dense.shape).encode())
         digest.update(dense.data)
     return np.frombuffer(digest.digest(), np.uint8)
@@ -60,5 +60,6 @@ def gaussian_noise(
     ids = f"differential privacy {client} {tour}".encode()
     bits = hashlib.shake_256(secret.tobytes() + ids).digest(8 * count)
     drawn = np.frombuffer(bits, "<u8") >> np.uint64(64 - BITS)
+    # never 1, of which the inverse is infinite
     uniform = np.minimum((drawn.astype(float) + 0.5) / 2.0**BITS, 1 - 2.0**-BITS)
     return np.asarray(np.rint(deviation * scipy.special.ndtri(uniform)), np.int64)

@@ -102,7 +102,9 @@ class PrivateTours(SealedTours):
         budget, dp, K = self.budget(network), self.dp, network.size
         noise = by_party(budget.multipliers, network.clients, "{:.1f}")
         spending = by_party(budget.spent(dp.tours), network.clients, "{:.3g}")
-        source = (INSECURE,) if dp.insecure_seeded_noise else ()
+        source: tuple[str, ...] = ()
+        if dp.insecure_seeded_noise:
+            source = (INSECURE,)
         return (
             *super().notes(network),
             f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} "
@@ -117,11 +119,9 @@ class PrivateTours(SealedTours):
         """What tours that were begun have spent, for the user."""
         tours = min(iterations, self.dp.tours)
         spent = by_party(self.budget(network).spent(tours), network.clients, "{:.3g}")
-        over = (
-            "The budget is spent, and the training has ended"
-            if tours == self.dp.tours
-            else "Spent so far"
-        )
+        over = "Spent so far"
+        if tours == self.dp.tours:
+            over = "The budget is spent, and the training has ended"
         return (
             f"{over}: epsilon {spent} at delta {self.dp.delta:g} after {tours} of {self.dp.tours} "
             "tours."
@@ -135,9 +135,9 @@ class PrivateTours(SealedTours):
     ) -> SealedPlan:
         sealed = super().plan(problem, network, seed, agreed)
         given = {one.name: getattr(sealed, one.name) for one in fields(sealed)}
-        secret = (
-            self._insecure_secret(problem, network, seed) if self.dp.insecure_seeded_noise else None
-        )
+        secret = None  # drawn from the operating system, by the key holder
+        if self.dp.insecure_seeded_noise:
+            secret = self._insecure_secret(problem, network, seed)
         return PrivatePlan(**given, dp=self.dp, budget=self.budget(network), insecure_secret=secret)
 
     def _insecure_secret(self, problem: LinearProblem, network: Network, seed: int) -> Secret:
