@@ -95,9 +95,9 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 for name in ours:
                     mine = read.amount(case, name, axis, target=level)
                     parts.append(f"{read.label(name)} {mine} against {other}")
-                    outcomes.append(
-                        less(mine, other) if _has_learnt(read.curve(case, theirs)) else None
-                    )
+                    # a curve that has learnt nothing is no measure of another
+                    learnt = _has_learnt(read.curve(case, theirs))
+                    outcomes.append(less(mine, other) if learnt else None)
             findings.append(f"per {per}: {'; '.join(parts)}")
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
@@ -108,17 +108,18 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
 
 def _accuracies(read: Reader, curve: CurveResult) -> list[float | None]:
     """At each quarter, as far as it came, and at the end."""
-    found = [accuracy_after(curve, epoch) for epoch in quarters(read.results)]
-    return [
-        *(one.mean if one and one.everywhere else None for one in found),
-        accuracy_at_end(curve).mean,
-    ]
+    accuracies: list[float | None] = []
+    for epoch in quarters(read.results):
+        found = accuracy_after(curve, epoch)
+        accuracies.append(found.mean if found and found.everywhere else None)
+
+    return [*accuracies, accuracy_at_end(curve).mean]
 
 
 def _way(read: Reader, curve: CurveResult) -> str:
-    return " → ".join(
-        "not there" if one is None else percent(one) for one in _accuracies(read, curve)
-    )
+    """The accuracies on the way, as text."""
+    said = ["not there" if one is None else percent(one) for one in _accuracies(read, curve)]
+    return " → ".join(said)
 
 
 def _close(ours: float | None, theirs: float | None) -> Outcome:

@@ -210,15 +210,22 @@ def load_table(
     columns = _part("features", raw.values.shape[1], features, seed)
     labels = raw.labels[rows]
     _check_classes(name, labels)
-    values = raw.values if samples is None else raw.values[rows]
-    values = values if features is None else values[:, columns]
+    # a part that is all of it is not copied
+    values = raw.values
+    if samples is not None:
+        values = values[rows]
+    if features is not None:
+        values = values[:, columns]
+
     data = split(values / raw.scale, labels, clients, [f"x{j}" for j in columns])
-    whole = samples is None and features is None
-    part = (
-        ""
-        if whole
-        else f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed {seed}."
-    )
+
+    part = ""
+    if samples is not None or features is not None:
+        part = (
+            f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed "
+            f"{seed}."
+        )
+
     return replace(data, notes=(raw.note + part,))
 
 
