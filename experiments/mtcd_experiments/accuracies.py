@@ -13,7 +13,7 @@ from mtcd_experiments.accuracy import (
     share_of_baseline,
 )
 from mtcd_experiments.numbers import (
-    Entry,
+    CurveEntry,
     column_name,
     mean_cost,
     shown_costs,
@@ -39,7 +39,7 @@ def accuracy_headings(results: Results, brief: bool = False) -> list[str]:
     return [*titles, "seconds"]
 
 
-def accuracy_cells(results: Results, entry: Entry) -> list[str]:
+def accuracy_cells(results: Results, entry: CurveEntry) -> list[str]:
     """One row, as text."""
     curve = entry.result
     way = [accuracy_after(curve, epoch) for epoch in quarters(results)]
@@ -54,7 +54,7 @@ def accuracy_cells(results: Results, entry: Entry) -> list[str]:
     return [*row, f"{curve.seconds:.1f}"]
 
 
-def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
+def accuracy_summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
     """One row of the CSV."""
     curve, target = entry.result, results.experiment.target_accuracy
     row = {

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mtcd_experiments.results import CurveResult, Results, Spread, Trained
+from mtcd_experiments.results import CurveResult, Results, Spread, TrainedCurve
 
 ROUNDING = 1e-6  # of epochs, which are batches over batches per epoch
 
@@ -81,7 +81,7 @@ def share_of_baseline(
     return ours / theirs
 
 
-def _after(one: Trained, epoch: float) -> float | None:
+def _after(one: TrainedCurve, epoch: float) -> float | None:
     """At the last measurement up to that epoch, if the training came so far."""
     epochs = one.columns["epoch"]
     if epochs[-1] < epoch - ROUNDING:

@@ -14,9 +14,9 @@ from mtcd_experiments.accuracy import (
 from mtcd_experiments.checks import Check
 from mtcd_experiments.reading import (
     NOTABLE,
+    FigureReader,
     NotThereError,
     Outcome,
-    Reader,
     Verdict,
     less,
     number,
@@ -32,7 +32,7 @@ LEARNT = 0.05  # a curve that has not risen by this much has shown nothing yet
 def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """At each quarter of the epochs, each of ours is at most a little less accurate than theirs."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
         for case in read.cases(theirs, *ours):
             other = read.curve(case, theirs)
@@ -56,7 +56,7 @@ def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """An epoch of each of ours costs less communication than one of theirs, per message and per
     float."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
         for per, axis in COST_AXES.items():
             parts = []
@@ -84,7 +84,7 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
     target, or else the most that all curves reached.
     """
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         level = read.results.experiment.target_accuracy or best_of_all(read.results)
         findings = []
         outcomes: list[Outcome] = []
@@ -106,7 +106,7 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
     return check
 
 
-def _accuracies(read: Reader, curve: CurveResult) -> list[float | None]:
+def _accuracies(read: FigureReader, curve: CurveResult) -> list[float | None]:
     """At each quarter, as far as it came, and at the end."""
     accuracies: list[float | None] = []
     for epoch in quarters(read.results):
@@ -116,7 +116,7 @@ def _accuracies(read: Reader, curve: CurveResult) -> list[float | None]:
     return [*accuracies, accuracy_at_end(curve).mean]
 
 
-def _way(read: Reader, curve: CurveResult) -> str:
+def _way(read: FigureReader, curve: CurveResult) -> str:
     """The accuracies on the way, as text."""
     said = ["not there" if one is None else percent(one) for one in _accuracies(read, curve)]
     return " → ".join(said)

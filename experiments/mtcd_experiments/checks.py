@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mtcd_experiments.reading import (
     Amount,
+    FigureReader,
     Outcome,
-    Reader,
     Verdict,
     gain,
     helps,
@@ -18,13 +18,13 @@ from mtcd_experiments.reading import (
     verdict,
 )
 
-Check = Callable[[Reader], tuple[str, Verdict]]
+Check = Callable[[FigureReader], tuple[str, Verdict]]
 
 
 def cheaper(winner: str, loser: str) -> Check:
     """In every case, the winner reaches the target at less cost."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = _pairs(read, winner, loser, "cost")
         return findings + _exceptions(read.cases(), outcomes), verdict(outcomes)
 
@@ -34,7 +34,7 @@ def cheaper(winner: str, loser: str) -> Check:
 def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: str) -> Check:
     """In each case, ours needs so many times less of x than each of theirs, at least."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, names = [], []
         outcomes: list[Outcome] = []
         for case, factor in least.items():
@@ -68,7 +68,7 @@ def _at_least(factor: float, mine: Amount, other: Amount) -> Outcome:
 def not_always_faster(ours: str, theirs: str) -> Check:
     """Per iteration, ours is behind in at least one case."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = _pairs(read, ours, theirs, "iterations")
         behind = opposite(outcomes)
         return findings, "yes" if any(behind) else verdict(behind)
@@ -76,7 +76,7 @@ def not_always_faster(ours: str, theirs: str) -> Check:
     return check
 
 
-def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Outcome]]:
+def _pairs(read: FigureReader, ours: str, theirs: str, x: str) -> tuple[str, list[Outcome]]:
     findings, outcomes = [], []
     for case in read.cases(ours, theirs):
         mine, other = read.amount(case, ours, x), read.amount(case, theirs, x)
@@ -88,7 +88,7 @@ def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Outc
 def slower_along(cases: Sequence[str], curve: str) -> Check:
     """The curve needs more iterations in each case than in the one before."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         return _rises(read.unit("iterations"), {case: read.amount(case, curve) for case in cases})
 
     return check
@@ -97,7 +97,7 @@ def slower_along(cases: Sequence[str], curve: str) -> Check:
 def rises_along(case: str, curves: Sequence[str], x: str) -> Check:
     """In a case, each curve needs more of x than the one before."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         return _rises(
             read.unit(x), {read.label(curve): read.amount(case, curve, x) for curve in curves}
         )
@@ -114,7 +114,7 @@ def _rises(unit: str, amounts: Mapping[str, Amount]) -> tuple[str, Verdict]:
 def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
     """More iterations than all others, at less cost than all others."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         outcomes: list[Outcome] = []
         for other in others:
             outcomes.append(less(read.amount(case, other), read.amount(case, curve)))
@@ -135,7 +135,7 @@ def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
 def best_changes(case: str, curves: Sequence[str]) -> Check:
     """Over the range of R_C, more than one curve is the cheapest."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         best = {}
         for ratio in read.results.experiment.ratios:
             best[ratio] = _cheapest(read, case, curves, ratio)
@@ -161,7 +161,7 @@ def middle_wins(
 ) -> Check:
     """At each ratio, the cheapest of the middle is cheaper than all ends."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, won = [], []
         for ratio in ratios:
             amounts = {name: read.amount(case, name, "cost", ratio) for name in (*middle, *ends)}
@@ -194,7 +194,7 @@ def falls_along(
     ``per`` divides the amounts: hops per sync turn iterations into syncs.
     """
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = _falls(read, curves, x, per)
         return findings, verdict(outcomes)
 
@@ -204,7 +204,7 @@ def falls_along(
 def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
     """In no case a later curve needs notably less of x than the first."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = _falls(read, curves, x, None)
         return findings, verdict(opposite(outcomes))
 
@@ -212,7 +212,7 @@ def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
 
 
 def _falls(
-    read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None
+    read: FigureReader, curves: Sequence[str], x: str, per: Sequence[float] | None
 ) -> tuple[str, list[Outcome]]:
     findings, outcomes = [], []
     for case in read.cases(*curves):
@@ -231,7 +231,7 @@ def _falls(
 def gets_below(curve: str, share: float) -> Check:
     """In every case the gap falls below this share of what it was at the start."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
         for case in read.cases(curve):
             gaps = [one.columns["gap"] for one in read.curve(case, curve).trained]
@@ -243,7 +243,7 @@ def gets_below(curve: str, share: float) -> Check:
     return check
 
 
-def _cheapest(read: Reader, case: str, curves: Sequence[str], ratio: float) -> str | None:
+def _cheapest(read: FigureReader, case: str, curves: Sequence[str], ratio: float) -> str | None:
     """The curve with the least cost to the target, of those that get there."""
     costs = {curve: read.amount(case, curve, "cost", ratio) for curve in curves}
     there = [curve for curve in curves if costs[curve].exact]
@@ -275,7 +275,7 @@ def _exceptions(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
     return f". **{'; '.join(parts)}**"
 
 
-def _best(read: Reader, curves: Sequence[str], amounts: Sequence[Amount]) -> str:
+def _best(read: FigureReader, curves: Sequence[str], amounts: Sequence[Amount]) -> str:
     found = gain(amounts)
     if found is None or found[0] <= 1:
         return ""

@@ -19,7 +19,7 @@ POINTS = 150
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class CurveEntry:
     """A curve in a case, with the names people read."""
 
     case: str
@@ -28,7 +28,7 @@ class Entry:
     result: CurveResult
 
 
-def entries(results: Results, case: str | None = None) -> list[Entry]:
+def entries(results: Results, case: str | None = None) -> list[CurveEntry]:
     """All curves that were run, or those of one case, in the order of the experiment."""
     experiment = results.experiment
     found = []
@@ -36,7 +36,7 @@ def entries(results: Results, case: str | None = None) -> list[Entry]:
         title = experiment.cases[name].title
         for curve in experiment.shown(name):
             if (name, curve) in results.curves:
-                found.append(Entry(name, curve, title, results.curves[name, curve]))
+                found.append(CurveEntry(name, curve, title, results.curves[name, curve]))
 
     return found
 

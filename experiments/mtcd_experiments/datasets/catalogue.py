@@ -19,14 +19,21 @@ from mtcd.data.vertical import VerticalData
 from mtcd_experiments.datasets.basehock import BASEHOCK
 from mtcd_experiments.datasets.beijing_air import BEIJING_AIR
 from mtcd_experiments.datasets.cifar10 import CIFAR10
-from mtcd_experiments.datasets.entry import Dataset, Entry, Forecast, Pictures, RawSeries, Series
+from mtcd_experiments.datasets.entry import (
+    CatalogueEntry,
+    Dataset,
+    Forecast,
+    Pictures,
+    RawSeries,
+    Series,
+)
 from mtcd_experiments.datasets.folder import absence, find_all
 from mtcd_experiments.datasets.gisette import GISETTE
 from mtcd_experiments.datasets.gisette_like import GISETTE_LIKE
 from mtcd_experiments.datasets.modelnet10 import MODELNET10
 from mtcd_experiments.datasets.pictures import vertical
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=CatalogueEntry)
 
 DATASETS: dict[str, Dataset] = {
     "gisette": GISETTE,
@@ -35,7 +42,7 @@ DATASETS: dict[str, Dataset] = {
 }
 PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
 SERIES: dict[str, Series] = {"beijing-air": BEIJING_AIR}
-ALL: dict[str, Entry] = {**DATASETS, **PICTURES, **SERIES}
+ALL: dict[str, CatalogueEntry] = {**DATASETS, **PICTURES, **SERIES}
 
 
 @overload
@@ -249,7 +256,7 @@ def _entry(entries: Mapping[str, E], name: str) -> E:
     return entries[name]
 
 
-def _files(entry: Entry) -> dict[str, Path]:
+def _files(entry: CatalogueEntry) -> dict[str, Path]:
     files = find_all(entry.subfolder, entry.files)
     if files is None:
         raise DataError(_absent(entry))
@@ -263,7 +270,7 @@ def _check_classes(name: str, labels: NDArray[np.int64]) -> None:
         )
 
 
-def _absent(entry: Entry) -> str:
+def _absent(entry: CatalogueEntry) -> str:
     return f"{entry.title} is not at hand: {absence(entry.subfolder, entry.files)} To get it: {entry.how}"
 
 
