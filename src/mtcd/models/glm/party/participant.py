@@ -46,7 +46,7 @@ from mtcd.models.glm.party.problem import (
     start_of,
     without_classes,
 )
-from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
+from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -319,8 +319,8 @@ def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
         raise LossError(str(error)) from None
 
 
-def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:
+def _curvature(name: str, answer: bytes, weighted: bool) -> CurvatureReport:
     try:
-        return Curvature.from_bytes(answer, weighted)
+        return CurvatureReport.from_bytes(answer, weighted)
     except WireError as error:
         raise DataError(f"{name}: {error}") from None
