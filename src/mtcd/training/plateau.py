@@ -41,7 +41,11 @@ class Plateau:
     ) -> tuple[Windows | None, bool]:
         """What to remember after this measurement, and whether it ends a window without an
         improvement."""
-        if not self.is_due(seen, row.iteration, epoch) or (value := value_of(row, self.on)) is None:
+        if not self.is_due(seen, row.iteration, epoch):
+            return seen, False
+
+        value = value_of(row, self.on)
+        if value is None:  # a metric is not in every measurement
             return seen, False
         return self.end_window(seen, row.iteration, value, epoch)
 
@@ -54,7 +58,8 @@ class Plateau:
     ) -> tuple[Windows, bool]:
         """What to remember after this value at the end of a window, and whether the plateau is
         reached."""
-        best = Best(self.on, self.min_improvement, None if seen is None else seen.best)
+        before = None if seen is None else seen.best
+        best = Best(self.on, self.min_improvement, before)
         improved = best.improves(value)
         assert best.value is not None
         return Windows(iteration // (self.patience * epoch), best.value), not improved
