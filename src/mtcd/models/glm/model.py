@@ -145,7 +145,25 @@ class Glm:
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """A linear model on data: the models of the clients, and the measurements."""
+    """A linear model on data: the models of the clients, and the measurements.
+
+    Parameters
+    ----------
+    loss
+        The loss, with the weights of samples.
+    labels
+        The encoded labels.
+    classes
+        The classes they stand for; empty in regression.
+    blocks
+        X_k, client by client.
+    penalties
+        r_k, client by client.
+    evaluation
+        The metrics of a score; none unless given.
+    start
+        theta_k at the start of a training; 0 unless given.
+    """
 
     loss: Loss
     labels: Array
@@ -153,9 +171,7 @@ class LinearProblem:
     blocks: tuple[Block, ...]
     penalties: tuple[Penalty, ...]
     evaluation: Evaluation | None = None
-    """The metrics of a score; none unless given."""
     start: tuple[Array, ...] | None = None
-    """theta_k at the start of a training; 0 unless given."""
 
     @property
     def samples(self) -> int:
@@ -175,6 +191,7 @@ class LinearProblem:
     def with_blocks(self, own: Mapping[int, Block]) -> Self:
         """The problem of a process that has these blocks only: others have no columns, and there
         are no metrics."""
+        # a block without columns changes no sum, so every index stays that of its client
         nothing = np.zeros((self.samples, 0))
         blocks = tuple(own.get(k, nothing) for k in range(len(self.penalties)))
         return replace(self, blocks=blocks, evaluation=None)
