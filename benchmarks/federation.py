@@ -1,9 +1,9 @@
 """A federation of processes on this machine: hops per second with mutual TLS, memory, and how long
 it takes to start.
 
-The floor of a hop is a bare Zenoh ping: the same two bundles, so the same TLS and rules, the same
-bytes there, a short answer back (a query and its reply), and nobody who reads or keeps them. A hop
-is that too: an envelope there and its ack back. The second floor is what no hop can do without: the
+The floor of a hop is a bare ping: the same two bundles, so the same TLS, the same bytes there, a
+short answer back, and nobody who reads or keeps them. A hop is that too: an envelope there and its
+ack back. The second floor is what no hop can do without: the
 bytes thrown one way, the visit, and one write of them to a file. All run in turns, and the best of
 each counts.
 """
@@ -22,20 +22,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import numpy as np
 import polars as pl
 import yaml
-import zenoh
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.federation.administrator import init_federation
+from mtcd.federation.connections.connection import Connection
+from mtcd.federation.connections.connections import Connections
+from mtcd.federation.connections.wire import ANSWER, REQUEST, Frame
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.processes import Processes, free_ports
-from mtcd.federation.transport import channel, message_key
 from mtcd.models.glm.model import Glm
 from mtcd.protocol.updates import LocalUpdates
 
@@ -44,6 +44,7 @@ SECONDS = 3.0  # of hops or pings that are counted
 MOMENT = 0.2
 ENDLESS = 10**9
 PATIENCE = 120.0
+THROWN = "thrown"
 
 
 @contextmanager
@@ -113,52 +114,46 @@ def hop(samples: int) -> float:
 
 
 class Ping:
-    """One end of bare pings: answers queries, sends back what is put, and counts."""
+    """One end of bare pings: answers requests, sends back what is thrown, and counts."""
 
     def __init__(self, bundle: Path) -> None:
-        made = read_bundle(bundle)
-        config = made.config
-        (other,) = (name for name in config.peers)
-        self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(made.zenoh())))
-        self.key = message_key(config.federation, other, config.name, "ping")
         self.count, self.stopped = 0, False
-        inbox = channel(config.federation, config.name, other)
-        back, answer = (
-            zenoh.handlers.Callback(act, indirect=False) for act in (self.back, self.answer)
-        )
-        self.declared = (
-            self.session.declare_subscriber(inbox, back),
-            self.session.declare_queryable(inbox, answer),
+        self.connection: Connection | None = None
+        self.body = b""
+        self.connections = Connections(
+            read_bundle(bundle), self.opened, self.lost, self.arrived, lambda refused: None
         )
 
-    def back(self, sample: Any) -> None:
+    def opened(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def lost(self, connection: Connection) -> None:
+        self.connection = None
+
+    def arrived(self, connection: Connection, frame: Frame) -> None:
+        connection.handled(frame)
+        if frame.what == REQUEST:
+            connection.send(ANSWER, "", frame.number, b"received")
+            return
         self.count += 1
-        if not self.stopped:
-            self.put(sample.payload)
+        if self.stopped:
+            return
+        if frame.kind == THROWN:
+            connection.send(ANSWER, THROWN, 0, frame.body)
+        else:
+            connection.send(REQUEST, "ping", 0, self.body)
 
-    def put(self, payload: Any) -> None:
-        block = zenoh.CongestionControl.BLOCK
-        self.session.put(self.key, payload, congestion_control=block, express=True)
+    def ask(self, body: bytes) -> None:
+        """A request, and another when it is answered."""
+        self.stopped, self.body = False, body
+        assert self.connection is not None
+        self.connection.send(REQUEST, "ping", 0, body)
 
-    def answer(self, query: Any) -> None:
-        query.reply(query.key_expr, b"received")
-        query.drop()
-
-    def ask(self, payload: bytes) -> None:
-        """A query, and another when it is answered."""
-
-        def ended() -> None:
-            if not self.stopped:
-                self.ask(payload)
-
-        def replied(reply: Any) -> None:
-            self.count += 1
-
-        block = zenoh.CongestionControl.BLOCK
-        on_reply = zenoh.handlers.Callback(replied, ended, indirect=False)
-        self.session.get(
-            self.key, on_reply, payload=payload, congestion_control=block, express=True, timeout=5.0
-        )
+    def throw(self, body: bytes) -> None:
+        """Bytes that are thrown to and fro."""
+        self.stopped = False
+        assert self.connection is not None
+        self.connection.send(ANSWER, THROWN, 0, body)
 
 
 def pings(samples: int) -> tuple[float, float]:
@@ -170,23 +165,19 @@ def pings(samples: int) -> tuple[float, float]:
         )
         here = Ping(processes.bundles / "p0")
         try:
-            while not here.count:
-                here.stopped = True
-                here.ask(body)
-                time.sleep(0.5)
-            here.stopped = False
+            while here.connection is None:
+                time.sleep(0.1)
             here.ask(body)
             ping = fastest(lambda: here.count)
             here.stopped = True
             time.sleep(0.5)
-            here.stopped = False
-            here.put(body)
+            here.throw(body)
             return ping, fastest(lambda: 2 * here.count)
         finally:
             here.stopped = True
             other.terminate()
             other.wait()
-            here.session.close()  # type: ignore[no-untyped-call]
+            here.connections.close()
 
 
 def visit_and_write(samples: int) -> float:

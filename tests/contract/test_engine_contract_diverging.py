@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from engine_cases import EngineCase
 from mtcd.training.divergence import DIVERGED

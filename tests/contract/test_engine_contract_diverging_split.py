@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from contract_split_cases import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from contract_split_cases import (

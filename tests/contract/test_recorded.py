@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from recorded import TRAININGS, recorded
 

@@ -18,7 +18,6 @@ DISTRIBUTIONS = {  # where a package is not called as what is installed
     "yaml": "pyyaml",
     "sklearn": "scikit-learn",
     "PIL": "matplotlib",  # pillow, which it depends on
-    "zenoh": "eclipse-zenoh",
     "private_set_intersection": "openmined-psi",
     "mlflow": "mlflow-skinny",
     "google": "openmined-psi",  # protobuf, which it depends on

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from boosting import SETTINGS, samples

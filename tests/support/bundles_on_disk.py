@@ -1,7 +1,6 @@
 """Bundles on disk, for tests; needs cryptography."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -10,9 +9,9 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle
+from mtcd.federation.transport import calls, listens_at
 from ports import reserved_ports
 
-Config = dict[str, Any]
 EVERYBODY = ["a", "b", "c", "server", "operator"]
 
 
@@ -45,6 +44,11 @@ def found(folder: Path) -> Path:
     return folder / "bundles"
 
 
-def settings(bundles: Path, name: str) -> Config:
-    """The Zenoh settings of a bundle."""
-    return read_bundle(bundles / name).zenoh()
+def listening(bundles: Path, name: str) -> str | None:
+    """Where the owner of a bundle listens."""
+    return listens_at(read_bundle(bundles / name).config)
+
+
+def called(bundles: Path, name: str) -> dict[str, str]:
+    """The addresses that the owner of a bundle calls, by peer."""
+    return calls(read_bundle(bundles / name).config)

@@ -11,7 +11,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.protocol.ledger.ledger import Ledger
 from problems import MODELS
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 LOGISTIC, MULTINOMIAL, RIDGE = MODELS[5], MODELS[7], MODELS[0]
 

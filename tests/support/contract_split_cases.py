@@ -22,7 +22,7 @@ from mtcd.training.run import Run
 from mtcd.training.train import train
 from split_problems import assert_same_modules, samples
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 MTCD = {

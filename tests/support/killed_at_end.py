@@ -9,7 +9,7 @@ from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.node import Node
 from waiting import PATIENCE
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 
 class KilledAtEnd(Node):

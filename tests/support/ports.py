@@ -12,7 +12,7 @@ def reserved_ports(count: int) -> list[int]:
 
     Each is bound by a socket that does not listen, and stays so. The bind is exclusive, so that no
     two processes are given the same port, and the kernel gives it to no outgoing connection.
-    With SO_REUSEADDR, which is set afterwards, servers that set it too (those of Zenoh and of the
+    With SO_REUSEADDR, which is set afterwards, servers that set it too (those of parties and of the
     standard library) can listen on it all the same, again and again.
     """
     ports = []

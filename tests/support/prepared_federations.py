@@ -12,7 +12,7 @@ from mtcd.federation.participant.kinds import make_participant
 from mtcd.testing.federation_engine import FederationEngine
 from patients import CLIENTS, patients
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 TABLE = patients(120)
 

@@ -11,7 +11,6 @@ from mtcd.core.errors import NotInstalledError
 EXTRAS = {  # the package that may be missing, and the extra that brings it
     "torch": "torch",
     "safetensors": "torch",
-    "zenoh": "federation",
     "cryptography": "federation",
     "msgpack": "federation",
     "private_set_intersection": "federation",

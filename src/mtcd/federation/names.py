@@ -1,5 +1,5 @@
-"""Names and addresses of parties. Names are valid as folders, certificate names and parts of Zenoh
-keys."""
+"""Names and addresses of parties. Names are valid as folders and as certificate
+names."""
 
 from __future__ import annotations
 

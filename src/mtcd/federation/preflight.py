@@ -51,7 +51,6 @@ only."""
 APART = frozenset({"private_set_intersection"})
 """Packages that a process of its own imports: here it is enough that they are installed."""
 DISTRIBUTIONS = {
-    "zenoh": "eclipse-zenoh",
     "private_set_intersection": "openmined-psi",
     "google": "protobuf",
     "sklearn": "scikit-learn",
@@ -162,7 +161,7 @@ def examine(
 def needed_packages(config: BundleConfig, more: Iterable[str] = ()) -> tuple[str, ...]:
     """The packages, by the names under which they are imported, that a run needs at the owner of a
     bundle."""
-    needed = ["zenoh", "cryptography", "msgpack"]
+    needed = ["cryptography", "msgpack"]
     if config.alignment == "psi" and not config.is_server:
         needed.append("private_set_intersection")
     needed += party_privacy(config.privacy).packages()

@@ -1,126 +1,37 @@
-"""The Zenoh configuration of a credentials bundle: keys, endpoints, TLS certificates, access rules.
+"""What a credentials bundle says of connections: who connects to whom, and whose certificates are
+admitted.
 
-Every key names its receiver and its sender, on which access rules are based. Each party enforces
-the rules on its own links; Zenoh silently drops messages that they do not allow. The keys are
-
-- ``mtcd/FEDERATION/to/RECEIVER/from/SENDER/...``: messages, as queries or puts; the rest names
-  their kind,
-- ``mtcd/FEDERATION/to/RECEIVER/from/operator/control/...``: requests of the operator, as queries,
-- ``mtcd/FEDERATION/alive/NAME``: the liveliness token of a party.
+Between two peers there is one connection, which one of them opens. Each end admits the names on the
+certificates of its peers, and takes all that comes over a connection as said by that peer: no
+message names its sender. A request of the operator begins with ``control/``, and a party takes no
+others from it.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.names import OPERATOR
 
-ROOT, CONTROL = "mtcd", "control"
-
-
-def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
-    """The key under which ``sender`` writes to ``receiver``.
-
-    >>> message_key("clinics", "b", "a", "run1", "token")
-    'mtcd/clinics/to/b/from/a/run1/token'
-    """
-    return "/".join([ROOT, federation, "to", receiver, "from", sender, *rest])
-
-
-def channel(federation: str, receiver: str, sender: str) -> str:
-    """The expression for all keys from one party to another: subscribed by the receiver, allowed by
-    a rule."""
-    return message_key(federation, receiver, sender, "**")
-
-
-def control_key(federation: str, receiver: str, kind: str) -> str:
-    """The key of the operator's requests of a kind to ``receiver``.
-
-    >>> control_key("clinics", "b", "status")
-    'mtcd/clinics/to/b/from/operator/control/status'
-    """
-    return message_key(federation, receiver, OPERATOR, CONTROL, kind)
-
-
-def control_channel(federation: str, receiver: str) -> str:
-    """The expression for all requests of the operator to a party: declared by the party, allowed by
-    a rule."""
-    return control_key(federation, receiver, "**")
-
-
-def alive_key(federation: str, name: str) -> str:
-    """The key of a party's liveliness token."""
-    return f"{ROOT}/{federation}/alive/{name}"
-
-
+CONTROL = "control"
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024
 HEAD_BYTES = 4096  # of a masked sum, per party, at most: its name and certificate
-BATCHES = 16  # of 64 KB, Zenoh's maximum on a link, so that a large token is queued at once
-SESSIONS = 10_000  # Zenoh's default limit of 1000 is too low for a large server
-WRITE = ["put", "query"]
-ANSWER = ["reply", "declare_subscriber", "declare_queryable"]
-ALIVE = ["liveliness_token"]
-WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
 
 
-def zenoh_config(bundle: Membership, folder: Path) -> dict[str, Any]:
-    """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the
-    bundle."""
-    key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
-    retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
+def listens_at(bundle: Membership) -> str | None:
+    """The address at which this party listens; the operator and a party that dials out only accept
+    no connections."""
+    return bundle.listen or bundle.address
+
+
+def calls(bundle: Membership) -> dict[str, str]:
+    """The addresses that this party connects to, by the name of the peer. One of two peers
+    connects, so that there is one connection."""
     return {
-        "mode": "peer",
-        "listen": {"endpoints": listens(bundle), "timeout_ms": 0, "exit_on_failure": True},
-        "connect": {
-            "endpoints": calls(bundle),
-            "timeout_ms": -1,
-            "exit_on_failure": False,
-            "retry": retry,
-        },
-        # do not wait for peers
-        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
-        "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
-        "adminspace": {"enabled": False},
-        "transport": {
-            "unicast": {"max_sessions": SESSIONS},
-            "link": {
-                "protocols": ["tls"],
-                "tx": {"lease": bundle.limits.lease_ms, "queue": {"size": {"data": BATCHES}}},
-                "rx": {"max_message_size": bundle.limits.message_mb * MEGABYTE},
-                "tls": {
-                    "root_ca_certificate": str(folder / CA_FILE),
-                    "listen_private_key": key,
-                    "listen_certificate": certificate,
-                    "connect_private_key": key,
-                    "connect_certificate": certificate,
-                    "enable_mtls": True,
-                    "verify_name_on_connect": True,
-                    "close_link_on_expiration": True,
-                },
-            },
-            "shared_memory": {"enabled": False},
-        },
-        "access_control": access_control(bundle),
-    }
-
-
-def listens(bundle: Membership) -> list[str]:
-    """The endpoints at which this party listens; the operator and a party that dials out only
-    accept no connections."""
-    return [] if bundle.address is None else [f"tls/{bundle.listen or bundle.address}"]
-
-
-def calls(bundle: Membership) -> list[str]:
-    """The endpoints to which this party connects: one of two peers connects, so that there is one
-    connection."""
-    return [
-        f"tls/{peer.address}"
+        name: peer.address
         for name, peer in bundle.peers.items()
-        if peer.certificate is not None and connects_to(bundle, name)
-    ]
+        if peer.address is not None and peer.certificate is not None and connects_to(bundle, name)
+    }
 
 
 def connects_to(bundle: Membership, peer: str) -> bool:
@@ -131,68 +42,17 @@ def connects_to(bundle: Membership, peer: str) -> bool:
     return bundle.address is None or bundle.rank[peer] < bundle.rank[bundle.name]
 
 
-def access_control(bundle: Membership) -> dict[str, Any]:
-    """Allow only the messages from and to each peer under their own names, and the answers to them.
+def admitted(bundle: Membership) -> dict[str, str]:
+    """Who may connect to this party, by the name on the certificate: its peers, and the operator.
 
-    Between the operator and a party, only requests of the operator and their answers are allowed.
+    A peer that this party calls itself may do so too: it does if it cannot be called, because
+    another program has its port.
     """
-    certificates = {peer: section.certificate for peer, section in bundle.peers.items()}
-    if not bundle.is_operator:
-        certificates[OPERATOR] = bundle.operator
-    rules, subjects, policies = [], [], []
-    for peer, certificate in certificates.items():
-        if certificate is None:
-            continue
-        watched = bundle.is_operator or peer == OPERATOR
-        own = (_control_rules if watched else _rules)(bundle.federation, bundle.name, peer)
-        rules += own
-        subjects.append({"id": peer, "cert_common_names": [certificate]})
-        policies.append({"rules": [rule["id"] for rule in own], "subjects": [peer]})
-    return {
-        "enabled": True,
-        "default_permission": "deny",
-        "rules": rules,
-        "subjects": subjects,
-        "policies": policies,
+    found = {
+        peer.certificate: name
+        for name, peer in bundle.peers.items()
+        if peer.certificate is not None
     }
-
-
-def _rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
-    inbox, outbox = channel(federation, me, peer), channel(federation, peer, me)
-    here, there = alive_key(federation, me), alive_key(federation, peer)
-    return _allowed(
-        {
-            f"{peer} writes to us": ("ingress", WRITE, inbox),
-            f"we answer {peer}": ("egress", ANSWER, inbox),
-            f"we write to {peer}": ("egress", WRITE, outbox),
-            f"{peer} answers us": ("ingress", ANSWER, outbox),
-            f"{peer} is alive": ("ingress", ALIVE, there),
-            f"we watch {peer}": ("egress", WATCH, there),
-            f"{peer} learns that we are alive": ("egress", ALIVE, here),
-            f"{peer} watches us": ("ingress", WATCH, here),
-        }
-    )
-
-
-def _control_rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
-    control = control_channel(federation, peer if me == OPERATOR else me)
-    question, answer = ("egress", "ingress") if me == OPERATOR else ("ingress", "egress")
-    return _allowed(
-        {
-            f"questions between {me} and {peer}": (question, ["query"], control),
-            f"answers between {me} and {peer}": (answer, ["reply", "declare_queryable"], control),
-        }
-    )
-
-
-def _allowed(allowed: dict[str, tuple[str, list[str], str]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": name,
-            "permission": "allow",
-            "flows": [flow],
-            "messages": messages,
-            "key_exprs": [key],
-        }
-        for name, (flow, messages, key) in allowed.items()
-    ]
+    if bundle.operator is not None:
+        found[bundle.operator] = OPERATOR
+    return found

@@ -172,9 +172,13 @@ class Party(Stateful, ABC):
         that record."""
         return None
 
-    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        """The training has ended at sync t: adopt the model of that sync. ``past``: see
-        ``Token.past``."""
+    def at_end(self) -> Mapping[str, Any]:
+        """What the other parties must know if this one ends the training now, by slot."""
+        return {}
+
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        """The training has ended at sync t: adopt the model of that sync. ``slots``: see
+        ``at_end``."""
 
 
 class Client(Party):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 from mtcd.protocol.codec.payloads import STORED
+from mtcd.protocol.former import RECORDS, former_token, is_former
 from mtcd.protocol.state import Snapshot
 
 PLAIN = (type(None), bool, int, float, str)
@@ -93,4 +94,9 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     values = _value(parts, arrays)
     if kind == "dict":
         return dict(values)
-    return SEQUENCES[kind](values) if kind in SEQUENCES else STORED[kind](*values)
+    if kind in SEQUENCES:
+        return SEQUENCES[kind](values)
+    if is_former(kind, values):
+        return former_token(kind, values)
+    made_by = STORED.get(kind) or RECORDS[kind]
+    return made_by(*values)

@@ -6,12 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtcd.core.checks import check_number, check_whole
-from mtcd.protocol.token import Windows
+from mtcd.protocol.codec.extensions import Extension, declare
+from mtcd.protocol.codec.payloads import Nested, stored
+from mtcd.protocol.codec.types import Count, Number
 from mtcd.training.columns import Best, check_column, value_of
 from mtcd.training.history import Measurement
 
 PLATEAU = "plateau"
 """The status of a training that the rule has ended."""
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What the rule remembers: how many windows have ended, and the best value so far."""
+
+    ended: Count
+    best: Number
+
+
+WINDOWS = declare(Extension(6, "windows", Nested(Windows), always=False))
+"""The slot of a lone token in a federation that may end on a plateau: each window may end at
+another party. Like the penalty, it is not counted as sent."""
 
 
 @dataclass(frozen=True)

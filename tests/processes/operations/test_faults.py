@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from faulty.runs import run_with_faults, run_without_some
 from faulty.suite import AVERAGE, COMPLETE, CYCLE, RIDGE, STCD, plan

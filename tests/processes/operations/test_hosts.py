@@ -7,7 +7,7 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hosted import CYCLE, FOREVER, PATH, check_optimum, ended, federation, stop, wait_for
 from mtcd.protocol.ledger.ledger import Ledger

@@ -17,7 +17,7 @@ from ports import reserved_ports
 from project import ROOT
 from waiting import PATIENCE, until
 
-for package in ("zenoh", "cryptography", "private_set_intersection"):
+for package in ("cryptography", "private_set_intersection"):
     pytest.importorskip(package)
 
 TUTORIAL = ROOT / "docs" / "federation-tutorial.md"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from hosted import PATH, ended, federation

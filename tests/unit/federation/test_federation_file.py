@@ -302,27 +302,14 @@ def test_an_address_with_a_scheme_or_a_path_is_told_its_form(text: str, tmp_path
     assert "IPv6" not in str(told.value)
 
 
-@pytest.mark.parametrize("key", ["parties", "server"])
-def test_ipv6_numbers_are_refused_where_others_connect_and_taken_to_listen_at(
-    key: str, tmp_path: Path
-) -> None:
-    """Zenoh connects to none with TLS."""
+def test_ipv6_numbers_are_addresses_to_connect_to_and_to_listen_at(tmp_path: Path) -> None:
     place = "[2001:db8::1]:7447"
-    changes: dict[str, Any] = {"server": place}
-    if key == "parties":
-        changes = {
-            "parties": {"a": place, "b": "b.example.org:7447"},
-            "labels__held_by": "a",
-            "network": None,
-        }
-    with pytest.raises(
-        MtcdError, match="give the name of the host.*listen: '\\[2001:db8::1\\]:7447'"
-    ):
-        read_federation(written(tmp_path, **changes))
-    both = {"address": "a.example.org:7447", "listen": place}
-    named = {
-        "parties": {"a": both, "b": "b.example.org:7447"},
+    changes: dict[str, Any] = {
+        "parties": {"a": {"address": place, "listen": "[::]:7447"}, "b": "b.example.org:7447"},
         "labels__held_by": "a",
         "network": None,
+        "server": "[2001:db8::2]:7447",
     }
-    assert read_federation(written(tmp_path, **named))[0].parties["a"].listen == place
+    federation, _ = read_federation(written(tmp_path, **changes))
+    assert federation.parties["a"].address == place
+    assert federation.parties["a"].listen == "[::]:7447"

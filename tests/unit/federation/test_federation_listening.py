@@ -8,7 +8,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from live import make_bundles, own_table_of

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("cryptography")
 from cryptography import x509
 
-from bundles_on_disk import EVERYBODY, certificate, settings
+from bundles_on_disk import EVERYBODY, called, certificate, listening
 from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.administrator import init_federation, move, renew, revoke, standings
@@ -49,8 +49,8 @@ def test_on_another_host_a_party_has_a_new_certificate_and_its_peers_know(
     told = {who: config.peers[name].address for who, config in read.items() if name in config.peers}
     assert set(told) == set(EVERYBODY) - {name}
     assert set(told.values()) == {"10.0.0.9:7100"}
-    assert settings(bundles, name)["listen"]["endpoints"] == ["tls/10.0.0.9:7100"]
-    assert "tls/10.0.0.9:7100" in settings(bundles, "c")["connect"]["endpoints"]
+    assert listening(bundles, name) == "10.0.0.9:7100"
+    assert "10.0.0.9:7100" in called(bundles, "c").values()
     assert {s.name: s.address for s in standings(bundles)}[name] == "10.0.0.9:7100"
     revoke(bundles, name)  # the certificate for the old host is on record too
     assert {serials[name]} < read_bundle(bundles / "a").revoked
@@ -61,7 +61,7 @@ def test_on_the_same_host_the_certificate_stays(bundles: Path) -> None:
     place, new_key = move(bundles, "a", "127.0.0.1:7100", "0.0.0.0:7100", 90)
     assert (place.listen, new_key) == ("0.0.0.0:7100", False)
     assert (bundles / "a" / "key.pem").read_bytes() == key
-    assert settings(bundles, "a")["listen"]["endpoints"] == ["tls/0.0.0.0:7100"]
+    assert listening(bundles, "a") == "0.0.0.0:7100"
     place, _ = move(bundles, "a", "127.0.0.1:7200", None, 90)
     assert place.listen == "0.0.0.0:7100"  # behind another door, the same room
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("cryptography")
 
 from federations import written

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("cryptography")
 
 from federations import written
@@ -205,7 +205,7 @@ def test_the_packages_that_are_needed_are_those_of_the_run(
     if "torch" in needed:
         pytest.importorskip("torch")  # the bundle of a split network is made with it
     bundles = bundles_of(tmp_path, **changes)
-    always = {"zenoh", "cryptography", "msgpack"}
+    always = {"cryptography", "msgpack"}
     assert set(needed_packages(bundles["b"].config)) == always | needed
     assert set(needed_packages(bundles["server"].config)) == always | at_server
     if "parties" in changes.get("model", {}):
@@ -423,7 +423,9 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
 
         def facts(config: Any) -> bytes:
             told = json.loads(honest(config))
-            return json.dumps({**told, "packages": {**told["packages"], "zenoh": "1.99"}}).encode()
+            return json.dumps(
+                {**told, "packages": {**told["packages"], "msgpack": "1.99"}}
+            ).encode()
 
         monkeypatch.setattr("mtcd.federation.node.opening.facts_of", facts)
         older = hub.nodes["c1"].rpc
@@ -432,7 +434,7 @@ def test_other_versions_are_noted_and_older_parties_are_not_asked(
         )
         hub.begin()
         hub.run()
-    noted = [line for line in hub.shown if "zenoh 1.99 (here" in line]
+    noted = [line for line in hub.shown if "msgpack 1.99 (here" in line]
     assert any("c2 has other versions" in line for line in noted)
     assert not any("c1 has other versions" in line for line in noted)
 

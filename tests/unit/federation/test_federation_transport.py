@@ -1,28 +1,27 @@
-"""The Zenoh configuration of a bundle on loopback, with real sessions, some of which cheat."""
+"""Connections of members on loopback, over real sockets; some of the members cheat."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 
 pytest.importorskip("cryptography")
 
-from bundles_on_disk import Config, found, settings
+from bundles_on_disk import found
 from mtcd.federation.administrator import renew, revoke
+from mtcd.federation.connections.wire import REQUEST
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.names import parse_address
-from mtcd.federation.transport import alive_key, channel, control_channel, control_key, message_key
+from raw_members import ByHand, Member
 from waiting import until
 
-Open = Callable[[Config], Any]
+Open = Callable[[str], Member]
+NAMES = ("a", "b", "c", "server")
 
 
 @pytest.fixture
@@ -31,303 +30,341 @@ def bundles(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened() -> Iterator[Open]:
-    zenoh = pytest.importorskip("zenoh")
-    sessions = []
+def opened(bundles: Path) -> Iterator[Open]:
+    members: list[Member] = []
 
-    def open_one(config: Config) -> Any:
-        sessions.append(zenoh.open(zenoh.Config.from_json5(json.dumps(config))))
-        return sessions[-1]
+    def open_one(name: str) -> Member:
+        members.append(Member(bundles / name))
+        return members[-1]
 
     yield open_one
-    for session in sessions:
-        session.close()
+    for one in members:
+        one.close()
 
 
-def cheating(config: Config, *calls: str) -> Config:
-    """A party that has taken the rules out of its own configuration, and calls whom it likes."""
-    connect = {**config["connect"], "endpoints": [*config["connect"]["endpoints"], *calls]}
-    return {**config, "access_control": {"enabled": False}, "connect": connect}
+def change(bundle: Path, before: str, after: str) -> None:
+    """Change the settings of a bundle."""
+    party = bundle / "party.yaml"
+    assert before in party.read_text()
+    party.write_text(party.read_text().replace(before, after, 1))
 
 
-def inbox(session: Any, *keys: str) -> list[tuple[str, str]]:
-    """What arrives under these keys from now on: under which key, and what it says."""
-    heard: list[tuple[str, str]] = []
-    for key in keys:
-        session.declare_subscriber(
-            key, lambda told: heard.append((str(told.key_expr), told.payload.to_string()))
-        )
-    return heard
+def address(bundles: Path, name: str) -> str:
+    return str(read_bundle(bundles / name).config.address)
 
 
 def test_neighbours_and_server_talk_and_nobody_else_does(bundles: Path, opened: Open) -> None:
-    # any order
-    sessions = {name: opened(settings(bundles, name)) for name in ("c", "a", "b", "server")}
-    tokens = [
-        session.liveliness().declare_token(alive_key("clinics", me))
-        for me, session in sessions.items()
-    ]
-    for me, session in sessions.items():
-        for peer in read_bundle(bundles / me).config.peers:
-            session.declare_queryable(
-                channel("clinics", me, peer), lambda query: query.reply(query.key_expr, b"here")
-            )
-
-    def answers(sender: str, receiver: str) -> int:
-        return len(
-            list(sessions[sender].get(message_key("clinics", receiver, sender, "x"), timeout=2.0))
-        )
-
-    linked = [(a, b) for a in sessions for b in read_bundle(bundles / a).config.peers]
+    members = {name: opened(name) for name in ("c", "a", "b", "server")}  # any order
+    linked = [(a, b) for a in members for b in read_bundle(bundles / a).config.peers]
     assert len(linked) == 10
-    for pair in linked:
-        assert until(lambda pair=pair: answers(*pair) == 1), pair
-    assert answers("a", "c") == answers("c", "a") == 0
-    assert [len(s.info.peers_zid()) for s in sessions.values()] == [2, 2, 3, 3]
-
-    def alive(watcher: str, name: str) -> int:
-        return len(
-            list(sessions[watcher].liveliness().get(alive_key("clinics", name), timeout=2.0))
-        )
-
-    assert until(lambda: alive("b", "a") == 1)
-    assert alive("c", "a") == 0  # no neighbours
-    tokens[1].undeclare()
-    assert until(lambda: alive("b", "a") == 0)
+    for one, other in linked:
+        assert until(lambda one=one, other=other: other in members[one].link.up)
+        answers = members[one].ask(other, one.encode())
+        assert until(lambda answers=answers: answers == [b"here"])
+        assert (one, "x", one.encode()) in members[other].heard
+    assert members["a"].link.up == {"b", "server"}
+    answers = members["a"].ask("c")
+    assert until(lambda: answers == [None])
+    assert all(sender != "a" for sender, _, _ in members["c"].heard)
 
 
 @pytest.mark.parametrize("who", ["a", "c"])
-def test_a_party_that_comes_back_is_connected_again(who: str, bundles: Path, opened: Open) -> None:
-    b = opened(settings(bundles, "b"))  # b calls a, and c calls b
-    for _ in range(2):
-        other = opened(settings(bundles, who))
-        assert until(lambda: len(b.info.peers_zid()) == 1)
+def test_a_party_that_comes_back_is_connected_again(who: str, opened: Open) -> None:
+    b = opened("b")  # b calls a, and c calls b
+    for times in (1, 2):
+        other = opened(who)
+        assert until(lambda times=times: b.seen.count((who, True)) == times)
         other.close()
-        assert until(lambda: b.info.peers_zid() == [])
+        assert until(lambda times=times: b.seen.count((who, False)) == times)
 
 
 def test_requests_to_a_peer_that_is_lost_end_without_an_answer(bundles: Path) -> None:
     """Otherwise whoever waits for one would wait for ever, also when the peer has come back."""
-    pytest.importorskip("zenoh")
-    from mtcd.federation.node.counters import Counters
-    from mtcd.federation.node.link import Link
-    from mtcd.federation.node.loop import Loop
+    kept = []
+    with Member(bundles / "a") as a, Member(bundles / "b", kept.append) as b:
+        assert until(lambda: a.seen == [("b", True)])
+        answers = [a.ask("b") for _ in range(3)]
+        assert until(lambda: len(kept) == 3)
+        b.loop.call(lambda: kept[1].answer(b"later"))
+        assert until(lambda: answers[1] == [b"later"])
+        assert answers[0] == answers[2] == [], "the others are not answered yet"
 
-    loops = {name: Loop() for name in ("a", "b")}
-    at_b: list[Any] = []
-    seen_by_a: list[Any] = []
-    for loop in loops.values():
-        Thread(target=loop.run, daemon=True).start()
-
-    def link(name: str, on_request: Any, on_change: Any) -> Any:
-        bundle = read_bundle(bundles / name)
-        return Link(bundle, loops[name], on_request, on_change, Counters(bundle.config.peers))
-
-    a = link("a", lambda request: None, lambda peer, up: seen_by_a.append((peer, up)))
-    b = link("b", at_b.append, lambda peer, up: None)
-    try:
-        assert until(lambda: seen_by_a == [("b", True)])
-        for number in range(3):
-            loops["a"].call(
-                lambda number=number: a.post(
-                    "b", "x", b"hello", lambda body: seen_by_a.append((number, body))
-                )
-            )
-        assert until(lambda: len(at_b) == 3)
-        loops["b"].call(lambda: at_b[1].answer(b"here"))
-        assert until(lambda: (1, b"here") in seen_by_a)
-        assert len(seen_by_a) == 2, "the others are not answered yet"
-
+        b.loop.call(lambda: kept[0].drop())
+        assert until(lambda: answers[0] == [None])
         b.close()
-        assert until(lambda: ("b", False) in seen_by_a)
-        assert seen_by_a[2:] == [(0, None), (2, None), ("b", False)], (
-            "each once, before the loss is told"
-        )
-        loops["a"].call(
-            lambda: a.post("b", "x", b"hello", lambda body: seen_by_a.append((3, body)))
-        )
-        assert until(lambda: (3, None) in seen_by_a)
-    finally:
-        for one in (a, b):
-            one.close()
-        for loop in loops.values():
-            loop.stop()
+        assert until(lambda: a.seen == [("b", True), ("b", False)])
+        assert answers == [[None], [b"later"], [None]], "each once, before the loss is told"
+        after = a.ask("b")
+        assert until(lambda: after == [None])
 
 
-def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(
+# Who may speak, and as whom
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "federation"),
+    [
+        ("c", "a", "clinics"),
+        ("b", "c", "clinics"),
+        ("b", "a", "others"),
+        ("server", "a", "clinics"),
+    ],
+)
+def test_who_speaks_under_another_name_is_cut_off(
+    sender: str, receiver: str, federation: str, bundles: Path, opened: Open
+) -> None:
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say(sender, receiver, federation)
+        assert not b.hear()
+    assert until(lambda: a.refused == {"name": 1})
+    assert a.seen == []
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        b.send(REQUEST, "from c", 1, b"as c")
+        assert until(lambda: a.heard == [("b", "from c", b"as c")])  # said by b, whatever it says
+
+
+def test_a_member_that_is_no_neighbour_is_refused(bundles: Path, opened: Open) -> None:
+    c = opened("c")
+    with ByHand(address(bundles, "c"), bundles / "a") as a:
+        a.say("a", "c")
+        assert not a.hear()
+    assert until(lambda: c.refused == {"name": 1})
+    assert until(lambda: any("'a'" in sentence for sentence in c.told))
+    assert c.seen == []
+
+
+def test_a_member_in_the_place_of_another_is_refused_by_who_calls(
     bundles: Path, opened: Open
 ) -> None:
-    b, c = opened(settings(bundles, "b")), opened(settings(bundles, "c"))
-    at_b = inbox(
-        b, *(channel("clinics", "b", peer) for peer in ("a", "c", "server")), "mtcd/other/**"
-    )
-    at_c = inbox(c, channel("clinics", "c", "b"))
-    a = opened(cheating(settings(bundles, "a")))
-    at_a = inbox(
-        a, "**", "mtcd/clinics/**", channel("clinics", "c", "b"), channel("clinics", "a", "b")
-    )
-    honest = message_key("clinics", "b", "a", "x")
-    forged = [message_key("clinics", "b", who, "x") for who in ("c", "server", "b")]
-    forged += [
-        message_key("clinics", "c", "b", "x"),
-        alive_key("clinics", "c"),
-        "mtcd/other/to/b/from/a/x",
-    ]
-
-    def forbidden_then_allowed() -> bool:
-        for key in [*forged, honest]:
-            a.put(key, b"by a")
-        b.put(message_key("clinics", "c", "b", "x"), b"by b")
-        b.put(message_key("clinics", "a", "b", "x"), b"by b")
-        heard = (honest, "by a") in at_b, (message_key("clinics", "a", "b", "x"), "by b") in at_a
-        return all(heard) and len(at_c) > 5
-
-    assert until(forbidden_then_allowed)
-    time.sleep(0.2)
-    assert set(at_b) == {(honest, "by a")}
-    assert set(at_c) == {(message_key("clinics", "c", "b", "x"), "by b")}
-    assert {key for key, sender in at_a if sender == "by b"} == {
-        message_key("clinics", "a", "b", "x")
-    }
+    """b calls a; at that address is c, on the same host, with a good certificate."""
+    for name in ("key.pem", "cert.pem"):
+        (bundles / "a" / name).write_bytes((bundles / "c" / name).read_bytes())
+    change(bundles / "a", "certificate: a", "certificate: c")
+    opened("a")
+    b = opened("b")
+    assert until(lambda: "name" in b.refused)
+    assert any("the certificate is of 'c', not of a" in sentence for sentence in b.told)
+    assert b.seen == []
 
 
-def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(
+def test_a_certificate_that_is_bound_to_another_host_is_refused_by_who_calls(
     bundles: Path, opened: Open
 ) -> None:
-    c, b = opened(settings(bundles, "c")), opened(settings(bundles, "b"))
-    heard = inbox(c, channel("clinics", "c", "a"), channel("clinics", "c", "b"))
-    a = opened(cheating(settings(bundles, "a"), f"tls/{read_bundle(bundles / 'c').config.address}"))
-    assert until(lambda: len(c.info.peers_zid()) == 2)
-
-    def both_write() -> bool:
-        a.put(message_key("clinics", "c", "a", "x"), b"x")
-        a.put(message_key("clinics", "c", "b", "x"), b"forged")
-        b.put(message_key("clinics", "c", "b", "x"), b"by b")
-        return len(heard) > 5
-
-    assert until(both_write)
-    assert set(heard) == {(message_key("clinics", "c", "b", "x"), "by b")}
+    made = issue(Authority.load(bundles).issued, "a", parse_address("10.9.8.7:1"), 90)
+    write_files(bundles / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    opened("a")
+    b = opened("b")
+    assert until(lambda: "certificate" in b.refused)
+    assert b.seen == []
 
 
 def test_the_operator_is_answered_and_can_do_nothing_else(bundles: Path, opened: Open) -> None:
-    sessions = {name: opened(settings(bundles, name)) for name in ("a", "b", "server")}
-    token = sessions["a"].liveliness().declare_token(alive_key("clinics", "a"))
-    asked: list[str] = []
-
-    def answer(query: Any) -> None:
-        asked.append(str(query.key_expr))
-        query.reply(query.key_expr, b"here")
-
-    for me, session in sessions.items():
-        session.declare_queryable(control_channel("clinics", me), answer)
-        session.declare_queryable(channel("clinics", me, "operator"), answer)
-    at_a = inbox(sessions["a"], channel("clinics", "a", "b"), channel("clinics", "a", "operator"))
-    sessions["a"].declare_queryable(channel("clinics", "a", "b"), answer)
-    honest, operator = (
-        opened(settings(bundles, "operator")),
-        opened(cheating(settings(bundles, "operator"))),
-    )
-    heard = inbox(operator, "**", channel("clinics", "a", "b"), channel("clinics", "operator", "a"))
-
-    def answers(session: Any, key: str) -> int:
-        return len(list(session.get(key, timeout=0.5)))
-
-    for name in sessions:
-        for session in (honest, operator):
-            assert until(
-                lambda name=name, s=session: answers(s, control_key("clinics", name, "status"))
-            )
-    asked.clear()
-    forbidden = [
-        message_key("clinics", "a", "operator", "x"),
-        message_key("clinics", "a", "b", "x"),
-    ]
-    forbidden.append(message_key("clinics", "a", "b", "control", "x"))
-    assert [answers(operator, key) for key in forbidden] == [0, 0, 0]
-    for key in [*forbidden, control_key("clinics", "a", "status")]:
-        operator.put(key, b"forged")
-
-    def b_writes() -> bool:
-        sessions["b"].put(message_key("clinics", "a", "b", "x"), b"by b")
-        return len(at_a) > 5
-
-    assert until(b_writes)
-    assert {told for _, told in at_a} == {"by b"}
-    assert asked == []
-    assert heard == [told for told in heard if told[1] == "forged"]  # its own
-
-    def alive(session: Any) -> int:
-        return len(list(session.liveliness().get(alive_key("clinics", "a"), timeout=0.5)))
-
-    assert until(lambda: alive(sessions["b"]) == 1)
-    assert alive(operator) == 0
-    token.undeclare()
-    sessions["b"].declare_queryable(channel("clinics", "b", "c"), answer)
-    party = opened(cheating(settings(bundles, "c")))
-    assert until(lambda: answers(party, message_key("clinics", "b", "c", "x")))
-    assert answers(party, control_key("clinics", "b", "status")) == 0  # a party is no operator
+    members = {name: opened(name) for name in ("a", "b", "server")}
+    operator = opened("operator")
+    for name, member in members.items():
+        assert until(lambda name=name: name in operator.link.up)
+        answers = operator.ask(name, kind="control/status")
+        assert until(lambda answers=answers: answers == [b"here"])
+        assert member.heard[-1] == ("operator", "control/status", b"")
+        assert "operator" not in member.link.up
+        assert all(peer != "operator" for peer, _ in member.seen)
+        forbidden = operator.ask(name, kind="envelope")
+        assert until(lambda forbidden=forbidden: forbidden == [None])
+        assert member.heard[-1][1] == "control/status"
+    answers = members["a"].ask("operator", kind="x")
+    assert until(lambda: answers == [None])
+    assert operator.heard == []
 
 
-def stranger(bundles: Path, tmp_path: Path) -> Config:
-    """Somebody with a bundle of the same names from another authority."""
-    theirs = settings(found(tmp_path / "theirs"), "b")
-    return {**theirs, "connect": settings(bundles, "b")["connect"]}
-
-
-def expired(bundles: Path, _: Path) -> Config:
-    config = settings(bundles, "b")
-    long_ago = datetime.now(UTC) - timedelta(days=100)
-    made = issue(
-        Authority.load(bundles).issued, "b", parse_address("127.0.0.1:1"), 90, now=long_ago
-    )
-    write_files(bundles / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
-    return config
-
-
-def without_certificate(bundles: Path, _: Path) -> Config:
-    config = settings(bundles, "b")
-    tls = {"root_ca_certificate": config["transport"]["link"]["tls"]["root_ca_certificate"]}
-    config["transport"]["link"]["tls"] = tls
-    return {**config, "listen": {"endpoints": []}}
-
-
-@pytest.mark.parametrize("who", [stranger, expired, without_certificate])
 def test_who_has_no_good_certificate_cannot_connect(
-    who: Any, bundles: Path, tmp_path: Path, opened: Open
+    bundles: Path, tmp_path: Path, opened: Open
 ) -> None:
-    a = opened(settings(bundles, "a"))
-    intruder = opened(cheating(who(bundles, tmp_path)))
-    opened(cheating(settings(bundles, "c"), f"tls/{read_bundle(bundles / 'a').config.address}"))
-    assert until(lambda: a.info.peers_zid())  # c is of the same authority: that one gets through
-    time.sleep(1.0)
-    assert len(a.info.peers_zid()) == 1
-    assert intruder.info.peers_zid() == []
+    theirs = found(tmp_path / "theirs")
+    expired = tmp_path / "expired"
+    expired.mkdir()
+    long_ago = datetime.now(UTC) - timedelta(days=100)
+    made = issue(Authority.load(bundles).issued, "b", None, 90, now=long_ago)
+    ca = (bundles / "a" / "ca.pem").read_bytes()
+    write_files(expired, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem, "ca.pem": ca})
+    (theirs / "b" / "ca.pem").write_bytes(ca)
+
+    a = opened("a")
+    for folder, certified in ((theirs / "b", True), (expired, True), (bundles / "b", False)):
+        with ByHand(address(bundles, "a"), folder, certified) as stranger:
+            assert not stranger.hear()
+    assert until(lambda: a.refused == {"certificate": 3})
+    opened("b")
+    assert until(lambda: a.seen == [("b", True)])
 
 
-def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(
-    bundles: Path, opened: Open
+def test_a_revoked_certificate_lets_nobody_in_though_its_party_was_renewed(
+    bundles: Path, tmp_path: Path, opened: Open
 ) -> None:
-    stolen = {name: (bundles / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
+    stolen = {path.name: path.read_bytes() for path in (bundles / "b").glob("*.pem")}
+    thief = tmp_path / "thief"
+    thief.mkdir()
+    write_files(thief, stolen)
     revoke(bundles, "b")
     renew(bundles, "b", 90)
-    new = settings(bundles, "b")
-    a = opened(settings(bundles, "a"))
-    heard = inbox(a, channel("clinics", "a", "b"))
-    renewed = {name: (bundles / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
-    write_files(bundles / "b", stolen)
-    thief = opened(cheating(new))
-    assert until(lambda: a.info.peers_zid())  # the session opens: rules then give it nothing
-    end = time.monotonic() + 0.7
-    while time.monotonic() < end:
-        thief.put(message_key("clinics", "a", "b", "x"), b"x")
-        time.sleep(0.05)
-    assert heard == []
-    thief.close()
-    write_files(bundles / "b", renewed)
-    b = opened(new)
+    a = opened("a")
+    with ByHand(address(bundles, "a"), thief) as one:
+        one.say("b", "a")
+        assert not one.hear()
+    assert until(lambda: a.refused == {"certificate": 1})
+    opened("b")
+    assert until(lambda: a.seen == [("b", True)])
 
-    def writes() -> bool:
-        b.put(message_key("clinics", "a", "b", "x"), b"x")
-        return bool(heard)
 
-    assert until(writes)
+def test_a_connection_ends_with_the_certificate_of_either_end(bundles: Path, opened: Open) -> None:
+    days = timedelta(days=1)
+    soon = datetime.now(UTC) - days + timedelta(seconds=3)
+    made = issue(Authority.load(bundles).issued, "b", None, 1, now=soon)
+    write_files(bundles / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    change(bundles / "a", "lease_ms: 2000", "lease_ms: 30000")
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        assert b.is_cut_off()
+    assert until(lambda: a.seen == [("b", True), ("b", False)])
+    assert until(lambda: a.refused == {"certificate": 1})
+
+
+# What members send
+
+
+@pytest.mark.parametrize("length", [2**63, 300 * 2**20])
+def test_a_message_that_is_too_long_is_refused_by_its_head(
+    length: int, bundles: Path, opened: Open
+) -> None:
+    from mtcd.federation.connections.wire import frame_head
+
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        b.tls.sendall(frame_head(REQUEST, "x", 1, length))
+        assert b.is_cut_off()
+    assert until(lambda: a.refused == {"frame": 1})
+    assert a.heard == []
+
+
+@pytest.mark.parametrize("head", [b"\0" * 64, b"\1\5" + b"\xff" * 62, b"GET /" + b" " * 59])
+def test_what_is_no_frame_is_cut_off(head: bytes, bundles: Path, opened: Open) -> None:
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        b.tls.sendall(head)
+        assert b.is_cut_off()
+    assert until(lambda: a.refused == {"frame": 1})
+    assert a.heard == []
+
+
+def test_large_messages_both_ways_arrive_whole_and_in_order(opened: Open) -> None:
+    a, b = opened("a"), opened("b")
+    assert until(lambda: a.link.up and b.link.up)
+    bodies = [bytes([k]) * (k * 1_000_003) for k in (1, 5, 0, 20, 2)]
+    answers = [member.ask(to, body) for member, to in ((a, "b"), (b, "a")) for body in bodies]
+    assert until(lambda: all(answer == [b"here"] for answer in answers))
+    assert [body for _, _, body in a.heard] == [body for _, _, body in b.heard] == bodies
+
+
+def test_a_member_that_is_busy_is_sent_no_more_than_it_can_hold(bundles: Path) -> None:
+    """It handles nothing for a while: the sender keeps what it does not read."""
+    change(bundles / "b", "message_mb: 256", "message_mb: 1")
+    with Member(bundles / "a") as a, Member(bundles / "b") as b:
+        assert until(lambda: a.link.up and b.link.up)
+        b.loop.call(lambda: time.sleep(3.0))  # longer than the lease
+        count, size = 60, 2**20
+        answers = [a.ask("b", bytes(size)) for _ in range(count)]
+        to_b, to_a = a.link._connections["b"], b.link._connections["a"]
+        assert until(lambda: to_b.unsent_bytes > 0)
+        held = []
+        while not b.heard:
+            held.append(to_a.unread_bytes)
+            time.sleep(0.02)
+        assert max(held) < 6 * size
+        assert until(lambda: all(answer == [b"here"] for answer in answers))
+        assert (a.seen, b.seen) == ([("b", True)], [("a", True)])
+
+
+def test_a_member_that_only_asks_and_reads_nothing_is_cut_off(bundles: Path) -> None:
+    change(bundles / "a", "message_mb: 256", "message_mb: 1")
+    large = bytes(2**20)
+    with (
+        Member(bundles / "a", lambda request: request.answer(large)) as a,
+        ByHand(address(bundles, "a"), bundles / "b") as b,
+    ):
+        b.say("b", "a")
+        assert b.hear()
+        for number in range(60):
+            b.send(REQUEST, "x", number)
+        assert until(lambda: a.seen == [("b", True), ("b", False)])
+        assert a.refused == {"frame": 1}
+
+
+# Who is there
+
+
+def test_a_member_that_says_nothing_is_lost_after_the_lease(bundles: Path, opened: Open) -> None:
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        assert b.is_cut_off()
+    assert until(lambda: a.seen == [("b", True), ("b", False)])
+    assert a.refused == {}
+
+
+def test_members_that_have_nothing_to_say_stay_connected(bundles: Path) -> None:
+    for name in ("a", "b"):
+        change(bundles / name, "lease_ms: 2000", "lease_ms: 1000")
+    with Member(bundles / "a") as a, Member(bundles / "b") as b:
+        assert until(lambda: a.link.up and b.link.up)
+        time.sleep(3.0)
+        assert (a.seen, b.seen) == ([("b", True)], [("a", True)])
+
+
+def test_a_new_connection_of_a_peer_takes_the_place_of_the_old_one(
+    bundles: Path, opened: Open
+) -> None:
+    """Its host has restarted, and nobody has closed the old one."""
+    a = opened("a")
+    with ByHand(address(bundles, "a"), bundles / "b") as old:
+        old.say("b", "a")
+        assert old.hear()
+        with ByHand(address(bundles, "a"), bundles / "b") as new:
+            new.say("b", "a")
+            assert new.hear()
+            assert old.is_cut_off()
+            new.send(REQUEST, "x", 1, b"new")
+            assert until(lambda: a.heard == [("b", "x", b"new")])
+    assert a.seen[:3] == [("b", True), ("b", False), ("b", True)]
+
+
+def test_members_connect_over_ipv6(tmp_path: Path) -> None:
+    import socket
+
+    from federations import written
+    from mtcd.federation.administrator import init_federation
+
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    places = {}
+    for name in ("a", "b"):
+        try:
+            with socket.create_server(("::1", 0), family=socket.AF_INET6) as free:
+                places[name] = f"[::1]:{free.getsockname()[1]}"
+        except OSError:
+            pytest.skip("no IPv6 here")
+    plan = {"parties": places, "labels__held_by": "a", "network": None, "server": None}
+    file = written(tmp_path, **plan, labels__column=None, method={"kind": "stcd"})
+    init_federation(file, tmp_path / "bundles", 90)
+    with Member(tmp_path / "bundles" / "a") as a, Member(tmp_path / "bundles" / "b") as b:
+        assert until(lambda: a.link.up and b.link.up)
+        answers = a.ask("b")
+        assert until(lambda: answers == [b"here"])

@@ -74,7 +74,7 @@ def test_numbers_beside_the_aggregate_keep_eight_bytes() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("zenoh")
+    pytest.importorskip("cryptography")
     from live import federate, in_process
     from mtcd.config.default_method import method_section
     from own_parts import model_section

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")  # of the cases
+pytest.importorskip("cryptography")  # of the cases
 
 from contract_cases import BY_NAME, RIDGE, assert_close, reference
 from engine_cases import EngineCase

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("cryptography")
 pytest.importorskip("bokeh")
 

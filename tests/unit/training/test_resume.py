@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from commands import run as command

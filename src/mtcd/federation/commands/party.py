@@ -51,7 +51,7 @@ def run_party(options: PartyOptions, server: bool = False) -> int:
             node = _make_node(bundle, options, out, show, open_ones)
         except Exception as error:
             # all are needed until training begins: nobody is to wait for this party
-            with suppress(NotInstalledError):  # without Zenoh nobody can be told
+            with suppress(NotInstalledError):  # without its packages nobody can be told
                 find("mtcd.federation.node.refusing").refuse(bundle, out, _reasons(error), show)
             raise
         status: str = node.run()

@@ -1,9 +1,9 @@
 """Certificates of a federation: its authority, one certificate per party, and the list of those
 revoked.
 
-A party's certificate is named after it. Zenoh's access rules match that name and know no revocation
-lists, so a party that is readmitted after a revocation gets a new certificate name, party~2, whose
-rules do not admit the old certificate. A plain renewal keeps the name.
+A party's certificate is named after it. Its peers admit that name, and may not have the newest list
+of those revoked; so a party that is readmitted after a revocation gets a new certificate name,
+party~2, and the old certificate is not admitted. A plain renewal keeps the name.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -38,7 +38,7 @@ from mtcd.federation.credentials.certificates import (
 from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.credentials.private_files import read_file
 from mtcd.federation.names import OPERATOR, SERVER
-from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, zenoh_config
+from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE
 
 EXPIRY_FILE = "expiry.json"
 
@@ -93,10 +93,6 @@ class Credentials:
     config: Membership
     until: datetime
     revoked: frozenset[int]  # serial numbers
-
-    def zenoh(self) -> dict[str, Any]:
-        """The Zenoh configuration of its session."""
-        return zenoh_config(self.config, self.folder)
 
 
 def read_credentials(folder: Path) -> Credentials:

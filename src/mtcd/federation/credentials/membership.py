@@ -7,7 +7,6 @@ read it.
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -19,16 +18,8 @@ from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
 
 def _address(text: str) -> str:
-    """An address that others connect to. Zenoh, which makes the connections, takes no IPv6 number
-    with TLS."""
-    found = parse_address(text)
-    if isinstance(found.ip, IPv6Address):
-        raise ValueError(
-            f"{text!r}: parties cannot connect to an IPv6 number, but to a name that stands for "
-            f"one: give the name of the host, such as clinic.example.org:{found.port}. To listen "
-            f"at the number, add listen: '{found}'"
-        )
-    return str(found)
+    """An address that others connect to."""
+    return str(parse_address(text))
 
 
 def _listening(text: str) -> str:

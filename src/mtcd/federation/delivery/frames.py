@@ -121,6 +121,12 @@ def _most(schema: Schema, bounds: Bounds) -> int:
 
 
 @lru_cache(maxsize=4096)
+def _most_floats(bounds: Bounds) -> int:
+    """The most numbers that any message can be charged for: none is shorter than on the wire."""
+    return _largest(bounds) // bounds.dtype.itemsize
+
+
+@lru_cache(maxsize=4096)
 def _largest(bounds: Bounds) -> int:
     most = max(_most(SCHEMAS[kind], bounds) for kind in bounds.kinds)
     return HEAD.size + padded(len(bounds.run_bytes)) + most
@@ -157,7 +163,8 @@ def _head(
         raise WireError("length", "is more than such a message can have")
     _check_parties(schema, sender, to, bounds)
     floats, hop_floats, term, sequence = others
-    if not (0 <= floats <= bounds.most_floats and 0 <= hop_floats <= bounds.most_floats):
+    most_floats = _most_floats(bounds)
+    if not (0 <= floats <= most_floats and 0 <= hop_floats <= most_floats):
         raise WireError("floats", OUT_OF_RANGE)
     if not (0 <= term < MOST and 0 <= sequence < MOST):
         raise WireError("delivery", OUT_OF_RANGE)

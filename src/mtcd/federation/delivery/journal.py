@@ -20,8 +20,9 @@ from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.mapped import mapped_numbers
 from mtcd.protocol.codec.records import Parts, Writer, pack, unpack
 
-KIND = b"MTCDJRN"
-MAGIC = KIND + b"%d" % JOURNAL_FORMAT  # eight bytes
+KIND = "MTCDJRN"
+FORMAT_DIGITS = str(JOURNAL_FORMAT)
+MAGIC = (KIND[: 8 - len(FORMAT_DIGITS)] + FORMAT_DIGITS).encode()  # eight bytes
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the
 # digest
@@ -202,7 +203,7 @@ class FileJournal(Journal):
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:
-            found = repr(magic.decode("ascii", "replace").removeprefix(KIND.decode()))
+            found = repr(magic.decode("ascii", "replace").lstrip(KIND))
             raise JournalError(
                 f"{self.path} is of journal format {found}, and this version of mtcd reads "
                 f"'{JOURNAL_FORMAT}': end the run with the version that wrote it, or start all "

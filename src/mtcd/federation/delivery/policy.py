@@ -153,7 +153,7 @@ class RecoveryPolicy:
         """Another party has announced the end of the training."""
         delivery = self.delivery
         if delivery.ended is None:
-            delivery.party.stop_at_sync(end.t, end.past)
+            delivery.party.stop_at_sync(end.t, end.slots)
             delivery.ended = end
             delivery.announce_end((delivery.neighbours or frozenset()) - {sender})
 
@@ -162,10 +162,10 @@ def end_at(report: Any, status: str, party: Party) -> End:
     """The end at a report to the monitor: progress, a lone token, or a client's part of it."""
     if isinstance(report, Part):
         return End(status, 0, report.iteration)
-    return End(status, report.t, report.hop, getattr(party, "past", {}))
+    return End(status, report.t, report.hop, party.at_end())
 
 
 def end_now(party: Party, status: str) -> End | None:
     """The end at the last sync, whatever is under way; None if only the server knows of it."""
     sync = party.last_sync()
-    return None if sync is None else End(status, *sync, getattr(party, "past", {}))
+    return None if sync is None else End(status, *sync, party.at_end())

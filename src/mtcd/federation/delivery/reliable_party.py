@@ -13,7 +13,7 @@ decides it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope, Terms
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import MONITOR, Message, Party
-from mtcd.protocol.token import Windows
 
 Limit = Callable[[Any], str | None]
 """Given a report to the monitor, progress or a lone token: the status with which the training ends
@@ -85,8 +84,8 @@ class ReliableParty:
         self.judge: Judge = lambda report, status: status
         self.stop_request: tuple[str, int] | None = None
         """The status with which to end at the next report, from so many hops on."""
-        self.windows: Windows | None = None
-        """What the plateau rule remembers, at the server; without one, the token carries it."""
+        self.slots: Mapping[str, Any] = {}
+        """What stop rules remember, at the server; without one, the token carries it."""
         self.ended: End | None = None
         self.ended_here = False
         """Whether this party has ended the training."""
@@ -110,7 +109,7 @@ class ReliableParty:
         self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
         self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
         self.ledger, self.stop_request = kept["ledger"], kept["stop_request"]
-        self.windows = kept["windows"]
+        self.slots = kept["slots"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
         self.policy.restore(kept)
         self.resumed = True
@@ -136,11 +135,15 @@ class ReliableParty:
                 "terms": self.terms,
                 "ledger": self.ledger,
                 "stop_request": self.stop_request,
-                "windows": self.windows,
+                "slots": self.slots,
                 "ended": self.ended,
                 "ended_here": self.ended_here,
             }
         )
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep what a stop rule remembers, in place of an earlier value."""
+        self.slots = {**self.slots, name: value}
 
     def commit(self) -> None:
         """Write the state to the journal."""

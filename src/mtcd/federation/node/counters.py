@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation.connections.refusals import REASONS as CONNECTION_REASONS
 
 COMMIT_BOUNDS_SECONDS = (
     0.0001,
@@ -77,7 +78,8 @@ class Counters:
     def __init__(self, peers: Iterable[str]) -> None:
         names = tuple(peers)
         self.sent_bytes = dict.fromkeys(names, 0)
-        """By peer: the bytes of requests and answers, without what TLS and Zenoh add."""
+        """By peer: the bytes of requests and answers, without what TLS and the frames add."""
         self.received_bytes = dict.fromkeys(names, 0)
         self.refused = dict.fromkeys(REASONS, 0)
+        self.refused_connections = dict.fromkeys(CONNECTION_REASONS, 0)
         self.commits = Durations(COMMIT_BOUNDS_SECONDS)

@@ -1,51 +1,66 @@
-"""A party's connections over Zenoh: requests to peers, their answers, and the liveliness of peers.
+"""A party's connections to its peers: requests, their answers, and who is up.
 
-A request is published under a key that names sender, receiver and kind, with a number; the answer
-carries the same number. Zenoh's liveliness reports a peer that fails: at once if its process ends,
-after the lease if it hangs or the link is cut. Its pending requests then complete without an
-answer. The operator, whose liveliness is not watched, uses Zenoh's queries instead, which are
-slower but have timeouts.
+A request has a number, and its answer carries the same one, over the same connection. When the
+connection to a peer is lost, its pending requests complete without an answer: at once if the
+process of the peer ends, after the lease if it hangs or the link is cut. Requests of the operator
+are answered like those of peers; it is not watched, and may ask nothing but what begins with
+``control/``.
 """
 
 from __future__ import annotations
 
+import errno
 import itertools
-import json
-from collections.abc import Callable
-from contextlib import suppress
-from struct import Struct
+from collections.abc import Callable, Mapping
 from time import monotonic, sleep
-from typing import Any
-
-import zenoh
 
 from mtcd.core.errors import MtcdError
+from mtcd.federation.connections.connection import Connection
+from mtcd.federation.connections.connections import Connections
+from mtcd.federation.connections.refusals import Refused
+from mtcd.federation.connections.wire import ANSWER, REQUEST, Frame
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.transport import alive_key, channel, control_channel, message_key
+from mtcd.federation.transport import CONTROL
 
 Done = Callable[[bytes | None], None]
 """Called in the loop with the answer, or with None if there is none."""
 Reply = Callable[[bytes], None]
-ANSWER = "answer"
-NUMBER = Struct("<Q")
 OK, NO = b"\0", b"\1"  # the first byte of an answer: granted, or refused with a reason
-IN_USE = "in use"  # in the system's message about a port
 PORT_TIMEOUT_SECONDS = 5.0
 PORT_RETRY_SECONDS = 0.2
 NO_ANSWER = b""  # an answer has at least one byte
+WORDS = {
+    "closed": "closed before they had shown a certificate",
+    "tls": "not TLS 1.3 between members",
+    "certificate": "without a valid certificate of this federation",
+    "name": "of members that are not expected here",
+    "deadline": "whose handshake took too long",
+    "limit": "in excess of those that may wait for a handshake",
+    "resources": "for which the system had no room",
+    "frame": "that broke the rules of the protocol",
+}
+"""Reasons for which connections are refused, for people."""
 
 
 class Request:
     """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a
     drop."""
 
-    __slots__ = ("_reply", "body", "kind", "sender")
+    __slots__ = ("_reply", "content", "kind", "sender")
 
-    def __init__(self, sender: str, kind: str, body: bytes, reply: Reply) -> None:
-        self.sender, self.kind, self.body, self._reply = sender, kind, body, reply
+    def __init__(self, sender: str, kind: str, content: bytes | bytearray, reply: Reply) -> None:
+        self.sender, self.kind, self._reply = sender, kind, reply
+        self.content = content
+        """What it says, as it was received: a ``bytearray`` is of the handler alone, who may keep
+        and change it."""
+
+    @property
+    def body(self) -> bytes:
+        """A copy of the content."""
+        return bytes(self.content)
 
     def answer(self, body: bytes) -> None:
         """Send the answer."""
@@ -57,10 +72,10 @@ class Request:
 
 
 class Link:
-    """The Zenoh session of one party, with its bundle.
+    """The connections of one party, with its bundle.
 
     ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the
-    loop. ``counters`` has the bytes to and from each peer.
+    loop. ``counters`` has the bytes to and from each peer, and the connections that were refused.
     """
 
     def __init__(
@@ -72,197 +87,190 @@ class Link:
         counters: Counters,
     ) -> None:
         self.loop, self._on_request, self._on_change = loop, on_request, on_change
-        self.federation, self.me = bundle.config.federation, bundle.config.name
+        self.me = bundle.config.name
         self.peers = frozenset(
             name for name, peer in bundle.config.peers.items() if peer.certificate is not None
         )
         self.up: set[str] = set()
+        self.tell: Callable[[tuple[str, ...], str], None] = lambda kind, sentence: None
+        """Gets what a person should know: its kind, by which it is throttled, and a sentence."""
         self._counters = counters
         self._numbers = itertools.count()
         self._open: dict[str, dict[int, Done]] = {peer: {} for peer in self.peers}
-        self._publishers: dict[tuple[str, str], Any] = {}
-        self._session = _open_session(bundle)
-        self._declared: list[Any] = []
-        if not bundle.config.is_operator:
-            self._declare(bundle.config.operator is not None)
+        self._connections: dict[str, Connection] = {}
+        self._all = _open_connections(bundle, self)
 
-    def _declare(self, operated: bool) -> None:
-        """Subscribe to the requests and the liveliness of peers, and declare this party's own
-        liveliness."""
-        session, live = self._session, self._session.liveliness()
-        for peer in self.peers:
-            self._declared += [
-                session.declare_subscriber(
-                    channel(self.federation, self.me, peer), self._written(peer)
-                ),
-                live.declare_subscriber(
-                    alive_key(self.federation, peer), self._watched(peer), history=True
-                ),
-            ]
-        if operated:
-            control = control_channel(self.federation, self.me)
-            self._declared.append(session.declare_queryable(control, self._from_operator()))
-        self._declared.append(live.declare_token(alive_key(self.federation, self.me)))
-
-    # Requests and answers between peers
+    # Requests and answers
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Send a request to a peer; ``done`` gets the answer."""
-        if to not in self.up:
+        connection = self._connections.get(to) if to in self.peers else None
+        if connection is None or not self._may_send(connection, kind, body):
             self.loop.call(lambda: done(None))
             return
         number = next(self._numbers)
         self._open[to][number] = done
-        self._write(to, kind, body, number)
+        connection.send(REQUEST, kind, number, body)
+        self._count_sent(to, body)
 
-    def _write(self, to: str, kind: str, body: bytes, number: int) -> None:
-        publisher = self._publishers.get((to, kind))
-        if publisher is None:
-            publisher = self._publishers[to, kind] = self._session.declare_publisher(
-                message_key(self.federation, to, self.me, kind),
-                congestion_control=zenoh.CongestionControl.BLOCK,
-                express=True,
+    def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
+        """Send a request without content, and wait for the answer no longer than so many
+        seconds."""
+        waiting = [done]
+
+        def answered(answer: bytes | None) -> None:
+            if waiting:
+                waiting.pop()(answer)
+
+        self.post(to, kind, b"", answered)
+        self.loop.later(seconds, lambda: answered(None))
+
+    @property
+    def reached(self) -> Mapping[str, bool]:
+        """By peer that this party calls, and has called: whether its host accepts connections."""
+        return self._all.reached
+
+    def _may_send(self, connection: Connection, kind: str, body: bytes) -> bool:
+        if len(body) > self._all.longest:
+            sentence = (
+                f"A message to {connection.peer} ({kind}) has {len(body)} bytes, more than "
+                "limits.message_mb of the federation allows, and was not sent: ask the "
+                "administrator for a larger limit."
             )
-        with suppress(zenoh.ZError):  # the session is being closed
-            publisher.put(body, attachment=NUMBER.pack(number))
+            self.tell(("unsent", connection.peer, kind), sentence)
+            return False
+        # who asks again later does not fill the memory while a link is slow
+        return connection.unsent_bytes <= self._all.longest
+
+    def _count_sent(self, to: str, body: bytes) -> None:
+        if to in self._counters.sent_bytes:
             self._counters.sent_bytes[to] += len(body)
 
-    def _written(self, peer: str) -> Any:
-        start = len(message_key(self.federation, self.me, peer)) + 1
-
-        def written(sample: Any) -> None:
-            kind, body, attachment = (
-                str(sample.key_expr)[start:],
-                sample.payload.to_bytes(),
-                sample.attachment,
-            )
-            number = None if attachment is None else attachment.to_bytes()
-            self.loop.call(lambda: self._arrived(peer, kind, body, number))
-
-        return zenoh.handlers.Callback(written, indirect=False)
-
-    def _arrived(self, peer: str, kind: str, body: bytes, packed: bytes | None) -> None:
-        self._counters.received_bytes[peer] += len(body)
-        number = (
-            NUMBER.unpack(packed)[0] if packed is not None and len(packed) == NUMBER.size else None
-        )
-        if kind != ANSWER:
-            reply = _ignore if number is None else self._reply(peer, number)
-            self._on_request(Request(peer, kind, body, reply))
-        elif number is not None and (done := self._open[peer].pop(number, None)) is not None:
-            done(body or None)
-
-    def _reply(self, peer: str, number: int) -> Reply:
+    def _reply(self, connection: Connection, number: int) -> Reply:
         """Sends the first answer, and ignores others."""
         waiting = [number]
 
         def reply(body: bytes) -> None:
             if waiting:
-                self._write(peer, ANSWER, body, waiting.pop())
+                number = waiting.pop()
+                content = body if self._is_short(connection, body) else NO_ANSWER
+                connection.send(ANSWER, "", number, content)
+                self._count_sent(connection.peer, content)
 
         return reply
 
-    # Liveliness
+    def _is_short(self, connection: Connection, body: bytes) -> bool:
+        if len(body) <= self._all.longest:
+            return True
+        sentence = (
+            f"An answer to {connection.peer} has {len(body)} bytes, more than limits.message_mb of "
+            "the federation allows, and was not sent."
+        )
+        self.tell(("unsent", connection.peer, "answer"), sentence)
+        return False
 
-    def _watched(self, peer: str) -> Any:
-        def watched(sample: Any) -> None:
-            up = sample.kind == zenoh.SampleKind.PUT
-            self.loop.call(lambda: self._set_up(peer, up))
+    # What connections report, in their threads
 
-        return zenoh.handlers.Callback(watched, indirect=False)
+    def opened(self, connection: Connection) -> None:
+        """Note that a connection stands."""
+        self.loop.call(lambda: self._opened(connection))
 
-    def _set_up(self, peer: str, up: bool) -> None:
-        if up == (peer in self.up):
+    def lost(self, connection: Connection) -> None:
+        """Note that a connection is lost."""
+        self.loop.call(lambda: self._lost(connection))
+
+    def arrived(self, connection: Connection, frame: Frame) -> None:
+        """Handle a frame."""
+        self.loop.call(lambda: self._arrived(connection, frame))
+
+    def refused(self, refused: dict[str, Refused]) -> None:
+        """Note connections that were refused."""
+        self.loop.call(lambda: self._refused(refused))
+
+    def receiving(self, much: bool) -> None:
+        """Note whether much is being decrypted: the loop then does not take the interpreter away
+        while it has nothing to do."""
+        self.loop.may_spin = not much
+
+    # The same in the loop
+
+    def _opened(self, connection: Connection) -> None:
+        peer = connection.peer
+        self._connections[peer] = connection
+        if peer in self.peers:
+            self.up.add(peer)
+            self._on_change(peer, True)
+
+    def _lost(self, connection: Connection) -> None:
+        peer = connection.peer
+        if self._connections.get(peer) is not connection:
             return
-        (self.up.add if up else self.up.discard)(peer)
-        if not up:
+        del self._connections[peer]
+        if peer in self.peers:
+            self.up.discard(peer)
             unanswered, self._open[peer] = self._open[peer], {}
             for done in unanswered.values():
                 done(None)
-        self._on_change(peer, up)
+            self._on_change(peer, False)
 
-    # The operator
+    def _arrived(self, connection: Connection, frame: Frame) -> None:
+        peer = connection.peer
+        try:
+            if peer in self._counters.received_bytes:
+                self._counters.received_bytes[peer] += len(frame.body)
+            if frame.what == REQUEST:
+                reply = self._reply(connection, frame.number)
+                if peer == OPERATOR and not frame.kind.startswith(f"{CONTROL}/"):
+                    reply(NO_ANSWER)
+                else:
+                    self._on_request(Request(peer, frame.kind, frame.body, reply))
+            elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
+                done(bytes(frame.body) or None)
+        finally:
+            connection.handled(frame)
 
-    def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
-        """Send the operator's request to a party; ``done`` gets the answer."""
-        answers: list[bytes] = []
-
-        def replied(reply: Any) -> None:
-            if reply.ok is not None and not answers:
-                answers.append(reply.ok.payload.to_bytes())
-
-        def ended() -> None:
-            self.loop.call(lambda: done(answers[0] if answers else None))
-
-        self._session.get(
-            message_key(self.federation, to, self.me, kind),
-            zenoh.handlers.Callback(replied, ended, indirect=False),
-            consolidation=zenoh.ConsolidationMode.NONE,
-            timeout=seconds,
-        )
-
-    def _from_operator(self) -> Any:
-        start = len(message_key(self.federation, self.me, OPERATOR)) + 1
-
-        def queried(query: Any) -> None:
-            request = Request(
-                OPERATOR, str(query.key_expr)[start:], b"", lambda body: _reply_to(query, body)
+    def _refused(self, refused: dict[str, Refused]) -> None:
+        for reason, new in refused.items():
+            self._counters.refused_connections[reason] += new.count
+            total = self._counters.refused_connections[reason]
+            sentence = (
+                f"Refused connections {WORDS[reason]}: {total} so far, the last with "
+                f"{new.address} ({new.why})."
             )
-            self.loop.call(lambda: self._on_request(request))
-
-        return zenoh.handlers.Callback(queried, indirect=False)
+            self.tell(("refused_connection", reason), sentence)
 
     def close(self) -> None:
-        """Close the session; peers are notified by Zenoh, or by its lease if closing takes too
-        long."""
-        with suppress(zenoh.ZError):
-            self._session.close()  # type: ignore[no-untyped-call]
+        """Send what waits, and close all connections; peers that do not read are not waited for."""
+        self._all.close()
 
 
-def _open_session(bundle: Credentials) -> zenoh.Session:
-    """Open the session; wait for a port that is in use, but not for long.
-
-    A party that has just ended may still hold it: closing a session has a time limit, after which
-    Zenoh goes on to close it in the background.
-    """
-    config = json.dumps(bundle.zenoh())
+def _open_connections(bundle: Credentials, link: Link) -> Connections:
+    """Listen and connect; wait for a port that is in use, but not for long: a party that has just
+    ended may still hold it."""
     give_up = monotonic() + PORT_TIMEOUT_SECONDS
 
     while True:
         try:
-            return zenoh.open(zenoh.Config.from_json5(config))
-        except zenoh.ZError as error:
-            in_use = IN_USE in str(error)
+            return Connections(
+                bundle, link.opened, link.lost, link.arrived, link.refused, link.receiving
+            )
+        except OSError as error:
+            in_use = error.errno == errno.EADDRINUSE
             if not in_use or monotonic() > give_up:
                 raise _cannot_open(bundle, error) from None
 
         sleep(PORT_RETRY_SECONDS)
 
 
-def _cannot_open(bundle: Credentials, error: Exception) -> MtcdError:
+def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
     where = bundle.config.listen or bundle.config.address
     what = "cannot open its connections" if where is None else f"cannot listen on {where}"
     advice = ""
-    if IN_USE in str(error):
+    if error.errno == errno.EADDRINUSE:
         advice = " Stop this party if it is running already, or another program that uses the port."
 
-    return MtcdError(f"{bundle.config.name} {what}: {_why(error)}.{advice}")
-
-
-def _reply_to(query: Any, body: bytes) -> None:
-    with suppress(zenoh.ZError):  # the key cannot be answered, or the operator is unreachable
-        if body:
-            query.reply(query.key_expr, body)
-    query.drop()
-
-
-def _ignore(body: bytes) -> None:
-    """Discard the answer to a request without a number."""
-
-
-def _why(error: Exception) -> str:
-    """Zenoh's reason in one line, without locations in its source."""
-    return " ".join(str(error).split()).split(" at /")[0][:300]
+    why = error.strerror or str(error)
+    return MtcdError(f"{bundle.config.name} {what}: {why}.{advice}")
 
 
 Connect = Callable[

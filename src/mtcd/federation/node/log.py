@@ -154,7 +154,7 @@ LEVELS = {  # of events; all others are informative
     "failed": ERROR,
     DIVERGED: ERROR,
     **dict.fromkeys(("early", "incompatible", "interrupted", "left", "lost", "older"), WARNING),
-    **dict.fromkeys(("refused", "unreached", "unsent", "waiting"), WARNING),
+    **dict.fromkeys(("refused", "refused_connection", "unreached", "unsent", "waiting"), WARNING),
     "link": DEBUG,
 }
 LOGGER = "mtcd.federation"

@@ -35,6 +35,8 @@ class Loop:
         self._timers: list[tuple[float, int, Action]] = []
         self._count = itertools.count()
         self._stopped = self._spins = False
+        self.may_spin = True
+        """Whether another thread of this process has nothing urgent to do: set from there."""
         self.turned = self.now()
         """The time of the last turn: at which the loop looked for the next action."""
 
@@ -90,7 +92,7 @@ class Loop:
         than a hop."""
         self.turned = began = self.now()
         if self._spins:
-            while self._queue.empty() and self.now() - began < SPIN_SECONDS:
+            while self.may_spin and self._queue.empty() and self.now() - began < SPIN_SECONDS:
                 _yield_cpu()
         try:
             act = self._queue.get(timeout=self._until_next())

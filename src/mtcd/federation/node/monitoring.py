@@ -152,13 +152,13 @@ METRICS = (
     ),
     Measured(
         "mtcd_sent_bytes_total",
-        "Bytes of requests and answers to the peer, without what TLS and Zenoh add",
+        "Bytes of requests and answers to the peer, without what TLS and the frames add",
         lambda node: _by_label(node.rpc.counters.sent_bytes),
         ("peer",),
     ),
     Measured(
         "mtcd_received_bytes_total",
-        "Bytes of requests and answers from the peer, without what TLS and Zenoh add",
+        "Bytes of requests and answers from the peer, without what TLS and the frames add",
         lambda node: _by_label(node.rpc.counters.received_bytes),
         ("peer",),
     ),
@@ -166,6 +166,12 @@ METRICS = (
         "mtcd_messages_refused_total",
         "Messages of other members that were refused",
         lambda node: _by_label(node.rpc.counters.refused),
+        ("reason",),
+    ),
+    Measured(
+        "mtcd_connections_refused_total",
+        "Connections that were refused, of strangers mostly",
+        lambda node: _by_label(node.rpc.counters.refused_connections),
         ("reason",),
     ),
     Measured(

@@ -1,6 +1,6 @@
 """The operator's requests to all parties at the same time: status, logs and stop.
 
-A party that is dead must not delay the answer of the others. A TCP connection to its address tells
+A party that is dead must not delay the answer of the others. The TCP connection to its address tells
 quickly whether it is worth waiting for: one that is refused, or does not come about, is given up
 long before one that stands.
 """
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from socket import create_connection
 from threading import Event, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.credentials import Credentials
-from mtcd.federation.names import OPERATOR, Address, parse_address
+from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.link import NO, OK, Link, Request
 from mtcd.federation.node.log import tidy
@@ -114,56 +112,39 @@ class _Asking:
 
     def begin(self) -> None:
         """Ask everybody."""
-        began = self.loop.now()
-        self.until = dict.fromkeys(self.link.peers, began + self.timeouts.connection)
+        self.began = self.loop.now()
+        self.until = {
+            name: self.began
+            if self.bundle.config.peers[name].address is None  # it dials out only
+            else self.began + self.timeouts.connection
+            for name in self.link.peers
+        }
         if not self.until:
             self.complete.set()
         for name in self.until:
             self._ask(name)
-            address = self.bundle.config.peers[name].address
-            if address is None:  # it dials out only
-                self._found(name, began, False)
-            else:
-                _connect(
-                    parse_address(address),
-                    self.timeouts.connection,
-                    partial(self._found, name, began),
-                )
-
-    def _found(self, name: str, began: float, here: bool) -> None:
-        """Wait longer for a party that accepts a connection, and no more for another; from any
-        thread."""
-        until = began + self.timeouts.answer if here else began
-        self.loop.call(lambda: self.until.update({name: until}))
 
     def _ask(self, name: str) -> None:
+        self._judge(name)
         left = max(self.until[name] - self.loop.now(), RETRY_SECONDS)
         self.link.query(
             name, self.kind, lambda answer: self._answered(name, answer), min(QUERY_SECONDS, left)
         )
 
+    def _judge(self, name: str) -> None:
+        """Wait longer for a party that accepts a connection, and no more for one that refuses."""
+        reached = self.link.reached.get(name)
+        if reached is not None:
+            self.until[name] = self.began + (self.timeouts.answer if reached else 0.0)
+
     def _answered(self, name: str, answer: bytes | None) -> None:
+        self._judge(name)
         if answer is None and self.loop.now() < self.until[name]:
             self.loop.later(RETRY_SECONDS, lambda: self._ask(name))
             return
         self.answers[name] = None if answer is None else _read(answer)
         if len(self.answers) == len(self.until):
             self.complete.set()
-
-
-def _connect(address: Address, seconds: float, found: Callable[[bool], None]) -> None:
-    """Report whether the address accepts a connection, from a thread: names may take long to
-    resolve."""
-
-    def run() -> None:
-        try:
-            create_connection((address.host, address.port), timeout=seconds).close()
-        except OSError:
-            found(False)
-        else:
-            found(True)
-
-    Thread(target=run, daemon=True).start()
 
 
 def _read(answer: bytes) -> Any:

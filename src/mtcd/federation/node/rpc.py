@@ -35,23 +35,25 @@ class IncomingRequest:
     """An incoming request, as handlers get it. ``direct``: it came from a peer over their own
     link."""
 
-    __slots__ = ("_answer", "body", "direct", "drop", "sender")
+    __slots__ = ("_answer", "content", "direct", "drop", "sender")
 
     def __init__(
         self,
         sender: str,
-        body: bytes,
+        content: bytes | bytearray,
         answer: Callable[[bytes], None],
         drop: Callable[[], None],
         direct: bool,
     ) -> None:
-        self.sender, self.body, self._answer, self.drop, self.direct = (
-            sender,
-            body,
-            answer,
-            drop,
-            direct,
-        )
+        self.sender, self._answer, self.drop, self.direct = sender, answer, drop, direct
+        self.content = content
+        """What it says, as it was received: a ``bytearray`` is of the handler alone, who may keep
+        and change it."""
+
+    @property
+    def body(self) -> bytes:
+        """A copy of the content."""
+        return bytes(self.content)
 
     def answer(self, body: bytes = b"") -> None:
         """Send the answer."""
@@ -91,6 +93,7 @@ class Rpc:
         refused."""
         self.counters = Counters(config.peers)
         self.link = connect(bundle, loop, self._on_request, on_change, self.counters)
+        self.link.tell = log.throttled
 
     def on(self, kind: str, handler: Handler) -> None:
         """Register the handler of a kind of requests."""
@@ -175,7 +178,9 @@ class Rpc:
         else:
             self._handle(
                 request.kind,
-                IncomingRequest(request.sender, request.body, request.answer, request.drop, True),
+                IncomingRequest(
+                    request.sender, request.content, request.answer, request.drop, True
+                ),
             )
 
     def _handle(self, kind: str, request: IncomingRequest) -> None:
@@ -202,16 +207,17 @@ class Rpc:
 
     def _forward(self, request: Request) -> None:
         try:
-            to, left, by, start = _read_head(request.body, self.members)
+            body = request.body
+            to, left, by, start = _read_head(body, self.members)
             if to == self.me:
-                self._unseal(request, request.body[start:])
+                self._unseal(request, body[start:])
                 return
             near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
             if near is None or near == request.sender:
                 request.drop()
                 return
-            body = _head(to, left - 1, [*by, self.me]) + request.body[start:]
-            self.link.post(near, RELAY, body, lambda answer: _return(request, answer))
+            passed_on = _head(to, left - 1, [*by, self.me]) + body[start:]
+            self.link.post(near, RELAY, passed_on, lambda answer: _return(request, answer))
         except MtcdError as error:
             self.note_refused(request.sender, RELAY, error)
             request.drop()

@@ -231,7 +231,7 @@ class Trainer(Presence):
             request.answer(DEFERRED)
             return
         envelope = decode_envelope(
-            request.body, (self._bounds if request.direct else self._relayed)[number]
+            request.content, (self._bounds if request.direct else self._relayed)[number]
         )
         ack = self._deliver(envelope)
         self.pump()  # before the ack, for which no party waits

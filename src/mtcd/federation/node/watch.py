@@ -10,7 +10,7 @@ keeps it, in the same commit as the sync.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import Any, Protocol
@@ -20,20 +20,24 @@ import numpy as np
 from mtcd.federation.node.log import Log
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.extensions import extrapolates
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.token import Token, Windows
+from mtcd.protocol.token import Token
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
-from mtcd.training.plateau import PLATEAU, Plateau
+from mtcd.training.plateau import PLATEAU, WINDOWS, Plateau, Windows
 from mtcd.training.stop import Stop
 
 
 class Keeper(Protocol):
     """Keeps what the rule remembers: a token, or the reliable party of the server."""
 
-    windows: Windows | None
+    slots: Mapping[str, Any]
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep this value."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,14 @@ class PlateauWatch:
         """Whether the training ends at this report. The objective is evaluated at the end of a
         window only."""
         kept: Keeper = report if isinstance(report, Token) else keeper
-        seen = kept.windows or Windows(0, self.start)
+        seen = kept.slots.get(WINDOWS.name) or Windows(0, self.start)
         if (
             not self.rule.is_due(seen, report.hop, self.epoch)
             or (value := objective(report)) is None
         ):
             return False
-        kept.windows, reached = self.rule.end_window(seen, report.hop, value, self.epoch)
+        windows, reached = self.rule.end_window(seen, report.hop, value, self.epoch)
+        kept.put(WINDOWS.name, windows)
         return reached
 
 
@@ -192,9 +197,8 @@ class Watch:
         """Whether the payload has Z^t, before any update. Accelerations mix aggregates, and check f
         themselves."""
         if isinstance(payload, Token):
-            return (
-                self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
-            )
+            starts = self._most_hops is not None and payload.hop == 0
+            return starts and not extrapolates(payload.slots)
         return isinstance(payload, Payload) and payload.opens_round
 
     def _objective(self, payload: Any) -> float | None:

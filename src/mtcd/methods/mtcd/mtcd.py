@@ -34,6 +34,7 @@ from mtcd.methods.method import (
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
+from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import (
     ACCELERATIONS,
     PLAIN_ROLES,
@@ -455,11 +456,11 @@ class TokenMessages(Messages):
             server=plan.hops is not None,
             tokens=plan.tokens,
             hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
-            carries_change=plan.carries_change,
-            limits={
-                name: most for feature in plan.features for name, most in feature.limits.items()
-            },
         )
+        if plan.carries_change:
+            bounds = bounds.with_slots(SYNC_CHANGE.name)
+        for feature in plan.features:
+            bounds = bounds.with_slots(feature.extension.name, **feature.limits)
         return plan.roles.bounds(bounds, plan)
 
 
@@ -537,9 +538,6 @@ def _requested_batch(payload: Payload) -> int | None:
 
 def _payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
-    if plan.features:
-        carried = frozenset(feature.payload for feature in plan.features)
-        return carried if plan.hops is None else carried | {Progress}
     if plan.hops is None:
         return frozenset({Token})
     return frozenset(

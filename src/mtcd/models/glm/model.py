@@ -20,6 +20,7 @@ from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.evaluation import Evaluation, Parameters
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.penalty import Penalty
+from mtcd.models.label_noise import LabelNoise
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.score import Score
@@ -53,6 +54,9 @@ class Glm:
         The positive one of two classes; the second in sorted order unless given.
     class_weight : 'balanced' or mapping from classes to weights, optional
         The weights of classes; 'balanced' gives every class the same total.
+    label_noise : LabelNoise, optional
+        The noise that the labels have, for which the loss is corrected; set by
+        ``Privacy(labels=...)``.
 
     Examples
     --------
@@ -68,6 +72,7 @@ class Glm:
     delta: float = 1.0
     positive: str | float | None = field(default=None, repr=False)
     class_weight: ClassWeight | None = None
+    label_noise: LabelNoise | None = field(default=None, repr=False)
     loss: Loss = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -95,6 +100,7 @@ class Glm:
             raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
         if self.class_weight is not None:
             check_class_weight(self.class_weight)
+<<<<<<< HEAD
 
         settings: dict[str, Any] = {}
         if kind.uses_delta:
@@ -102,6 +108,14 @@ class Glm:
         if self.positive is not None:
             settings["positive"] = self.positive
         object.__setattr__(self, "loss", kind(**settings))
+=======
+        settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
+        settings |= {} if self.positive is None else {"positive": self.positive}
+        loss = kind(**settings)
+        if self.label_noise is not None:
+            loss = self.label_noise.corrected(loss, self)
+        object.__setattr__(self, "loss", loss)
+>>>>>>> main
 
     @property
     def l2_weight(self) -> float:

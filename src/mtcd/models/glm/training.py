@@ -180,13 +180,14 @@ def evaluation_of(
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
     """f*, from the cache if this data and model are in it.
 
-    That of a user's own loss is computed every time: its code may have changed since.
+    That of a user's own loss is computed every time: its code may have changed since. So is that of
+    a loss that is corrected for noise in the labels, which the name of the model does not tell.
     """
 
     def compute() -> float:
         return optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value
 
-    if not is_built_in(problem.loss):
+    if not is_built_in(problem.loss) or model.label_noise is not None:
         return compute()
     key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
     return cached_optimum(key, compute)

@@ -9,7 +9,7 @@ way begins anew.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -362,8 +362,8 @@ class MaskingClient(Client):
         """The parameters theta_k, of the client that is wrapped."""
         return self.client.parameters()
 
-    def stop_at_sync(self, t: int, past: Any) -> None:
-        self.client.stop_at_sync(t, past)
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        self.client.stop_at_sync(t, slots)
 
 
 class MaskingServer(Party):

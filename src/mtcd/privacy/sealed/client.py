@@ -12,6 +12,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
+from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import Integers, SealedVector, Sealer, find
 from mtcd.privacy.sealed.block import SealedBlock
 from mtcd.privacy.sealed.check_column import COLUMNS, draw_weights, with_check, without_check
@@ -55,9 +56,10 @@ class SealedClient(Client):
     def parameters(self) -> Array:
         return self.block.parameters()
 
-    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
         """The training has ended after tour t: move to its mix, or undo what a later tour has
         begun."""
+        past = slots.get(PAST.name, {})
         weights = np.array([past[i][0] for i in sorted(past) if t == self.block.tour])
         if t + 1 >= self.block.tour:
             stretch = 1.0  # no tour follows that would use the move

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from copy import copy
 from operator import attrgetter
 from typing import Any, Self
@@ -28,6 +28,11 @@ from mtcd.protocol.codec.reading import (
 
 Limit = int | str | Callable[[Bounds], int]
 """A number, the name of an attribute of ``Bounds``, or a function of them."""
+
+
+def limit_of(feature: str) -> Callable[[Bounds], int]:
+    """The limit that a feature has given its field, under this name; 0 in a run without it."""
+    return lambda bounds: bounds.limits.get(feature, 0)
 
 
 def limit(given: Limit) -> Callable[[Bounds], int]:
@@ -144,7 +149,7 @@ class Octets(Field):
 class ClientSet(Field):
     """A set of at most ``high`` clients."""
 
-    def __init__(self, make: Callable[[Iterable[int]], Any], high: Limit = "most_visited") -> None:
+    def __init__(self, make: Callable[[Iterable[int]], Any], high: Limit) -> None:
         self.make, self.high = make, limit(high)
 
     def write(self, value: Any, chunks: Chunks) -> None:
@@ -159,27 +164,6 @@ class ClientSet(Field):
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
-
-
-class WeightsByIteration(Field):
-    """The weights of all tokens in earlier syncs, by iteration."""
-
-    def write(self, value: Mapping[int, Any], chunks: Chunks) -> None:
-        put_wholes(value, chunks)
-        for t in sorted(value):
-            put_numbers(self.name, value[t], chunks)
-
-    def read(self, frame: Reader) -> dict[int, Any]:
-        bounds = frame.bounds
-        count = frame.whole(self.name, 0, bounds.past + 1)
-        times = frame.wholes(self.name, count, bounds.iterations)
-        return {t: frame.numbers(self.name, bounds.tokens) for t in times}
-
-    def word(self, bounds: Bounds) -> Word | None:
-        return None if bounds.past else _none(self.name, dict)
-
-    def most(self, bounds: Bounds) -> int:
-        return 8 + 8 * bounds.past * (1 + bounds.tokens)
 
 
 class Optional(Field):
@@ -207,40 +191,6 @@ class Optional(Field):
 
     def most(self, bounds: Bounds) -> int:
         return 8 + (self.field.most(bounds) if self.allowed(bounds) else 0)
-
-
-class Usually(Field):
-    """A field that mostly has one value: the bytes of that value are written and recognised as a
-    whole."""
-
-    def __init__(
-        self, field: Field, make: Callable[[], Any], is_usual: Callable[[Any], bool]
-    ) -> None:
-        self.field, self.make, self.is_usual = field, make, is_usual
-        chunks: Chunks = []
-        field.write(make(), chunks)
-        self._bytes = b"".join(chunks)
-
-    def named(self, name: str) -> Self:
-        field = super().named(name)
-        field.field = self.field.named(name)
-        return field
-
-    def write(self, value: Any, chunks: Chunks) -> None:
-        if self.is_usual(value):
-            chunks.append(self._bytes)
-        else:
-            self.field.write(value, chunks)
-
-    def read(self, frame: Reader) -> Any:
-        end = frame.at + len(self._bytes)
-        if frame.view[frame.at : end] == self._bytes and end <= frame.end:
-            frame.at = end
-            return self.make()
-        return self.field.read(frame)
-
-    def most(self, bounds: Bounds) -> int:
-        return self.field.most(bounds)
 
 
 def _none(name: str, make: Callable[[], Any]) -> Word:

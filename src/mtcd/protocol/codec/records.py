@@ -23,7 +23,6 @@ from mtcd.protocol.codec.payloads import STORED, stored
 from mtcd.protocol.codec.record_tensors import tensor_bytes, tensor_of
 from mtcd.protocol.codec.tensors import is_tensor
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.token import NO_INSTRUCTION, Token
 
 stored(Ledger)
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8", "<i4", "|u1")}
@@ -138,29 +137,8 @@ def _fields(kind: type) -> Callable[[Any], Any]:
     return lambda value: [getattr(value, name) for name in names]
 
 
-_all_of_token = _fields(Token)
-_most_of_token = attrgetter(
-    "index", "t", "hop", "aggregate", "penalty", "sync_penalty", "sync_change", "previous"
-)
-
-
-def _token(token: Token) -> Any:
-    """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is
-    said of it."""
-    more = (
-        token.extra
-        or token.past
-        or token.tally.visited
-        or token.tally.products.size
-        or token.tally.slope
-    )
-    more = more or token.windows is not None or token.instruction != NO_INSTRUCTION
-    return _all_of_token(token) if more else _most_of_token(token)
-
-
 SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    Token: ("Token", _token),
     tuple: ("tuple", iter),
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),

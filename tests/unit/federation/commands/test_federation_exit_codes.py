@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("cryptography")
 
 from typer.main import get_command

@@ -206,8 +206,8 @@ def test_bundles_whose_parts_do_not_belong_together_are_refused(
     text = good["party.yaml"].decode()
     with_file(
         "party.yaml",
-        text.replace(f"protocol: {PROTOCOL}", "protocol: 9").encode(),
-        "protocol 9",
+        text.replace(f"protocol: {PROTOCOL}", f"protocol: {PROTOCOL + 1}").encode(),
+        f"protocol {PROTOCOL + 1}",
         "install",
     )
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from bundles_on_disk import EVERYBODY, certificate, settings
+from bundles_on_disk import EVERYBODY, called, certificate, listening
 from federations import written
 from mtcd.federation.administrator import init_federation, move
 from mtcd.federation.credentials.bundle import read_bundle
@@ -17,14 +17,12 @@ def test_its_bundle_has_no_address_and_all_its_connections_go_out(tmp_path: Path
     init_federation(written(tmp_path, parties__b={"dial_out_only": True}), bundles, 90)
     known = {name: read_bundle(bundles / name).config for name in EVERYBODY}
     assert known["b"].address is None
-    assert settings(bundles, "b")["listen"]["endpoints"] == []
-    peers = {f"tls/{known[name].address}" for name in ("a", "c", "server")}
-    assert set(settings(bundles, "b")["connect"]["endpoints"]) == peers
+    assert listening(bundles, "b") is None
+    peers = {name: known[name].address for name in ("a", "c", "server")}
+    assert called(bundles, "b") == peers
     for name in ("a", "c", "server", "operator"):
         assert "b" in known[name].peers
-        assert not any(
-            "None" in endpoint for endpoint in settings(bundles, name)["connect"]["endpoints"]
-        )
+        assert "b" not in called(bundles, name)
     text = (bundles / "b" / "README.txt").read_text()
     assert "accepts no connections" in text
     assert "None" not in text
@@ -39,5 +37,5 @@ def test_a_party_that_moves_to_an_address_listens_there(tmp_path: Path) -> None:
     place, new_key = move(bundles, "b", "10.0.0.9:7447", None, 90)
     assert (place.address, new_key) == ("10.0.0.9:7447", True)
     assert certificate(bundles, "b").serial_number != before
-    assert settings(bundles, "b")["listen"]["endpoints"] == ["tls/10.0.0.9:7447"]
-    assert "tls/10.0.0.9:7447" in settings(bundles, "c")["connect"]["endpoints"]
+    assert listening(bundles, "b") == "10.0.0.9:7447"
+    assert called(bundles, "c")["b"] == "10.0.0.9:7447"

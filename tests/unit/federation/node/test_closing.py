@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import zenoh
 
+pytest.importorskip("cryptography")
+
+from bundles_on_disk import found
+from mtcd.federation.connections.wire import REQUEST
+from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.link import Link
+from raw_members import ByHand, Member
+from waiting import until
 
 
 def raising(error: Exception) -> SimpleNamespace:
@@ -18,10 +24,28 @@ def raising(error: Exception) -> SimpleNamespace:
     return SimpleNamespace(close=close)
 
 
-def test_a_session_that_takes_too_long_to_close_is_left() -> None:
-    link = object.__new__(Link)
-    link._session = raising(zenoh.ZError("close operation timed out!"))  # type: ignore[assignment]
-    link.close()
+def test_peers_that_read_nothing_are_not_waited_for_long(tmp_path: Path) -> None:
+    bundles = found(tmp_path)
+    large = bytes(50 * 2**20)
+    a = Member(bundles / "a", lambda request: request.answer(large))
+    with ByHand(str(read_bundle(bundles / "a").config.address), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        b.send(REQUEST, "x", 1)
+        assert until(lambda: "b" in a.link._connections and a.link._connections["b"].blocked)
+        a.close()
+    assert not a.link._all._carrier._thread.is_alive()
+
+
+def test_what_was_answered_last_arrives_before_the_end(tmp_path: Path) -> None:
+    bundles = found(tmp_path)
+    large = bytes(20 * 2**20)
+    with Member(bundles / "b") as b, Member(bundles / "a") as a:
+        assert until(lambda: a.link.up and b.link.up)
+        answers = b.ask("a", large)
+        assert until(lambda: answers == [b"here"])
+        a.link.close()
+        assert until(lambda: b.seen == [("a", True), ("a", False)])
 
 
 def test_the_log_is_closed_after_links_that_fail() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Hub, Passing, linear
 from live import engine_of, unobserved

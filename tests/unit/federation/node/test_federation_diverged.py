@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from live import make_bundles, own_table_of, run_all
 from mtcd.federation.node.node import Node

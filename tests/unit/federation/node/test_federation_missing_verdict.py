@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
 from live import in_process, make_bundles, own_table_of, run_all

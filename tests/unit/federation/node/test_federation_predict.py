@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from live import federate, in_process
 from mtcd.core.errors import DataError, MtcdError, WireError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Passing
 from mtcd.core.errors import JournalError

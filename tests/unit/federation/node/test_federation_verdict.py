@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from federations import changed
 from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config

@@ -1,14 +1,12 @@
 """A federation over real links, and cheats who call its parties: one with a good certificate,
 others without.
 
-The cheat has the bundle of a party that also runs honestly, so it can record all that this one sends.
-It has taken the rules out of its own session, and calls whom it likes.
+The cheat sends over the connections of a party that also runs honestly, so it can spoil all that this
+one sends, and say what it likes. The others call with certificates that are not good any more.
 """
 
-import json
 import random
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,33 +15,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
-
-import zenoh
+pytest.importorskip("cryptography")
 
 from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import renew, revoke
+from mtcd.federation.connections.wire import ALIVE, ANSWER, REQUEST
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
-from mtcd.federation.credentials.certificates import issue
+from mtcd.federation.credentials.certificates import issue, make_authority
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.delivery.codecs import decode_envelope
 from mtcd.federation.names import parse_address
-from mtcd.federation.node.link import ANSWER, NUMBER
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.rpc import OK
-from mtcd.federation.transport import alive_key, channel, control_key, message_key, zenoh_config
 from mtcd.models.glm.party.block import read_block
 from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
+from raw_members import ByHand
 from spoiling import spoilt_envelopes
-from waiting import PATIENCE, until
 
 CHEAT, MEGABYTES = "c2", 1
-NAME, NEAR = "clinics", ("c1", "c3", "server")
+NAME = "clinics"
 FIRST = 2**40  # numbers that the honest one does not get to
 LOGISTIC = MODELS[5]
 SETTINGS: dict[str, Any] = {
@@ -56,132 +51,73 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Caller:
-    """A session without rules, with the certificate in a folder, that calls these parties in the
-    name of the cheat."""
-
-    def __init__(self, config: dict[str, Any], addresses: list[str]) -> None:
-        connect = {**config["connect"], "endpoints": [f"tls/{address}" for address in addresses]}
-        config = {
-            **config,
-            "access_control": {"enabled": False},
-            "connect": connect,
-            "listen": {"endpoints": []},
-        }
-        self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
-        self.good: list[tuple[str, bytes]] = []
-        """Answers other than refusals."""
-        self.refusals = 0
-        self._asked: dict[int, str] = {}
-        self._inboxes = [
-            self.session.declare_subscriber(channel(NAME, CHEAT, peer), self.heard) for peer in NEAR
-        ]
-
-    def send(self, key: str, body: bytes, query: bool = False) -> None:
-        """Without waiting for the answer."""
-        number = FIRST + len(self._asked)
-        self._asked[number] = key
-        if query:
-            answered = zenoh.handlers.Callback(
-                lambda reply: self.good.append((key, b"")), None, indirect=False
-            )
-            self.session.get(key, answered, payload=body, timeout=PATIENCE)
-        else:
-            self.session.put(key, body, attachment=NUMBER.pack(number))
-
-    def heard(self, sample: Any) -> None:
-        """Answers to the honest one come by here too."""
-        key = None
-        if str(sample.key_expr).endswith(ANSWER):
-            key = self._asked.get(NUMBER.unpack(sample.attachment.to_bytes())[0])
-        if key is not None:
-            answer = sample.payload.to_bytes()
-            if answer[:1] == OK:
-                self.good.append((key, answer))
-            self.refusals += answer[:1] not in (b"", OK)
-
-
-@pytest.fixture
-def callers() -> Iterator[list[Caller]]:
-    made: list[Caller] = []
-    yield made
-    for caller in made:
-        caller.session.close()
-
-
 def bundles_and_thieves(
     folder: Path, data: VerticalData
-) -> tuple[dict[str, Bundle], dict[str, dict[str, Any]]]:
-    """Bundles; and sessions of strangers, with an expired certificate of the cheat, and with a revoked
-    one."""
+) -> tuple[dict[str, Bundle], dict[str, Path]]:
+    """Bundles; and folders of strangers, with an expired certificate of the cheat, with a revoked one,
+    and with one of another authority."""
     bundles = make_bundles(folder, data.clients, **SETTINGS)
     root = folder / "bundles"
     config = bundles[CHEAT].config
-    for name in ("revoked", "expired"):
-        shutil.copytree(root / CHEAT, folder / name)
+    thieves = {name: folder / name for name in ("revoked", "expired", "stranger")}
+    for thief in thieves.values():
+        shutil.copytree(root / CHEAT, thief)
     revoke(root, CHEAT)
     renew(root, CHEAT, 90)
     long_ago = datetime.now(UTC) - timedelta(days=100)
     old = issue(Authority.load(root).issued, CHEAT, parse_address(config.address), 90, now=long_ago)
     write_files(folder / "expired", {"key.pem": old.key_pem, "cert.pem": old.certificate_pem})
-    stranger = make_bundles(folder / "others", data.clients, **SETTINGS)[CHEAT]
-    thieves = {name: zenoh_config(config, folder / name) for name in ("revoked", "expired")}
-    return {name: read_bundle(root / name) for name in bundles}, thieves | {
-        "stranger": stranger.zenoh()
-    }
+    other = issue(make_authority("others"), CHEAT, None, 90)
+    write_files(folder / "stranger", {"key.pem": other.key_pem, "cert.pem": other.certificate_pem})
+    return {name: read_bundle(root / name) for name in bundles}, thieves
 
 
 class Cheat:
-    """Before every envelope that the honest one sends, spoilt ones of it go out, and more."""
+    """Before every envelope that the honest one sends, spoilt ones of it go out over the same
+    connection, and more."""
 
-    def __init__(
-        self, nodes: dict[str, Node], bundles: dict[str, Bundle], callers: list[Caller]
-    ) -> None:
-        self.nodes, self.callers, self.some = nodes, callers, random.Random(2)
-        self.federation, self.peers = bundles[CHEAT].config.federation, bundles[CHEAT].config.peers
-        self.spoilt = 0
-        link = nodes[CHEAT].rpc.link
-        self.post = link.post
-        link.post = self.before  # type: ignore[method-assign]
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        self.nodes, self.some = nodes, random.Random(2)
+        self.link = nodes[CHEAT].rpc.link
+        self.spoilt = self.refusals = 0
+        self.good: list[tuple[str, bytes]] = []
+        """Answers other than refusals, by the kind of the request."""
+        self._number = FIRST
+        self.post = self.link.post
+        self.link.post = self.before  # type: ignore[method-assign]
 
     def before(self, to: str, kind: str, body: bytes, *rest: Any) -> None:
-        if kind == "envelope":
-            cheat, *thieves = self.callers
-            for thief in thieves:
-                thief.send(self.key(to, CHEAT, kind), body)
+        if kind == "envelope" and to in self.link.up:
             for spoilt in spoilt_envelopes(body, self.some, 4):
                 if not self.is_sound(to, spoilt):
-                    cheat.send(self.key(to, CHEAT, kind), spoilt)
+                    self.send(to, kind, spoilt)
                     self.spoilt += 1
-            self.where_it_may_not(cheat, to, body)
+            for peer in self.link.up:
+                self.where_it_may_not(peer, body)
         self.post(to, kind, body, *rest)
 
-    def where_it_may_not(self, cheat: Caller, to: str, body: bytes) -> None:
-        """As others, to others, under keys of many, and what only the operator may ask."""
-        for name in self.nodes:
-            if name != CHEAT:
-                cheat.send(control_key(self.federation, name, "stop"), b"", query=True)
-                cheat.send(self.key(name, CHEAT, "control/stop"), b"")
-                cheat.send(self.key(name, "server", "envelope"), body)
-        for wild in (
-            self.key(to, "*", "envelope"),
-            self.key("*", CHEAT, "envelope"),
-            f"mtcd/{self.federation}/**",
-        ):
-            cheat.send(wild, b"", query=True)
-        for wild in ("**", "*", "envelope/**", "l$*", "x" * 5000):
-            cheat.send(self.key(to, CHEAT, wild), body, query=True)
-        for strange in ("x" * 5000, "envelope/x", "nothing"):
-            cheat.send(self.key(to, CHEAT, strange), body)
-        cheat.session.put(
-            self.key(to, CHEAT, ANSWER), body, attachment=NUMBER.pack(self.some.randrange(100))
-        )
-        cheat.session.put(self.key(to, CHEAT, ANSWER), body, attachment=b"x")
-        cheat.session.put(self.key(to, CHEAT, "envelope"), body)
-        cheat.session.delete(alive_key(self.federation, "c0"))
+    def send(self, to: str, kind: str, body: bytes) -> None:
+        """A request whose number the honest one does not use."""
+        self._number += 1
+        self.link._open[to][self._number] = lambda answer: self.answered(kind, answer)
+        self.link._connections[to].send(REQUEST, kind, self._number, body)
 
-    def key(self, to: str, sender: str, kind: str) -> str:
-        return message_key(self.federation, to, sender, kind)
+    def answered(self, kind: str, answer: bytes | None) -> None:
+        if answer is not None and answer[:1] == OK:
+            self.good.append((kind, answer))
+        self.refusals += answer is not None and answer[:1] != OK
+
+    def where_it_may_not(self, to: str, body: bytes) -> None:
+        """What only the operator may ask, kinds that nobody has, and answers to nothing."""
+        for kind in ("control/stop", "control/status", "control/"):
+            self.send(to, kind, b"")
+        for kind in ("", "*", "**", "envelope/**", "x" * 46, "envelope/x", "nothing"):
+            self.send(to, kind, body)
+        connection = self.link._connections[to]
+        for number in (self.some.randrange(100), 2**64 - 1):
+            connection.send(ANSWER, "", number, body)
+            connection.send(ANSWER, "envelope", number, b"")
+        connection.send(ALIVE, "x", 7, b"with a body")
 
     def is_sound(self, to: str, body: bytes) -> bool:
         trainer = self.nodes[to].trainer
@@ -195,10 +131,20 @@ class Cheat:
         return True
 
 
-def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]) -> None:
+def gets_in(folder: Path, address: str, name: str) -> bool:
+    """Whether somebody with the certificate in a folder is admitted in the name of the cheat."""
+    try:
+        with ByHand(address, folder) as caller:
+            caller.say(CHEAT, name, NAME)
+            return caller.hear()
+    except OSError:
+        return False
+
+
+def test_a_federation_does_not_mind_cheats(tmp_path: Path) -> None:
     data = make_data(LOGISTIC, 20, [2, 1, 3, 2], seed=3)
     bundles, thieves = bundles_and_thieves(tmp_path, data)
-    addresses = [bundle.config.address for name, bundle in bundles.items() if name != CHEAT]
+    places = {name: str(b.config.address) for name, b in bundles.items() if name != CHEAT}
     nodes = {
         name: Node(
             bundle,
@@ -208,24 +154,29 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
         )
         for name, bundle in bundles.items()
     }
-    for config in (bundles[CHEAT].zenoh(), *thieves.values()):
-        callers.append(Caller(config, addresses))
-    cheat = Cheat(nodes, bundles, callers)
-    big = bytes(2 * MEGABYTES * 1024 * 1024)
-    assert until(lambda: len(callers[0].session.info.peers_zid()) == len(addresses))
-    callers[0].send(cheat.key("c1", CHEAT, "envelope"), big)
+    admitted = [
+        (thief, name)
+        for thief, folder in thieves.items()
+        for name, address in places.items()
+        if gets_in(folder, address, name)
+    ]
+    assert admitted == []
+    cheat = Cheat(nodes)
     run_all(nodes)
     same = in_process(data, bundles["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_array_equal(read_block(tmp_path / "runs" / client).theta, theta)
     assert cheat.spoilt > 200
-    assert [caller.good for caller in callers] == [[]] * 4
-    assert callers[0].refusals > 100
-    assert [caller.refusals for caller in callers[1:]] == [0, 0, 0]  # they are not even heard
+    assert cheat.good == []
+    assert cheat.refusals > 100
+    for name in places:
+        refused = nodes[name].rpc.counters.refused_connections
+        assert refused["certificate"] == len(thieves), (name, refused)
+    peers = bundles[CHEAT].config.peers
     blamed = {
         name: {e["sender"] for e in node.log.tail if is_blame(e)} for name, node in nodes.items()
     }
-    assert blamed == {name: {CHEAT} if name in cheat.peers else set() for name in nodes}
+    assert blamed == {name: {CHEAT} if name in peers else set() for name in nodes}
 
 
 def is_blame(event: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Hub, Passing, linear
 from mtcd.federation.node.log import KINDS, Log

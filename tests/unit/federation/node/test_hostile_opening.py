@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Hub, linear
 from mtcd.core.errors import DataError

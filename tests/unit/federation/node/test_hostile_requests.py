@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from hubs import Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError

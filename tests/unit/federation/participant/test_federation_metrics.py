@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from live import Federated, federate, in_process
 from mtcd.data.vertical import VerticalData

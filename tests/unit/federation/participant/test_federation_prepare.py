@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 from live import in_process
 from mtcd.core.errors import ConfigError, DataError, MtcdError

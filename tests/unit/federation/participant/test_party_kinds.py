@@ -97,7 +97,7 @@ def test_each_kind_says_what_it_needs(
 ) -> None:
     bundles = make_bundles(tmp_path, ("a", "b", "c"), alignment="hashed", **changes)
     config = bundles["b"].config
-    always = {"zenoh", "cryptography", "msgpack"}
+    always = {"cryptography", "msgpack"}
     assert set(needed_packages(config)) - always == packages
     assert party_privacy(config.privacy).shares_labels is shares_labels
 

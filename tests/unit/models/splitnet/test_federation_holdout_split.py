@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from contract_split_cases import CASES, assert_same_networks, federate, in_process

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("tenseal")
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from federations import changed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of, read_npz
 from mtcd.models.glm.party.problem import OwnPart
 from mtcd.models.glm.trained import linear_columns, predictions
+from mtcd.models.label_noise import settings_to_store
 from mtcd.models.predicted import Columns
 
 CSV = "block.csv"
@@ -134,12 +135,15 @@ class PartyBlock(OwnBlock):
         return text.getvalue().encode()
 
     def _npz(self) -> bytes:
+<<<<<<< HEAD
         given = [field.name for field in fields(self.model) if field.init]
         glm = {name: getattr(self.model, name) for name in given}
+=======
+>>>>>>> main
         arrays = {"theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
-        return self.npz({"model": glm}, arrays)
+        return self.npz({"model": settings_to_store(self.model)}, arrays)
 
 
 def read_block(folder: Path) -> PartyBlock:

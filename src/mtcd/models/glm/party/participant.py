@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.training.divergence import Divergence, worst_end_of
+from mtcd.training.plateau import WINDOWS
 
 
 class LinearParticipant(ParticipantTable):
@@ -145,14 +145,14 @@ class LinearParticipant(ParticipantTable):
             self.part = self.own_part(taken, labels, weights)
             problem = self.part.problem
             self.held_out = self._held_out_labels(taken, problem.classes)
+            self.taken = taken
             check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         messages = method.messages(network, config.seed, samples, outputs)
-        bounds = replace(
-            messages.bounds(agreed.run),
-            windows=not method.has_server and self.stop.plateau is not None,
-        )
+        bounds = messages.bounds(agreed.run)
+        if not method.has_server and self.stop.plateau is not None:
+            bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
@@ -260,12 +260,31 @@ class LinearParticipant(ParticipantTable):
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the held-out samples, given the sum of all parts; none if it has no
         outputs for them."""
+        z = self._held_out_aggregate(total)
+        return {} if z is None else self._measured("test", self.held_out, z)
+
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """Metrics on the labels of the table, where others see other ones."""
+        classes = self.problem.classes
+        own = self.own_labels(self.taken.training)
+        if not own.size:
+            return {}
+
+        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        z = self._held_out_aggregate(total)
+        apart = self.own_labels(self.taken.held_out)
+        if z is not None and apart.size:
+            found |= self._measured("test", known_labels(apart, classes), z)
+        return found
+
+    def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The aggregate of the held-out samples, given the sum of all parts; None if it has no
+        outputs for them."""
         problem = self.part.problem
         outputs = held_out_of(total, problem.labels.size + 1)
         if outputs is None:
-            return {}
-        z = (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
-        return self._measured("test", self.held_out, z)
+            return None
+        return (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
 
     def _measured(
         self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]

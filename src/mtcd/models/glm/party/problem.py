@@ -22,6 +22,7 @@ from mtcd.models.glm.config import GlmSection
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.penalty import Penalty
+from mtcd.models.label_noise import with_noise
 from mtcd.models.losses import Loss
 
 Labels = NDArray[np.generic]
@@ -97,7 +98,9 @@ def glm_of(config: BundleConfig) -> Glm:
     """The linear model of a bundle."""
     if not isinstance(config.model, GlmSection):
         raise ConfigError("model.kind: this federation trains a split network, not a linear model.")
-    return Glm(**config.model.model_dump(), positive=config.labels.positive)
+    given = Glm(**config.model.model_dump(), positive=config.labels.positive)
+    model: Glm = with_noise(given, config.label_privacy)
+    return model
 
 
 def without_classes(config: BundleConfig) -> BundleConfig:
