@@ -100,22 +100,17 @@ class Glm:
             raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
         if self.class_weight is not None:
             check_class_weight(self.class_weight)
-<<<<<<< HEAD
 
         settings: dict[str, Any] = {}
         if kind.uses_delta:
             settings["delta"] = self.delta
         if self.positive is not None:
             settings["positive"] = self.positive
-        object.__setattr__(self, "loss", kind(**settings))
-=======
-        settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
-        settings |= {} if self.positive is None else {"positive": self.positive}
+
         loss = kind(**settings)
         if self.label_noise is not None:
             loss = self.label_noise.corrected(loss, self)
         object.__setattr__(self, "loss", loss)
->>>>>>> main
 
     @property
     def l2_weight(self) -> float:

@@ -135,11 +135,6 @@ class PartyBlock(OwnBlock):
         return text.getvalue().encode()
 
     def _npz(self) -> bytes:
-<<<<<<< HEAD
-        given = [field.name for field in fields(self.model) if field.init]
-        glm = {name: getattr(self.model, name) for name in given}
-=======
->>>>>>> main
         arrays = {"theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
