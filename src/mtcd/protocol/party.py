@@ -186,7 +186,7 @@ class Client(Party):
 
     @abstractmethod
     def parameters(self) -> Theta:
-        """The current theta_k."""
+        """The current theta_k of this client."""
 
 
 C = TypeVar("C", bound=Client)
@@ -300,8 +300,6 @@ class Parties:
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""
-        return (
-            [client.parameters() for client in self.clients]
-            if self.gather is None
-            else self.gather(self.clients, self.server)
-        )
+        if self.gather is not None:
+            return self.gather(self.clients, self.server)
+        return [client.parameters() for client in self.clients]

@@ -283,10 +283,10 @@ class Observer:
             return None
         if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
             return None
-        if self._plateau is None or self._plateau.rule != rule:
-            # a rule of its own, or that of another call of ``advance``
+        if self._plateau is None or self._plateau.settings != rule:
+            # the first, or that of another call of ``advance``
             self._plateau = PlateauHistory(rule, epoch)
-        return PLATEAU if self._plateau.reached(earlier, row) else None
+        return self._plateau.reached(earlier, row)
 
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""

@@ -16,7 +16,7 @@ from mtcd.methods.mtcd.client import Done
 from mtcd.methods.optimal_sync.tally import SyncTally
 from mtcd.methods.tours.instruction import Instruction
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.codec.records import Writer, pack, unpack
+from mtcd.protocol.codec.records import StateWriter, pack, unpack
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 from mtcd.training.plateau import Windows
@@ -102,7 +102,7 @@ def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_wor
 ) -> None:
     lengths = [1022, 1023, 1024, 1025, 1026, 1036]
     rows = [np.arange(n, dtype=np.float32) for n in lengths]
-    assert [len(Writer().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
+    assert [len(StateWriter().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
     FileJournal(tmp_path / "journal").commit(rows)
     back = FileJournal(tmp_path / "journal").last()
     assert [row.tobytes() for row in back] == [row.tobytes() for row in rows]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
 
 import mtcd
 from mtcd.core.errors import MtcdError

@@ -18,7 +18,7 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import JournalError
 from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.mapped import mapped_numbers
-from mtcd.protocol.codec.records import Parts, Writer, pack, unpack
+from mtcd.protocol.codec.records import Parts, StateWriter, pack, unpack
 
 KIND = "MTCDJRN"
 FORMAT_DIGITS = str(JOURNAL_FORMAT)
@@ -72,7 +72,9 @@ class MemoryJournal(Journal):
         self.content = content
 
     def last(self) -> Any:
-        return None if self.content is None else unpack(self.content)
+        if self.content is None:
+            return None
+        return unpack(self.content)
 
 
 class Slot(NamedTuple):
@@ -114,7 +116,7 @@ class FileJournal(Journal):
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
-        self._writer = Writer()
+        self._writer = StateWriter()
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
         path = self.path.with_name(f"{self.path.name}.{name}")
@@ -138,11 +140,9 @@ class FileJournal(Journal):
 
     def last(self) -> Any:
         newest = self._newest()
-        return (
-            None
-            if newest is None
-            else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
-        )
+        if newest is None:
+            return None
+        return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
 
     def check(self) -> None:
         """Raise an error if the last commit cannot be read."""

@@ -151,14 +151,16 @@ class ReliableParty:
 
     # Envelopes that arrive
 
-    def deliver(self, envelope: Envelope) -> Delivery:
+    def deliver(self, envelope: Envelope, look: Callable[[Any], None] | None = None) -> Delivery:
         """Process an envelope, once. It must not be used again: the party may write to its
-        arrays."""
+        arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
         policy.arriving(envelope)
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
         self.decode(envelope)
+        if look is not None:
+            look(envelope.message.payload)
         if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
         if envelope.terms:
@@ -229,11 +231,7 @@ class ReliableParty:
             else:
                 routed = self.policy.route(message)
                 if routed is not None:
-                    iteration = getattr(message.payload, "t", None)
-                    self.enqueue(
-                        routed,
-                        iteration if iteration is not None else cause.iteration if cause else 0,
-                    )
+                    self.enqueue(routed, _iteration_of(message.payload, cause))
         if end is not None:
             self.conclude(end)
         return reports
@@ -323,3 +321,11 @@ class ReliableParty:
         if self.ended is not None:
             self.ended = replace(self.ended, status=status)
             self.commit()
+
+
+def _iteration_of(payload: Any, cause: Envelope | None) -> int:
+    """The iteration that a message belongs to: the one that it names, or else that of its cause."""
+    named: int | None = getattr(payload, "t", None)
+    if named is not None:
+        return named
+    return 0 if cause is None else cause.iteration

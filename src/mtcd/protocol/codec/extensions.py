@@ -131,6 +131,7 @@ class Slots(Field):
         unknown = [name for name in value if name not in EXTENSIONS]
         if unknown:
             raise WireError(self.name, f"have one that nobody has declared: {unknown[0]!r}")
+        # in the order of numbers, so that there is one way to write the same slots
         carried = Agreed.of(value)
         chunks.append(WORD.pack(carried.allowed))
         for extension in carried.extensions:
@@ -150,7 +151,10 @@ class Slots(Field):
         }
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if bounds.slots else Word(self.name, 0, 1, make=lambda _: {})
+        if bounds.slots:
+            return None
+        # nothing is agreed on: the word must be 0, and is read together with its neighbours
+        return Word(self.name, 0, 1, make=lambda _: {})
 
     def most(self, bounds: Bounds) -> int:
         return 8 + sum(one.field.most(bounds) for one in self._agreed(bounds).extensions)

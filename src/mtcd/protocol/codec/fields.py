@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from operator import attrgetter
-from typing import Any, Self
+from struct import Struct
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -39,7 +40,9 @@ def limit(given: Limit) -> Callable[[Bounds], int]:
     """The limit as a function."""
     if isinstance(given, str):
         return attrgetter(given)
-    return given if callable(given) else lambda bounds: given
+    if callable(given):
+        return given
+    return lambda bounds: given
 
 
 class Field(ABC):
@@ -47,6 +50,9 @@ class Field(ABC):
     declared."""
 
     name = ""
+    code: ClassVar[str | None] = None
+    """How ``struct`` packs a value, if it is a single word in every run: adjacent words are written
+    together."""
 
     def named(self, name: str) -> Self:
         """The same field for the attribute of this name."""
@@ -76,6 +82,8 @@ class Field(ABC):
 class Whole(Field):
     """A whole number from ``low`` to ``high``."""
 
+    code = "q"
+
     def __init__(self, high: Limit = MOST - 1, low: Limit = 0) -> None:
         self.low, self.high = limit(low), limit(high)
 
@@ -87,7 +95,7 @@ class Whole(Field):
 
 
 class Flag(Whole):
-    """True or false."""
+    """A truth value, in a word of 0 or 1."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -97,7 +105,9 @@ class Flag(Whole):
 
 
 class Real(Field):
-    """A finite number."""
+    """A finite number in double precision."""
+
+    code = "d"
 
     def write(self, value: Any, chunks: Chunks) -> None:
         if not math.isfinite(value):
@@ -105,7 +115,29 @@ class Real(Field):
         chunks.append(REAL.pack(value))
 
     def word(self, bounds: Bounds) -> Word:
+        # not below the largest number, as that is finite; NaN is in no range
         return Word(self.name, -sys.float_info.max, math.inf, "d")
+
+
+class Adjacent:
+    """Attributes of an object that are a word each, written at once."""
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._values = attrgetter(*fields)
+        self._struct = Struct("<" + "".join(field.code or "" for field in fields.values()))
+        self._reals = [
+            (place, field.name)
+            for place, field in enumerate(fields.values())
+            if field.code == Real.code
+        ]
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        """Append the words of this object."""
+        numbers = self._values(value)
+        for place, name in self._reals:
+            if not math.isfinite(numbers[place]):
+                put_numbers(name, np.array([numbers[place]]), chunks)  # which refuses it
+        chunks.append(self._struct.pack(*numbers))
 
 
 class Row(Field):
@@ -124,7 +156,9 @@ class Row(Field):
         return self.make(frame.numbers(self.name, count))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(np.empty(0)))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(np.empty(0)))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
@@ -160,7 +194,9 @@ class ClientSet(Field):
         return self.make(frame.wholes(self.name, count, frame.bounds.clients))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(()))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(()))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
@@ -184,13 +220,19 @@ class Optional(Field):
 
     def read(self, frame: Reader) -> Any:
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.bounds))
-        return self.field.read(frame) if there else None
+        if not there:
+            return None
+        return self.field.read(frame)
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.allowed(bounds) else _none(self.name, lambda: None)
+        if self.allowed(bounds):
+            return None
+        return _none(self.name, lambda: None)
 
     def most(self, bounds: Bounds) -> int:
-        return 8 + (self.field.most(bounds) if self.allowed(bounds) else 0)
+        if not self.allowed(bounds):
+            return 8
+        return 8 + self.field.most(bounds)
 
 
 def _none(name: str, make: Callable[[], Any]) -> Word:

@@ -74,16 +74,25 @@ class Bounds:
         return self.run.encode("ascii")
 
     @cached_property
+    def run_words(self) -> bytes:
+        """The same, filled up with zeros to whole words."""
+        return self.run_bytes + bytes(-len(self.run_bytes) % 8)
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:
             return self.numbers
-        return F8 if self.split is None else F4
+        if self.split is None:
+            return F8
+        return F4
 
     @cached_property
     def theta_0(self) -> tuple[Shape, ...]:
         """The shapes of theta_0."""
-        return () if self.split is None else self.split.theta_0
+        if self.split is None:
+            return ()
+        return self.split.theta_0
 
     def with_slots(self, *names: str, **limits: int) -> Bounds:
         """The same bounds for messages with these slots too, and with these limits of their
@@ -92,7 +101,9 @@ class Bounds:
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""
-        return self.shape if self.split is None else (self.shape[0], self.split.widths[client])
+        if self.split is None:
+            return self.shape
+        return self.shape[0], self.split.widths[client]
 
 
 @dataclass(frozen=True)
