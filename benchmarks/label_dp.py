@@ -56,10 +56,11 @@ def visits(folder: Path) -> Table:
 
 def incomes(folder: Path) -> Table:
     """a9a: who earns more than 50,000 dollars; 10,000 people."""
-    X, y = load_svmlight_file(str(folder / "a9a_vertical_p0.gz"), n_features=124)
-    other, _ = load_svmlight_file(str(folder / "a9a_vertical_p1.gz"), n_features=124)
-    whole = np.asarray((X + other).todense())[:10_000]
-    return whole[:, whole.std(axis=0) > 0], (y[:10_000] > 0).astype(int), 2
+    parts = [load_svmlight_file(str(folder / f"a9a_vertical_p{k}.gz")) for k in range(2)]
+    # each part counts its columns from 1
+    whole = np.hstack([np.asarray(X[:10_000].todense()) for X, _ in parts])
+    y = parts[0][1][:10_000]
+    return whole[:, whole.std(axis=0) > 0], (y > 0).astype(int), 2
 
 
 def news(folder: Path) -> Table:
