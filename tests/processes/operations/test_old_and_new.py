@@ -26,7 +26,7 @@ from ports import reserved_ports
 from project import ROOT
 from waiting import PATIENCE, until
 
-OLD = os.environ.get("MTCD_OLD", "985a17d74bf7e46ff8c28ae5c64e700b31b4e336")
+OLD = os.environ.get("MTCD_OLD", "13402e474607dcab33224e0c9e60d3dde56a5ac6")
 """An older commit of the same protocol and journal format. Pin a newer one when either is counted
 up."""
 NAMES = ("a", "b", "c", "d")
@@ -153,11 +153,11 @@ def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mixed]:
 def test_old_and_new_parties_train_together_while_they_are_exchanged(
     mixed: Mixed, old: Path
 ) -> None:
-    where = [  # the commit is from before the module was moved to mtcd.core
+    where = [
         *as_old(old),
         sys.executable,
         "-c",
-        "import mtcd.version as v; print(v.__file__, v.PROTOCOL, v.JOURNAL_FORMAT)",
+        "import mtcd.core.version as v; print(v.__file__, v.PROTOCOL, v.JOURNAL_FORMAT)",
     ]
     path, *numbers = subprocess.check_output(where, text=True).split()
     assert Path(path).is_relative_to(old)
