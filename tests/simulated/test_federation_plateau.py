@@ -20,14 +20,15 @@ from mtcd.engines.local import LocalEngine
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import read_federation
-from mtcd.federation.node.watch import PlateauWatch
 from mtcd.federation.recovery.search import Search
 from mtcd.methods.method import Method
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
+from mtcd.protocol.token import Token
 from mtcd.testing.federation_engine import FederationEngine
 from mtcd.testing.simulator.world import Faults, World
-from mtcd.training.plateau import Plateau
+from mtcd.training.plateau import Plateau, PlateauRule
+from mtcd.training.rules import Moment
 from mtcd.training.stop import Stop
 from problems import MODELS
 from simulated_deliveries import DATA, EVERYTHING, METHODS, PROBLEM, making_parties
@@ -114,16 +115,18 @@ Make = Callable[[int, Parties, Journal], ReliableParty]
 
 def watched(make: Make, problem: Any, method: Method, rule: Plateau) -> Make:
     start = problem.read_off(np.zeros(problem.labels.shape), 0.0)
-    watch = PlateauWatch(rule, method.timeline().epoch(problem.samples), start)
+    plateau = PlateauRule(rule, method.timeline().epoch(problem.samples), start)
 
     def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         reliable = make(number, parties, journal)
 
         def limit(told: Any) -> str | None:
-            reached = watch.reached(
-                told, reliable, lambda told: problem.read_off(told.aggregate, told.penalty)
-            )
-            return "plateau" if reached else None
+            def value(column: str) -> float:
+                assert column == "objective"
+                return problem.read_off(told.aggregate, told.penalty)  # type: ignore[no-any-return]
+
+            keeper = told if isinstance(told, Token) else reliable
+            return plateau.reached(Moment(told.hop, value, keeper))
 
         reliable.limit = limit
         return reliable
@@ -141,7 +144,7 @@ def test_in_a_storm_all_end_where_one_process_ends(name: str, seed: int) -> None
     parties, ledger, window = (
         world.make_parties(),
         Ledger(),
-        rule.patience * METHODS[name].epoch(DATA.samples),
+        rule.patience * METHODS[name].timeline().epoch(DATA.samples),
     )
     best = at = None
     for told in LocalEngine(parties, ledger).run():
@@ -186,10 +189,8 @@ def test_a_regenerated_token_continues_with_the_values_of_its_own_history(
             values = {hop: value for hop, value in values.items() if hop < token.hop}
             values[token.hop] = LONE.read_off(token.aggregate, token.penalty)
             best = lowest(values)
-            assert token.hop < 10 or (token.windows.ended, token.windows.best) == (
-                token.hop // 10,
-                best,
-            )
+            windows = token.slots.get("windows")
+            assert token.hop < 10 or (windows.ended, windows.best) == (token.hop // 10, best)
     assert undone
     ((status, hop),) = {(end.status, end.hop) for end in ends(world) if end is not None}
     assert (status, hop % 10) == ("plateau", 0)

@@ -25,8 +25,8 @@ from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.party import SERVER
-from mtcd.protocol.token import Windows
 from mtcd.testing.simulator.world import Faults, World, make_with
+from mtcd.training.plateau import WINDOWS, Windows
 from problems import make_data
 from same_objects import differences
 from simulated_deliveries import DATA, PROBLEM
@@ -128,7 +128,7 @@ def test_nor_is_the_end() -> None:
         world.step()
     server = world.parties[SERVER]
     server.stop_request = ("stopped", 40)
-    server.windows = Windows(3, 0.25)
+    server.put(WINDOWS.name, Windows(3, 0.25))
     server.ended, server.ended_here = End("plateau", 2, 6), True
     server.commit()
     assert_kept(world)

@@ -21,10 +21,15 @@ from mtcd.federation.delivery.frames import FORMAT, Header, encode
 from mtcd.federation.delivery.journal import MAGIC
 from mtcd.methods.dcpa.dcpa import Offer
 from mtcd.methods.mtcd.client import Done, Share
+from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
+from mtcd.methods.optimal_sync.tally import TALLY, SyncTally
+from mtcd.methods.past_weights import PAST
 from mtcd.methods.svfl.svfl import Shared
+from mtcd.methods.tours.instruction import PRODUCTS, TOUR, Instruction
 from mtcd.methods.tree_cg.tree_cg import Direction, Summand
-from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
-from mtcd.models.trees.gains import GainToken
+from mtcd.models.splitnet.parties import UpdateFusion
+from mtcd.models.splitnet.slots import JOURNEY, THETA_0, VISITED, Journey
+from mtcd.models.trees.gains import GAINS
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
     MaskedToken,
@@ -50,36 +55,32 @@ from mtcd.protocol.codec.records import pack
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Begin, Message, Part, Progress
-from mtcd.protocol.token import Instruction, Tally, Token, Windows
+from mtcd.protocol.token import Token
+from mtcd.training.plateau import WINDOWS, Windows
 
 FILE = Path(__file__).with_name("golden.json")
 Z = np.array([1.5, -2.0, 0.25])
 WORDS = np.array([1, -(2**63), 2**63 - 1, 0], dtype="<i8")
 INSTRUCTION = Instruction(3, (0.5, 0.25, 0.25), 2, True, False, 0.125, True)
-TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
+SLOTS = {
+    SYNC_CHANGE: 2 * Z,
+    GAINS: np.array([0.5, -1.0, 0.0]),
+    TOUR: INSTRUCTION,
+    PRODUCTS: np.arange(10.0),
+    PAST: {1: np.array([0.5, 0.5])},
+    TALLY: SyncTally(np.arange(2.0), -1.0, {0, 2}),
+    WINDOWS: Windows(2, 0.5),
+    THETA_0: [np.ones((2, 1), np.float32)],
+    JOURNEY: Journey(2, 0.25),
+    VISITED: frozenset({1, 3}),
+}
 BYTES = np.arange(11, dtype=np.uint8)
 UPLOADS = np.array([5, 4], dtype="<i8")
 PAYLOADS: tuple[Payload, ...] = (
     Begin(),
     Token(1, 2, 3, Z, 0.5),
-    Token(
-        1,
-        2,
-        3,
-        Z,
-        0.5,
-        -0.25,
-        2 * Z,
-        4,
-        INSTRUCTION,
-        {1: np.array([0.5, 0.5])},
-        TALLY,
-        7,
-        Windows(2, 0.5),
-    ),
-    SplitToken(
-        0, 2, -1, Z.astype(np.float32), 0.0, theta_0=[np.ones((2, 1), np.float32)], heading=2
-    ),
+    Token(1, 2, 3, Z, 0.5, -0.25, 4, {slot.name: value for slot, value in SLOTS.items()}),
+    *(Token(0, 2, 1, Z, 0.0, slots={slot.name: value}) for slot, value in SLOTS.items()),
     Done(1, frozenset({0, 3})),
     Share(4),
     Fresh(Z, 0.75),
@@ -92,7 +93,8 @@ PAYLOADS: tuple[Payload, ...] = (
     Direction(1, Z, np.array([0.5, -0.5])),
     control.Received(),
     control.Cancelled(3),
-    control.End("converged", 4, 9, {1: np.array([0.5, 0.5])}),
+    control.End("converged", 4, 9),
+    control.End("converged", 4, 9, {PAST.name: {1: np.array([0.5, 0.5])}}),
     control.Undeliverable(2),
     control.HolderLost(2, 1),
     control.ResendTokens(2),
@@ -111,7 +113,6 @@ PAYLOADS: tuple[Payload, ...] = (
     NextTour(2),
     SignedKey(np.arange(4, dtype="<i8"), 5, BYTES),
     SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), UPLOADS, 3, 6, BYTES),
-    GainToken(1, 2, 3, Z, 0.5, extra=3, gains=np.array([0.5, -1.0, 0.0])),
     DoubleMaskedUpload(2, 1, WORDS),
     OpenMasks(2, 1, (0, 1, 3), (3,), (0, 1), 2),
     OpenedMasks(2, 1, np.arange(8, dtype="<i8").reshape(4, 2), np.zeros((4, 2), "<i8")),

@@ -15,13 +15,13 @@ import numpy as np
 
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import Method
-from mtcd.models.splitnet.parties import SplitToken
 from mtcd.models.splitnet.setup import SplitParties, split_parties
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss, State, Visit
 from mtcd.protocol.party import Message
+from mtcd.protocol.token import Token
 
 SAMPLES = 6
 
@@ -171,9 +171,9 @@ def run(parties: SplitParties, moments: int) -> list[tuple[Any, EpochLoss | None
     return told
 
 
-def token_for(parties: Any, index: int, t: int = 0, hop: int = 0) -> SplitToken:
+def token_for(parties: Any, index: int, t: int = 0, hop: int = 0) -> Token:
     H = parties.stage.aggregate([net.represent(t) for net in parties.stage.clients])
-    return SplitToken(index, t, hop, H, 0.0, theta_0=parties.stage.fusion.values())
+    return Token(index, t, hop, H, 0.0, slots={"theta_0": parties.stage.fusion.values()})
 
 
 def run_to_first_sync(parties: Any) -> Sequence[Message]:

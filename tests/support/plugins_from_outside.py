@@ -17,13 +17,13 @@ from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.prices import Prices
 from mtcd.methods.svfl.svfl import SVFLClient, SVFLServer
 from mtcd.methods.tours.acceleration import Acceleration
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.models.losses import Loss
 from mtcd.network.topology import Network
 from mtcd.network.walks import Walk
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
-from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
 
 

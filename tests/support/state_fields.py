@@ -61,9 +61,13 @@ class Trail(NamedTuple):
     parameters: list[np.ndarray[Any, Any]]
     parts: set[type[Stateful]]
     """The classes whose state was part of the parties' state."""
+    replays: list[str]
+    """What became of each message that came a second time."""
 
 
-def trail(make: Make, length: int, restart: bool, order: int | None = None) -> Trail:
+def trail(
+    make: Make, length: int, restart: bool, order: int | None = None, replay: bool = False
+) -> Trail:
     """Process so many messages, and return what was sent.
 
     Parameters
@@ -78,6 +82,9 @@ def trail(make: Make, length: int, restart: bool, order: int | None = None) -> T
     order : int, optional
         Seed of an order in which links deliver; each link keeps the order of its own messages. By
         default messages are delivered as they are sent.
+    replay : bool
+        Whether a copy of each party gets the last message to it once more, as from a cheat: what
+        becomes of it is kept in ``replays``.
     """
     random = None if order is None else Random(order)
     parties = make()
@@ -85,6 +92,8 @@ def trail(make: Make, length: int, restart: bool, order: int | None = None) -> T
     waiting = deque(parties.opening)
     sent: list[Message] = []
     found: set[type[Stateful]] = set()
+    replays: list[str] = []
+    latest: dict[int, Message] = {}
 
     for _ in range(length):
         message = _next(waiting, sent, random)
@@ -94,12 +103,16 @@ def trail(make: Make, length: int, restart: bool, order: int | None = None) -> T
         if restart:
             found |= set(_stateful_parts(receiver))
             receiver = receivers[message.to] = _again(make, message.to, receiver)
+        if replay and message.to in latest:
+            cheated = _again(make, message.to, receiver) if restart else copy.deepcopy(receiver)
+            replays.append(_outcome(cheated, latest[message.to]))
+        latest[message.to] = copy.deepcopy(message)
         for answer in receiver.receive(message):
             waiting.append(copy.deepcopy(answer))
 
     clients = [receivers[k] for k in range(len(parties.clients))]
     parameters = [np.asarray(client.parameters()) for client in clients]  # type: ignore[attr-defined]
-    return Trail(sent, parameters, found)
+    return Trail(sent, parameters, found, replays)
 
 
 def _receivers(parties: Parties) -> dict[int, Party]:
@@ -121,6 +134,15 @@ def _next(waiting: deque[Message], sent: list[Message], random: Random | None) -
         if chosen.to != MONITOR:
             return chosen
     return None
+
+
+def _outcome(party: Party, message: Message) -> str:
+    """What a party does with a message: the addresses of its answers, or why it refuses."""
+    try:
+        answers = party.receive(copy.deepcopy(message))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ", ".join(f"{type(one.payload).__name__} to {one.to}" for one in answers)
 
 
 def _again(make: Make, number: int, old: Party) -> Party:
@@ -149,7 +171,7 @@ def differ(one: Trail, other: Trail, random: bool = False) -> bool:
         Whether messages hold random numbers, as keys and masked sums do: then only their kinds,
         senders and receivers are compared.
     """
-    if len(one.messages) != len(other.messages):
+    if len(one.messages) != len(other.messages) or one.replays != other.replays:
         return True
     pairs = zip(one.parameters, other.parameters, strict=True)
     if any(mine.tobytes() != theirs.tobytes() for mine, theirs in pairs):

@@ -36,8 +36,10 @@ def check(message: Message, bounds: Bounds) -> None:
     if isinstance(told, Token):
         assert told.index in range(bounds.tokens)
         assert told.previous in range(-1, K)
-        assert told.tally.visited <= set(range(K))
-        assert all(0 <= t < told.t and len(w) == bounds.tokens for t, w in told.past.items())
+        assert told.slots.keys() <= bounds.slots
+        tally, past = told.slots.get("tally"), told.slots.get("past", {})
+        assert tally is None or tally.visited <= set(range(K))
+        assert all(0 <= t < told.t and len(w) == bounds.tokens for t, w in past.items())
     for array in arrays(told):
         assert np.isfinite(np.asarray(array)).all()
 

@@ -23,6 +23,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.models.label_noise import with_noise
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
@@ -31,6 +32,7 @@ from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.compute import Compute
 from mtcd.training.kinds import kind_of
 from mtcd.training.observer import Watch
+from mtcd.training.released import released
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.train import train
@@ -67,7 +69,10 @@ class Setup:
         return self.config.data.standardise and self.config.model.train_standardises
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share; the method has its privacy."""
+        """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share.
+
+        The method has its privacy already.
+        """
         return {
             "data": self.data,
             "model": self.model,
@@ -99,7 +104,8 @@ class Setup:
         privacy: Privacy | None = None
         if not self.method_given:
             method = None
-            privacy = self.config.privacy.privacy()
+            # labels were released when the data was built
+            privacy = self.config.privacy.privacy().without_labels
 
         return train(
             self.data,
@@ -143,7 +149,8 @@ def build(config: Config, sources: bool = False) -> Setup:
 
     # sources tell what a model needs to know of the samples: sizes, names and labels
     outline = data.outline() if isinstance(data, BlockSources) else data
-    model = config.model.build(config, outline)
+    made = config.model.build(config, outline)
+    model = with_noise(made, config.privacy.label_privacy)
 
     network = build_network(config, data.clients)
     given = config.method_given
@@ -166,7 +173,7 @@ def _data_here(config: Config) -> VerticalData | VerticalDataset:
     with warnings.catch_warnings():
         # notes of the data, which the run has too, say the same
         warnings.simplefilter("ignore", DataWarning)
-        data = _held_out(config, config.data.read(config))
+        data = _held_out(config, released(config.data.read(config), config.privacy.label_privacy))
 
     if config.model.any_shape and isinstance(data, VerticalData):
         return VerticalDataset.from_table(data)
@@ -186,7 +193,7 @@ def _sources(config: Config) -> BlockSources | None:
 
     # each of these looks at all columns: joining, preparing, drawing a test set, the optimum
     here = (section.id, section.prepare, section.holdout, section.test_samples, config.stop.gap)
-    if any(one is not None for one in here):
+    if config.privacy.labels is not None or any(one is not None for one in here):
         return None
 
     return parquet_blocks(

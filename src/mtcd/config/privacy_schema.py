@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from mtcd.config.section import Count, Fraction, Positive, Section
 from mtcd.core.errors import ConfigError
+from mtcd.privacy.label_privacy import LabelPrivacy
 from mtcd.privacy.settings import DP, Privacy
 
 
@@ -65,6 +66,18 @@ class PrivacySection(Section):
     """`true`: in a sealed training, a party may have half as many columns as there are samples, or
     more. **It can learn labels**. By default such a training is refused"""
 
+    labels: dict[str, Any] | None = None
+    """`{epsilon: 2}`: label differential privacy. The label holder randomises its labels, once for
+    a table, before anything leaves it; for `mode: open`, masked and sealed training alike
+    ([privacy.md](privacy.md#labels)). `range: [low, high]`, which must not depend on the data, for
+    labels that are values"""
+
+    @property
+    def label_privacy(self) -> LabelPrivacy | None:
+        """The setting ``labels``, read by the feature that brings it."""
+        found: LabelPrivacy | None = None if self.labels is None else self.privacy().labels
+        return found
+
     def settled(self) -> Privacy | None:
         """The settings; None where they are refused, which is said when the method is made."""
         with suppress(ConfigError):
@@ -72,7 +85,7 @@ class PrivacySection(Section):
         return None
 
     def privacy(self) -> Privacy:
-        """The settings."""
+        """The settings, as methods and parties take them."""
         dp = None
         if self.dp is not None:
             dp = DP(**self.dp.model_dump())
@@ -83,4 +96,5 @@ class PrivacySection(Section):
             dp,
             self.accept_revealed_columns,
             self.accept_revealed_labels,
+            self.labels,
         )

@@ -171,7 +171,14 @@ class BlockSources:
             positions=self.positions,
             weights=self.weights,
             tables=tuple(tables) if len(tables) == len(self.sources) else (),
+            label_table=self._label_table,
         )
+
+    @property
+    def _label_table(self) -> Path | None:
+        """The Parquet file that all columns, and the label, are from; None for other sources."""
+        files = {one.path if isinstance(one, ParquetColumns) else None for one in self.sources}
+        return files.pop() if len(files) == 1 else None
 
 
 def parquet_blocks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,8 @@ def read_tables(
     if prepare is not None:
         raw = RawColumns.of([s.client for s in shares], _frames(shares, rows), positions, prepare)
         every = (*notes, *mixed, *unmatched)
-        return told(prepared(raw, labels[rows[main.path]], every, weights=weights, tables=tables))
+        made = prepared(raw, labels[rows[main.path]], every, weights=weights, tables=tables)
+        return told(replace(made, label_table=main.path))
     matrix = _matrix(shares, rows, len(rows[main.path]))
     bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
     return VerticalData(
@@ -145,6 +146,7 @@ def read_tables(
         notes=(*notes, *mixed, *unmatched),
         positions=positions,
         tables=tables,
+        label_table=main.path,
     )
 
 

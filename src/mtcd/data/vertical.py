@@ -54,6 +54,8 @@ class VerticalData:
         A number of 0 or more per sample, by which its loss counts; without it, all count the same.
     tables : tuple of Path
         The file of each client's columns, if they are from files.
+    label_table : Path, optional
+        The file of the labels, if they are from one.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class VerticalData:
     preparations: Preparations | None = None
     weights: Array | None = None
     tables: tuple[Path, ...] = ()
+    label_table: Path | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -187,7 +190,8 @@ class VerticalData:
             own = [note for note in self.notes if note not in self.preparations.notes]
             if like is not None:
                 return prepared(self.raw.take(rows), labels, (), like.preparations)
-            return prepared(self.raw.take(rows), labels, own, weights=weights, tables=self.tables)
+            made = prepared(self.raw.take(rows), labels, own, weights=weights, tables=self.tables)
+            return replace(made, label_table=self.label_table)
         taken = (block[rows] for block in self.blocks)
         blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
         if like is not None:

@@ -16,9 +16,9 @@ __all__ = ["MakeEngine", "engine_for"]
 
 def engine_for(parties: Parties, ledger: Ledger) -> Engine:
     """A lockstep engine where the parties support rounds, a local engine otherwise."""
-    return (
-        LocalEngine(parties, ledger) if parties.rounds is None else LockstepEngine(parties, ledger)
-    )
+    if parties.rounds is None:
+        return LocalEngine(parties, ledger)
+    return LockstepEngine(parties, ledger)
 
 
 @ENGINES.register(LOCAL)

@@ -107,7 +107,9 @@ class LocalEngine(InProcessEngine):
             message.payload = sender.transport.received(sender.transport.sent(message.payload))
 
     def parameters(self) -> list[Any]:
-        return super().parameters() if self._observed is None else list(self._observed)
+        if self._observed is None:
+            return super().parameters()
+        return list(self._observed)  # clients may be ahead of what was observed
 
     def snapshot(self) -> Snapshot:
         """The parties, and the messages under way."""
@@ -135,15 +137,15 @@ class LocalEngine(InProcessEngine):
             party.restore(own)
         self.monitor.restore(state["monitor"])
         self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead, self._observed, self._reached = (
-            state["ahead"],
-            state["observed"],
-            state["reached"],
-        )
+        self._ahead = state["ahead"]
+        self._observed = state["observed"]
+        self._reached = state["reached"]
 
     def _parties(self) -> list[Party]:
         server = self.parties.server
-        return [*self.parties.clients, *([] if server is None else [server])]
+        if server is None:
+            return list(self.parties.clients)
+        return [*self.parties.clients, server]
 
     def _record(self, message: Message) -> None:
         """Record a message; one of a client that is ahead of others is recorded after the pending

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.privacy.label_privacy import label_privacy
 
 Mode = Literal["open", "sealed"]
 OPEN, SEALED = "open", "sealed"
@@ -123,6 +124,9 @@ class Privacy:
     accept_revealed_labels : bool, default False
         Whether to allow a sealed training in which a party has half as many columns as there are
         samples, or more: it learns labels.
+    labels : LabelPrivacy or mapping, optional
+        How labels change before anything leaves their holder: ``{"epsilon": 2}`` for randomised
+        response.
 
     Examples
     --------
@@ -135,6 +139,7 @@ class Privacy:
     dp: DP | None = None
     accept_revealed_columns: bool = False
     accept_revealed_labels: bool = False
+    labels: Any = None
 
     def __post_init__(self) -> None:
         for name in ("accept_revealed_columns", "accept_revealed_labels"):
@@ -166,6 +171,13 @@ class Privacy:
                 "each party trained alone and the scores were summed. Set privacy.mode: sealed, "
                 "where noise is on the gradients."
             )
+        if self.labels is not None:
+            object.__setattr__(self, "labels", label_privacy(self.labels).within(self))
+
+    @property
+    def without_labels(self) -> Privacy:
+        """The same for labels that have been released already."""
+        return replace(self, labels=None)
 
     @property
     def sealed(self) -> bool:

@@ -34,7 +34,9 @@ class Batches:
     @property
     def length(self) -> int:
         """Samples in a batch."""
-        return self.samples if self.size is None else self.size
+        if self.size is None:
+            return self.samples
+        return self.size
 
     @property
     def per_epoch(self) -> int:
@@ -43,12 +45,15 @@ class Batches:
 
     def zeros(self, outputs: int) -> Array:
         """The aggregate of a batch at theta = 0, which no party has to send."""
-        return np.zeros(self.length if outputs == 1 else (self.length, outputs))
+        if outputs == 1:
+            return np.zeros(self.length)
+        return np.zeros((self.length, outputs))
 
     def rows(self, iteration: int) -> Rows | None:
         """B^t; None stands for all samples."""
         if self.size is None:
             return None
+        # samples that fill no whole batch are left out until the order is drawn again
         epoch, place = divmod(iteration, self.per_epoch)
         return self.order(epoch)[place * self.size : (place + 1) * self.size]
 

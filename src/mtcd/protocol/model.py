@@ -48,7 +48,7 @@ class ClientModel(Protocol):
         """h_k(theta_k), on all samples or on these rows."""
 
     def penalty(self, theta: Theta) -> float:
-        """The regulariser r(theta_k)."""
+        """r(theta_k), the value of the regulariser."""
 
     def nonsmooth_penalty(self, theta: Theta) -> float:
         """The part of r that is not smooth: l1 times the sum of absolute values."""
@@ -63,7 +63,7 @@ class ClientModel(Protocol):
 
     @property
     def smoothness(self) -> float:
-        """L_k."""
+        """L_k, the smoothness constant of f in theta_k."""
 
     def survey(self) -> Array:
         """Statistics of the columns, from which adaptive tours choose step sizes: see
@@ -85,14 +85,14 @@ class Problem(Protocol):
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
 
     @property
     def outputs(self) -> int:
         """Numbers per sample in a representation."""
 
     def client(self, k: int) -> ClientModel:
-        """Client k's model."""
+        """The model of client k, with its data."""
 
     @property
     def fit(self) -> Fit:
@@ -131,7 +131,9 @@ class Visit(NamedTuple):
     def draw(self) -> tuple[int, ...]:
         """The seed of dropout masks: one draw for each batch, or for each visit of the full
         batch."""
-        return (self.t,) if self.hop is None else (self.t, self.hop)
+        if self.hop is None:
+            return (self.t,)
+        return self.t, self.hop
 
 
 class EpochLoss(NamedTuple):
@@ -162,7 +164,7 @@ class ClientNetwork(Protocol):
         """The copy that is loaded."""
 
     def load(self, state: State) -> None:
-        """Load this copy."""
+        """Make this copy of theta_k the one that is loaded."""
 
     def full_state(self) -> State:
         """The complete state: the loaded copy, running statistics, state of theta_0's optimiser."""
@@ -182,7 +184,7 @@ class FusionNetwork(Protocol):
 
     @property
     def size(self) -> int:
-        """Numbers in theta_0."""
+        """The count of numbers in theta_0."""
 
     def values(self) -> Sequence[Tensor]:
         """The current theta_0, as a token carries it."""
@@ -191,7 +193,7 @@ class FusionNetwork(Protocol):
         """Parameters and statistics, for measurements: the network's own tensors, not copies."""
 
     def full_state(self) -> State:
-        """The complete state."""
+        """The complete state: parameters, running statistics, state of the optimiser."""
 
     def restore(self, memory: State) -> None:
         """Restore a complete state."""
@@ -215,11 +217,11 @@ class SplitStage(Protocol):
 
     @property
     def clients(self) -> Sequence[ClientNetwork]:
-        """In order."""
+        """The networks of the clients, in their order."""
 
     @property
     def fusion(self) -> FusionNetwork:
-        """theta_0."""
+        """The fusion module, theta_0."""
 
     @property
     def sums(self) -> bool:
@@ -244,7 +246,7 @@ class SplitProblem(Protocol):
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
 
     @property
     def outputs(self) -> int:

@@ -39,4 +39,6 @@ class Monitor(Stateful):
         """The latest iteration that this client has reported, while reports of other clients are
         missing; else None."""
         latest = self._latest.get(sender)
-        return latest if latest in self.reports else None
+        if latest not in self.reports:
+            return None
+        return latest

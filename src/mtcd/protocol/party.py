@@ -172,9 +172,13 @@ class Party(Stateful, ABC):
         that record."""
         return None
 
-    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        """The training has ended at sync t: adopt the model of that sync. ``past``: see
-        ``Token.past``."""
+    def at_end(self) -> Mapping[str, Any]:
+        """What the other parties must know if this one ends the training now, by slot."""
+        return {}
+
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        """The training has ended at sync t: adopt the model of that sync. ``slots``: see
+        ``at_end``."""
 
 
 class Client(Party):
@@ -182,7 +186,7 @@ class Client(Party):
 
     @abstractmethod
     def parameters(self) -> Theta:
-        """The current theta_k."""
+        """The current theta_k of this client."""
 
 
 C = TypeVar("C", bound=Client)
@@ -296,8 +300,6 @@ class Parties:
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""
-        return (
-            [client.parameters() for client in self.clients]
-            if self.gather is None
-            else self.gather(self.clients, self.server)
-        )
+        if self.gather is not None:
+            return self.gather(self.clients, self.server)
+        return [client.parameters() for client in self.clients]

@@ -8,18 +8,17 @@ rounding of products depends on it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
-from mtcd.protocol.codec.payloads import STORED
+from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of
+from mtcd.protocol.former import RECORDS, former_token, is_former
 from mtcd.protocol.state import Snapshot
 
 PLAIN = (type(None), bool, int, float, str)
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def take(value: Any) -> Snapshot:
@@ -68,9 +67,7 @@ class _Taking:
                 ]
             }
         if STORED.get(kind.__name__) is kind:
-            return {
-                kind.__name__: [self.plain(getattr(value, field.name)) for field in fields(kind)]
-            }
+            return {kind.__name__: [self.plain(part) for part in parts_of(kind)(value)]}
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:
@@ -93,4 +90,9 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     values = _value(parts, arrays)
     if kind == "dict":
         return dict(values)
-    return SEQUENCES[kind](values) if kind in SEQUENCES else STORED[kind](*values)
+    if kind in SEQUENCES:
+        return SEQUENCES[kind](values)
+    if is_former(kind, values):
+        return former_token(kind, values)
+    made_by = STORED.get(kind) or RECORDS[kind]
+    return made_by(*values)

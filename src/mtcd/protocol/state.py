@@ -15,11 +15,11 @@ class Stateful:
 
     def state(self) -> dict[str, Any]:
         """The state by attribute. Not a copy: write it before anything changes."""
-        parts = {name: getattr(self, name) for name in self.state_fields}
-        return {
-            name: part.state() if isinstance(part, Stateful) else part
-            for name, part in parts.items()
-        }
+        state = {}
+        for name in self.state_fields:
+            part = getattr(self, name)
+            state[name] = part.state() if isinstance(part, Stateful) else part
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from this state, which must not share arrays with another object."""

@@ -26,10 +26,12 @@ from mtcd.engines.kinds import EngineSettings
 from mtcd.methods.default import DefaultMethods, default_method, default_note
 from mtcd.methods.method import Method
 from mtcd.methods.privacy_modes import with_privacy
+from mtcd.models.label_noise import with_noise
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.ledger.costs import Costs
+from mtcd.training.released import released
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.training import Training
@@ -130,13 +132,14 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     model = default_model() if asked.model is None else asked.model
     kind = kind_of(model)
     data = asked.data
-    if isinstance(data, BlockSources) and (asked.engine is None or not kind.reads_sources):
+    _check(asked.privacy, Privacy)
+    here = asked.engine is None or asked.privacy.labels is not None
+    if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
 
     _check(data, VerticalData, VerticalDataset, BlockSources)
     _check(asked.stop or Stop(gap=1), Stop)
     _check(asked.costs, Costs)
-    _check(asked.privacy, Privacy)
     check_whole("seed", asked.seed, least=0)
     network = as_network(asked.network, data.clients, asked.seed)
 
@@ -152,6 +155,8 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
+    data = released(data, asked.privacy.labels, asked.checkpoint)
+    model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)
     kind.check(asked)
 

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mtcd.core.checks import check_number, check_whole
-from mtcd.protocol.token import Windows
+from mtcd.protocol.codec.extensions import Extension, declare
+from mtcd.protocol.codec.payloads import Nested, stored
+from mtcd.protocol.codec.types import Count, Number
 from mtcd.training.columns import Best, check_column, value_of
 from mtcd.training.history import Measurement
+from mtcd.training.rules import Keeper, Kept, Moment
 
 PLATEAU = "plateau"
 """The status of a training that the rule has ended."""
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What the rule remembers: how many windows have ended, and the best value so far."""
+
+    ended: Count
+    best: Number
+
+
+WINDOWS = declare(Extension(6, "windows", Nested(Windows), always=False))
+"""The slot of a lone token in a federation that may end on a plateau: each window may end at
+another party. Like the penalty, it is not counted as sent."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +54,6 @@ class Plateau:
         """The end of the current window, where there must be a measurement."""
         return (iteration // (self.patience * epoch) + 1) * self.patience * epoch
 
-    def after(
-        self, seen: Windows | None, row: Measurement, epoch: int
-    ) -> tuple[Windows | None, bool]:
-        """What to remember after this measurement, and whether it ends a window without an
-        improvement."""
-        if not self.is_due(seen, row.iteration, epoch) or (value := value_of(row, self.on)) is None:
-            return seen, False
-        return self.end_window(seen, row.iteration, value, epoch)
-
     def is_due(self, seen: Windows | None, iteration: int, epoch: int) -> bool:
         """Whether a window has ended at this iteration, or since the last one that was seen."""
         return seen is None or iteration // (self.patience * epoch) > seen.ended
@@ -54,25 +63,69 @@ class Plateau:
     ) -> tuple[Windows, bool]:
         """What to remember after this value at the end of a window, and whether the plateau is
         reached."""
-        best = Best(self.on, self.min_improvement, None if seen is None else seen.best)
+        before = None if seen is None else seen.best
+        best = Best(self.on, self.min_improvement, before)
         improved = best.improves(value)
         assert best.value is not None
         return Windows(iteration // (self.patience * epoch), best.value), not improved
 
 
+class PlateauRule:
+    """The rule during one training.
+
+    Parameters
+    ----------
+    rule : Plateau
+        Its settings.
+    epoch : int
+        The iterations of an epoch.
+    start : float, optional
+        The value before the first update, where no moment has it: at a party of a federation.
+    """
+
+    extension = WINDOWS
+
+    def __init__(self, rule: Plateau, epoch: int, start: float | None = None) -> None:
+        self.rule, self.epoch = rule, epoch
+        self._first = None if start is None else Windows(0, start)
+
+    def next_check(self, iteration: int) -> float:
+        """The end of the current window."""
+        return self.rule.next(iteration, self.epoch)
+
+    def reached(self, now: Moment) -> str | None:
+        """The status, if a window has ended without an improvement."""
+        seen = now.keeper.slots.get(WINDOWS.name, self._first)
+        if not self.rule.is_due(seen, now.iteration, self.epoch):
+            return None
+        value = now.value(self.rule.on)
+        if value is None:
+            return None
+        windows, ended = self.rule.end_window(seen, now.iteration, value, self.epoch)
+        now.keeper.put(WINDOWS.name, windows)
+        return PLATEAU if ended else None
+
+
 class PlateauHistory:
-    """The rule on a history that grows: every measurement is looked at once."""
+    """The rule on a history that grows. Every earlier measurement is looked at once; the last may be
+    asked about again."""
 
     def __init__(self, rule: Plateau, epoch: int) -> None:
-        self.rule, self.epoch = rule, epoch
-        self._seen: Windows | None = None
+        self.settings = rule
+        self._rule = PlateauRule(rule, epoch)
+        self._kept = Kept()
         self._counted = 0
 
-    def reached(self, earlier: Sequence[Measurement], row: Measurement) -> bool:
-        """Whether this measurement, after the earlier ones, ends a window without an
+    def reached(self, earlier: Sequence[Measurement], row: Measurement) -> str | None:
+        """The status, if this measurement, after the earlier ones, ends a window without an
         improvement."""
-        check_column(self.rule.on, len(earlier), row)
+        check_column(self.settings.on, len(earlier), row)
         for one in earlier[self._counted :]:
-            self._seen, _ = self.rule.after(self._seen, one, self.epoch)
+            self._rule.reached(moment_of(one, self._kept))
         self._counted = len(earlier)
-        return self.rule.after(self._seen, row, self.epoch)[1]
+        return self._rule.reached(moment_of(row, Kept(self._kept.slots)))
+
+
+def moment_of(row: Measurement, keeper: Keeper) -> Moment:
+    """A measurement as rules see it."""
+    return Moment(row.iteration, partial(value_of, row), keeper)

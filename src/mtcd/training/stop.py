@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from mtcd.core.checks import check_number, check_whole
@@ -14,6 +15,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.history import Measurement
 from mtcd.training.plateau import Plateau
+from mtcd.training.rules import Gap, Kept, Limit, Moment, StopRule
 
 FOR_EVER = 10_000_000
 # limits, and the columns of a measurement to which they apply
@@ -119,14 +121,50 @@ class Stop:
                 f"stop.iterations."
             )
 
+    def rules(self) -> tuple[StopRule, ...]:
+        """The limits of a training that is measured, in the order in which they are asked."""
+        gap = () if self.gap is None else (Gap(self.gap),)
+        limits = [(name, column, getattr(self, name)) for name, column in MEASURED.items()]
+        return (
+            *gap,
+            *(Limit(name, column, most) for name, column, most in limits if most is not None),
+        )
+
+    def rules_in_iterations(
+        self, epoch: int, per_sync: int, cost: float, opening_cost: float = 0.0
+    ) -> tuple[Limit, ...]:
+        """The limits of a party, which counts iterations and seconds only.
+
+        Parameters
+        ----------
+        epoch : int
+            The iterations of an epoch.
+        per_sync : int
+            The iterations from one sync to the next.
+        cost : float
+            The cost of these, as planned.
+        opening_cost : float, default 0.0
+            The cost of what is sent before the first of them.
+        """
+        limits = []
+        if self.iterations is not None:
+            limits.append(Limit("iterations", "iteration", self.iterations))
+        if self.epochs is not None:
+            limits.append(Limit("epochs", "iteration", self.epochs * epoch))
+        if self.cost is not None and cost > 0:
+            left = max(0.0, self.cost - opening_cost)
+            limits.append(Limit("cost", "iteration", math.ceil(left / cost) * per_sync))
+        if self.seconds is not None:
+            limits.append(Limit("seconds", "seconds", self.seconds))
+        return tuple(limits)
+
     def reached(self, now: Measurement) -> str | None:
         """The status by the limit that has been reached, or None."""
-        if self.gap is not None and now.gap is not None and now.gap <= self.gap:
-            return "converged"
-        for name, column in MEASURED.items():
-            limit, value = getattr(self, name), getattr(now, column)
-            if limit is not None and value is not None and value >= limit:
-                return name
+        moment = Moment(now.iteration, partial(getattr, now), Kept())
+        for rule in self.rules():
+            status = rule.reached(moment)
+            if status is not None:
+                return status
         return None
 
     def next_window(self, iteration: int, epoch: int | None) -> float:

@@ -228,16 +228,26 @@ def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_o
 
 
 @pytest.mark.parametrize(
-    ("method", "snapshots", "products", "past"),
+    ("method", "snapshots", "products", "past", "slots"),
     [
-        (STCD(depth=3, walk="tour", acceleration="conjugate"), 4, 2 * 4 + 1 + 5, 0),
-        (STCD(depth=3), 0, 0, 0),
-        (MTCD(3, 4, combine="optimal"), 0, 3, 5),
-        (MTCD(3, 4), 0, 0, 0),
+        (
+            STCD(depth=3, walk="tour", acceleration="conjugate"),
+            4,
+            2 * 4 + 1 + 5,
+            0,
+            {"tour", "products"},
+        ),
+        (STCD(depth=3), 0, 0, 0, set()),
+        (MTCD(3, 4, combine="optimal"), 0, 3, 5, {"past", "tally"}),
+        (MTCD(3, 4, combine="visitors"), 0, 0, 0, {"sync_change"}),
+        (MTCD(3, 4), 0, 0, 0, set()),
     ],
     ids=lambda value: value.describe() if isinstance(value, Method) else None,
 )
-def test_how_much_a_token_may_carry(method: MTCD, snapshots: int, products: int, past: int) -> None:
+def test_how_much_a_token_may_carry(
+    method: MTCD, snapshots: int, products: int, past: int, slots: set[str]
+) -> None:
     bounds = method.with_stepsize(0.1).messages(CYCLE, 0, 12, 1).bounds("a run")
-    assert (bounds.snapshots, bounds.products, bounds.past) == (snapshots, products, past)
-    assert bounds.carries_change == (method.combine == "visitors")
+    limits = [bounds.limits.get(name, 0) for name in ("snapshots", "products", "past")]
+    assert limits == [snapshots, products, past]
+    assert bounds.slots == slots

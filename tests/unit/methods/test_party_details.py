@@ -14,7 +14,7 @@ from mtcd.federation.recovery.token_history import live_terms
 from mtcd.methods.method import Method
 from mtcd.methods.optimal_weights import _without_negative
 from mtcd.methods.tree_cg.tree_cg import Direction, Summand
-from mtcd.models.trees.gains import UNKNOWN, GainToken
+from mtcd.models.trees.gains import UNKNOWN
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
@@ -182,7 +182,7 @@ def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -
         told = Summand(0, np.zeros(12), np.zeros(length))
         if length == 6:
             told.check(bounds)
-            assert (told.floats, bounds.products) == (12 + 6, 6)
+            assert told.floats == 12 + 6
         else:
             with pytest.raises(WireError, match="each pair"):
                 told.check(bounds)
@@ -270,10 +270,10 @@ def test_a_block_without_curvature_keeps_its_parameters() -> None:
 
 
 def test_gains_on_a_token_are_known_or_not_but_never_negative() -> None:
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, limits={"gains": 3})
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1).with_slots("gains", gains=3)
 
-    def carrying(*gains: float) -> GainToken:
-        return GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.array(gains))
+    def carrying(*gains: float) -> Token:
+        return Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.array(gains)})
 
     carrying(0.5, UNKNOWN, 0.0).check(bounds)
     with pytest.raises(WireError, match="a negative number"):

@@ -13,10 +13,13 @@ from hypothesis.extra import numpy as arrays
 from mtcd.core.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.methods.mtcd.client import Done
+from mtcd.methods.optimal_sync.tally import SyncTally
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.codec.records import Writer, pack, unpack
+from mtcd.protocol.codec.records import StateWriter, pack, unpack
 from mtcd.protocol.party import Message
-from mtcd.protocol.token import NOTHING, Instruction, Tally, Token, Windows
+from mtcd.protocol.token import Token
+from mtcd.training.plateau import Windows
 
 WHOLE = st.integers(-(2**63), 2**63)
 VALUES = st.recursive(
@@ -45,7 +48,7 @@ def test_arrays_come_back_bit_by_bit_and_can_be_written_to(given_arrays) -> None
 
 
 def test_envelopes_come_back() -> None:
-    token = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, np.ones(4), 3)
+    token = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, 3)
     envelope = Envelope(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, token, 4, 4))
     back = unpack(pack(envelope))
     assert repr(back) == repr(envelope)
@@ -56,18 +59,17 @@ def test_envelopes_come_back() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("extra", 2),
         ("past", {3: np.ones(2)}),
         ("windows", Windows(3, 0.5)),
-        ("instruction", Instruction(1, keep=2)),
-        ("tally", Tally(NOTHING, visited={1, 4})),
-        ("tally", Tally(np.ones(3))),
-        ("tally", Tally(NOTHING, slope=0.5)),
+        ("tour", Instruction(1, (0.5, 0.5), keep=2)),
+        ("tally", SyncTally(np.ones(3), 0.5, {1, 4})),
+        ("gains", np.ones(3)),
+        ("visited", frozenset({2, 1})),
     ],
 )
 def test_whatever_a_token_carries_beside_its_aggregate_comes_back(name: str, value: Any) -> None:
-    plain = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, np.ones(4), 3)
-    carrying = replace(plain, **{name: value})
+    plain = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, 3)
+    carrying = replace(plain, slots={name: value})
     assert repr(unpack(pack(plain))) == repr(plain)
     assert repr(unpack(pack(carrying))) == repr(carrying) != repr(plain)
 
@@ -100,7 +102,7 @@ def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_wor
 ) -> None:
     lengths = [1022, 1023, 1024, 1025, 1026, 1036]
     rows = [np.arange(n, dtype=np.float32) for n in lengths]
-    assert [len(Writer().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
+    assert [len(StateWriter().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
     FileJournal(tmp_path / "journal").commit(rows)
     back = FileJournal(tmp_path / "journal").last()
     assert [row.tobytes() for row in back] == [row.tobytes() for row in rows]

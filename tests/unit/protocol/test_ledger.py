@@ -244,7 +244,7 @@ def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None
 
 
 def token(extra: int = 0) -> Token:
-    return Token(0, 0, 0, np.zeros(2), 0.0, extra=extra)
+    return Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.zeros(extra)} if extra else {})
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL, Shared
-from mtcd.models.splitnet.parties import SplitToken, UpdateFusion
+from mtcd.methods.tours.instruction import Instruction
+from mtcd.models.splitnet.parties import UpdateFusion
 from mtcd.models.splitnet.setup import split_bounds
-from mtcd.models.trees.gains import ComparedGains, GainToken
+from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
@@ -33,22 +34,24 @@ class Seen(Wire):
     """Also notes what travels, as it is at that time."""
 
     kinds: set[type] = field(default_factory=set)
+    slots: set[str] = field(default_factory=set)
     tokens: list[dict[str, Any]] = field(default_factory=list)
 
     def carry(self, message: Message) -> Message:
         payload = message.payload
         self.kinds.add(type(payload))
         if isinstance(payload, Token):
-            instruction, tally = payload.instruction, payload.tally
+            slots = payload.slots
+            instruction = slots.get("tour", Instruction(0))
+            products = slots["tally"].products if "tally" in slots else slots.get("products", ())
+            self.slots |= slots.keys()
             self.tokens.append(
                 {
                     "index": payload.index,
                     "hop": payload.hop,
                     "snapshots": max(len(instruction.weights), instruction.keep),
-                    "products": len(tally.products),
-                    "past": len(payload.past),
-                    "carries_change": payload.sync_change is not None,
-                    "extra": payload.extra,
+                    "products": len(products),
+                    "past": len(slots.get("past", ())),
                 }
             )
         return super().carry(message)
@@ -62,10 +65,10 @@ def check(ours: Any, bounds: Any, moments: int = 20, exactly: Sequence[str] = ()
     list(followed(wired(ours, seen), moments))
     assert seen.kinds == bounds.kinds
     assert sorted({token["index"] for token in seen.tokens}) == list(range(bounds.tokens))
-    assert seen.most("carries_change") == bounds.carries_change
+    assert seen.slots <= bounds.slots
     assert min((token["hop"] for token in seen.tokens), default=0) == -bounds.first_pass
-    for name in ("snapshots", "products", "past", "extra"):
-        most = getattr(bounds, name)
+    for name in ("snapshots", "products", "past"):
+        most = bounds.limits.get(name, 0)
         assert seen.most(name) == most if name in exactly else seen.most(name) <= most
     return seen
 
@@ -77,14 +80,16 @@ def test_of_linear_models(name: str) -> None:
     exactly = ["snapshots"] if name in ("mtcd conjugate", "stcd conjugate", "stcd anderson") else []
     seen = check(ours, bounds, 20, exactly)
     assert bounds.server == (ours.server is not None)
-    if bounds.snapshots:
+    limits = bounds.limits
+    if "tour" in bounds.slots:
         # with every snapshot, twice, and a survey
-        assert bounds.products == 2 * bounds.snapshots + 1 + 5
+        assert limits["products"] == 2 * limits["snapshots"] + 1 + 5
     elif seen.tokens:
-        assert bounds.products == seen.most("products")
+        assert limits.get("products", 0) == seen.most("products")
+        assert seen.slots == bounds.slots
     # the number of clients
-    assert bounds.past == (6 if "optimal" in name or name == "gains" else 0)
-    assert bounds.limits.get("gains", 0) == (6 if name == "gains" else 0)
+    assert limits.get("past", 0) == (6 if "optimal" in name or name == "gains" else 0)
+    assert limits.get("gains", 0) == (6 if name == "gains" else 0)
     if seen.tokens:
         assert bounds.hops == (3 if name.endswith("batches") else MOST - 1)
 
@@ -94,7 +99,11 @@ def test_of_split_networks(name: str) -> None:
     pytest.importorskip("torch")
     _, ours, wire, *_ = split(name)
     bounds = wire.bounds
-    check(ours, bounds, 4, ["snapshots", "products", "past"])
+    seen = check(ours, bounds, 4, ["snapshots", "products", "past"])
+    lone = {"theta_0", "journey"}
+    averaged = {"theta_0", "visited"}
+    assert bounds.slots == (lone if name == "stcd" else averaged)
+    assert "theta_0" in seen.slots
     assert bounds.first_pass == (3 if name == "stcd" else 0)  # along the cycle of four
     roams_on = name in ("clusters", "stcd")
     assert bounds.hops == (MOST - 1 if roams_on else 1 if name.startswith("svfl") else 3)
@@ -106,6 +115,7 @@ def test_of_a_lone_token_that_carries_gains() -> None:
     _, ours, wire = _pair(RIDGE.problem(data), make_network("path", data.clients), method)
     check(ours, wire.bounds)
     assert wire.bounds.limits == {"gains": 3}
+    assert wire.bounds.slots == {"gains"}
 
 
 CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
@@ -141,17 +151,17 @@ def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> Non
 @pytest.mark.parametrize(
     ("method", "kinds", "tokens", "hops", "first_pass"),
     [
-        (STCD(), {SplitToken, Progress}, 1, MOST - 1, 4),
-        (STCD(first_pass=False), {SplitToken, Progress}, 1, MOST - 1, 0),
-        (MTCD(2, 7), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 2, 7, 0),
+        (STCD(), {Token, Progress}, 1, MOST - 1, 4),
+        (STCD(first_pass=False), {Token, Progress}, 1, MOST - 1, 0),
+        (MTCD(2, 7), {Token, Done, Share, Fresh, UpdateFusion, Progress}, 2, 7, 0),
         (
             MTCD(2, 7, combine="cluster"),
-            {SplitToken, Share, Fresh, UpdateFusion, Progress},
+            {Token, Share, Fresh, UpdateFusion, Progress},
             2,
             MOST - 1,
             0,
         ),
-        (SVFL(), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 5, 1, 0),
+        (SVFL(), {Token, Done, Share, Fresh, UpdateFusion, Progress}, 5, 1, 0),
     ],
     ids=["stcd", "stcd, empty", "overlapping", "clusters", "svfl"],
 )
@@ -167,18 +177,18 @@ def test_the_payloads_of_split_networks(
         first_pass,
     )
     assert (bounds.shape, bounds.split) == ((12, 1), split_shapes)
-    token = SplitToken(0, 0, 0, np.zeros((12, 1)), 0.0, extra=9)
-    assert (token.expected_extra(bounds), token.floats, token.wide_floats) == (9, 21, 0)
+    token = Token(0, 0, 0, np.zeros((12, 1)), 0.0, slots={"theta_0": [np.ones((2, 3)), np.ones(3)]})
+    assert (token.floats, token.wide_floats) == (21, 0)
 
 
 def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
-    for hops, kinds in ((None, {GainToken}), (3, {GainToken, Progress})):
+    for hops, kinds in ((None, {Token}), (3, {Token, Progress})):
         bounds = (
             MTCD(1, hops, stepsize=0.1, features=(ComparedGains(5),))
             .messages(CYCLE, 0, 12, 1)
             .bounds("a run")
         )
-        assert (bounds.kinds, bounds.limits) == (kinds, {"gains": 5})
+        assert (bounds.kinds, bounds.slots, bounds.limits) == (kinds, {"gains"}, {"gains": 5})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from mtcd.core.errors import MtcdError
 from mtcd.methods.mtcd.client import Share
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Visit
 from mtcd.protocol.monitor import Monitor
@@ -27,7 +28,7 @@ from mtcd.protocol.party import (
 )
 from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot, Stateful
-from mtcd.protocol.token import Instruction, Token
+from mtcd.protocol.token import Token
 from mtcd.protocol.transports.transport import Transport
 
 
@@ -201,10 +202,12 @@ def test_a_model_is_gathered_from_clients_and_server_where_the_method_says_how()
 
 def test_a_transport_changes_tokens_in_place_and_copies_other_payloads() -> None:
     transport = Counting()
-    roaming = token(sync_change=np.array([1.0, 3.0]))
+    roaming = token(slots={"sync_change": np.array([1.0, 3.0]), "gains": np.ones(2)})
     roaming.aggregate = np.array([5.0, 7.0])
     assert transport.sent(roaming) is roaming
-    assert (roaming.aggregate.tolist(), roaming.sync_change.tolist()) == ([10.0, 14.0], [2.0, 6.0])  # type: ignore[union-attr]
+    assert roaming.aggregate.tolist() == [10.0, 14.0]
+    assert roaming.slots["sync_change"].tolist() == [2.0, 6.0]
+    assert roaming.slots["gains"].tolist() == [1.0, 1.0]
     assert transport.received(roaming).aggregate.tolist() == [5.0, 7.0]
     upload = fresh(1.0, 2.0, penalty=3.0)
     sent = transport.sent(upload)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -16,13 +17,16 @@ from mtcd.core.errors import WireError
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.mtcd.server import TokenServer
 from mtcd.methods.optimal_sync.parties import OptimalClient
-from mtcd.models.trees.gains import GainToken
+from mtcd.methods.optimal_sync.tally import SyncTally
+from mtcd.methods.tours.instruction import Instruction, instruct, instruction_of, products_of
+from mtcd.models.trees.gains import known_gains, record
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
-from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Instruction, Tally, Token, is_absent
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import Gains
+from mtcd.training.plateau import Windows
 from problems import Case, cases, mtcd_settings
 
 
@@ -122,7 +126,7 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_number(combine: str)
         client = client_of(MTCD(4, 3, 3, 0.013, combine=combine))
         for index in order:
             token = arriving(index)
-            token.tally = Tally(np.zeros(4))
+            token.put("tally", SyncTally(np.zeros(4)))
             client.visit(token)
         weights = {0: np.array([0.1, 0.7, 0.3, 0.2])}
         found.append(
@@ -149,44 +153,39 @@ def token(index: int = 0, t: int = 0, hop: int = 0, length: int = 2, **others: A
 
 def test_gains_are_compared_for_two_hops_a_client_and_fifty_at_most() -> None:
     for clients, last in ((3, 6), (24, 48), (25, 50), (30, 50)):
-        gains = GainToken(0, 0, last - 1, np.zeros(2), 0.0, gains=np.full(clients, -2.0))
-        assert gains.known_gains(0).awaited
-        gains.hop = last
-        assert not gains.known_gains(0).awaited
+        carrying = token(hop=last - 1, slots={"gains": np.full(clients, -2.0)})
+        assert known_gains(carrying, 0).awaited
+        carrying.hop = last
+        assert not known_gains(carrying, 0).awaited
 
 
 def test_a_gain_of_zero_is_known() -> None:
-    gains = GainToken(0, 0, 0, np.zeros(2), 0.0, gains=np.array([5.0, 0.0, -1.0]))
-    assert gains.known_gains(0) == Gains(0.0)
-    assert gains.known_gains(1) == Gains(5.0)
-    gains.record(1, Gains(None, 0.5))
-    assert gains.known_gains(0) == Gains(0.5)
-    gains.record(1, Gains(None))
-    assert gains.gains.tolist() == [5.0, -1.0, -1.0]
-    assert gains.known_gains(0) == Gains(None)
+    carrying = token(slots={"gains": np.array([5.0, 0.0, -1.0])})
+    kept = copy(carrying)
+    assert known_gains(carrying, 0) == Gains(0.0)
+    assert known_gains(carrying, 1) == Gains(5.0)
+    record(carrying, 1, Gains(None, 0.5))
+    assert known_gains(carrying, 0) == Gains(0.5)
+    record(carrying, 1, Gains(None))
+    assert carrying.slots["gains"].tolist() == [5.0, -1.0, -1.0]
+    assert known_gains(carrying, 0) == Gains(None)
+    assert kept.slots["gains"].tolist() == [5.0, 0.0, -1.0], "recovery keeps shallow copies"
 
 
 @pytest.mark.parametrize(
-    ("gains", "extra", "field"),
+    ("gains", "field"),
     [
-        ([0.5, -1.0, 0.0], 3, None),
-        ([0.5, -2.0, 0.0], 3, None),
-        ([0.5, -3.0, 0.0], 3, "gains"),
-        ([0.5, -1.5, 0.0], 3, "gains"),
-        ([0.5, -0.5, 0.0], 3, "gains"),
-        ([0.5, 0.0], 3, "gains"),
-        ([0.5, 0.0, 0.0], 2, "extra"),
-        ([0.5, 0.0, 0.0], -3, "extra"),
+        ([0.5, -1.0, 0.0], None),
+        ([0.5, -2.0, 0.0], None),
+        ([0.5, -3.0, 0.0], "gains"),
+        ([0.5, -1.5, 0.0], "gains"),
+        ([0.5, -0.5, 0.0], "gains"),
+        ([0.5, 0.0], "gains"),
     ],
 )
-def test_gains_on_the_wire_are_one_for_each_client(
-    gains: list[float], extra: int, field: str | None
-) -> None:
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, limits={"gains": 3})
-    assert (
-        refused(GainToken(0, 0, 0, np.zeros(2), 0.0, extra=extra, gains=np.array(gains)), bounds)
-        == field
-    )
+def test_gains_on_the_wire_are_one_for_each_client(gains: list[float], field: str | None) -> None:
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1).with_slots("gains", gains=3)
+    assert refused(token(slots={"gains": np.array(gains)}), bounds) == field
 
 
 def refused(carried: Payload, bounds: Bounds) -> str | None:
@@ -214,71 +213,59 @@ def test_numbers_that_a_token_carries_for_an_instruction(
     instruction: Instruction, products: int, floats: int
 ) -> None:
     """With ``starts``, two products with each snapshot and one more; a survey has five numbers."""
-    assert (instruction.products, instruction.floats) == (products, floats)
-    carrying = token(instruction=instruction, tally=Tally(np.zeros(products)), extra=floats)
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
+    assert (instruction.products, instruction.floats) == (products, floats - products)
+    carrying = token()
+    instruct(carrying, instruction)
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1).with_slots("tour", snapshots=3)
     assert refused(carrying, bounds) is None
-    assert refused(replace(carrying, extra=floats + 1), bounds) == "extra"
-    assert (
-        refused(replace(carrying, tally=Tally(np.zeros(products + 1))), bounds) == "tally.products"
-    )
-    assert refused(carrying, replace(bounds, snapshots=0)) == (
-        None if instruction == Instruction(0) else "instruction"
-    )
-    assert is_absent(instruction) == (instruction == Instruction(0))
+    assert carrying.floats == 2 + floats
+    carrying.put("products", np.zeros(products + 1))
+    assert refused(carrying, bounds) == "products"
+
+
+def test_a_new_instruction_takes_the_place_of_the_last_one_and_of_its_products_only() -> None:
+    carrying = token(slots={"gains": np.ones(3)})
+    instruct(carrying, Instruction(1, keep=1, starts=True))
+    products_of(carrying)[:] = 7.0
+    instruct(carrying, Instruction(2, keep=1, starts=True))
+    assert products_of(carrying).tolist() == [0.0, 0.0, 0.0]
+    instruct(carrying, Instruction(3))
+    assert set(carrying.slots) == {"gains", "tour"}
+    assert instruction_of(token()) == Instruction(0)
 
 
 def test_a_negative_stepsize_is_refused_also_minus_zero() -> None:
-    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1).with_slots("tour", snapshots=3)
     for stepsize in (-0.0, -0.5):
-        assert (
-            refused(token(instruction=Instruction(4, stepsize=stepsize)), bounds)
-            == "instruction.stepsize"
-        )
-    assert refused(token(instruction=Instruction(4, stepsize=0.0)), bounds) is None
+        carrying = token(slots={"tour": Instruction(4, stepsize=stepsize)})
+        assert refused(carrying, bounds) == "tour.stepsize"
+    assert refused(token(slots={"tour": Instruction(4, stepsize=0.0)}), bounds) is None
 
 
 def test_with_optimal_sync_a_token_carries_weights_products_and_visited_clients() -> None:
-    bounds = Bounds("a run", 5, frozenset(), (2,), tokens=3, past=5)
-    tally, past = Tally(np.zeros(3), visited={0, 4}), {1: np.ones(3), 3: np.ones(3)}
-    carrying = token(0, 4, past=past, tally=tally, extra=2 * 3 + 3 + 1 + 2)
+    bounds = Bounds("a run", 5, frozenset(), (2,), tokens=3).with_slots("past", "tally", past=5)
+    tally, past = SyncTally(np.zeros(3), visited={0, 4}), {1: np.ones(3), 3: np.ones(3)}
+    carrying = token(0, 4, slots={"past": past, "tally": tally})
     assert refused(carrying, bounds) is None
+    assert carrying.floats == 2 + 2 * 3 + 3 + 1 + 2
     assert refused(replace(carrying, t=3), bounds) == "past"
-    assert refused(replace(carrying, extra=carrying.extra - 1), bounds) == "extra"
-    assert refused(replace(carrying, tally=Tally(NOTHING)), bounds) == "tally.products"
-
-
-def test_an_absent_instruction_is_known_by_its_value_and_a_tally_is_empty_without_anything() -> (
-    None
-):
-    assert is_absent(NO_INSTRUCTION)
-    assert is_absent(Instruction(0))
-    assert not is_absent(Instruction(0, trial=True))
-    assert not is_absent(Instruction(0, keep=1))
-    assert Tally(NOTHING).empty
-    for tally in (
-        Tally(np.zeros(1)),
-        Tally(NOTHING, 0.5),
-        Tally(NOTHING, -0.0),
-        Tally(NOTHING, 0.0, {0}),
-    ):
-        assert not tally.empty
+    short = token(0, 4, slots={"past": past, "tally": SyncTally(np.zeros(2))})
+    assert refused(short, bounds) == "tally.products"
 
 
 def test_a_token_has_twice_the_numbers_with_the_change_of_the_combined_aggregate() -> None:
-    assert token(length=7, extra=3).floats == 10
-    assert token(length=7, extra=3, sync_change=np.zeros(7)).floats == 17
-    assert token(length=7, extra=3).wide_floats == 3
+    change, gains = {"sync_change": np.zeros(7)}, {"gains": np.zeros(3)}
+    assert token(length=7, slots=gains).floats == 10
+    assert token(length=7, slots=gains | change).floats == 17
+    # a transport changes the change as it does the aggregate
+    assert token(length=7, slots=gains | change).wide_floats == 3
     plain = token()
-    assert (plain.sync_penalty, plain.sync_change, plain.previous, plain.extra) == (
-        0.0,
-        None,
-        -1,
-        0,
-    )
-    assert (plain.past, plain.tally.slope, plain.instruction, plain.windows) == (
-        {},
-        0.0,
-        Instruction(0),
-        None,
-    )
+    assert (plain.sync_penalty, plain.previous, plain.slots) == (0.0, -1, {})
+
+
+def test_a_slot_is_replaced_and_never_changed_in_a_copy() -> None:
+    carrying = token(slots={"gains": np.ones(3)})
+    kept = copy(carrying)
+    carrying.put("windows", Windows(1, 0.5))
+    assert set(carrying.slots) == {"gains", "windows"}
+    assert set(kept.slots) == {"gains"}

@@ -12,6 +12,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.watch import Watch
 from mtcd.methods.method import Method
 from mtcd.network.topology import make_network
+from mtcd.training.rules import Limit
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 30, [2, 3, 1, 2], seed=4)
@@ -61,7 +62,7 @@ def test_a_federation_counts_epochs_as_one_process_does(name: str) -> None:
     watch = Watch(
         mtcd.Stop(epochs=3), method, NETWORK, mtcd.Costs(), 2, DATA.samples, Log("a", None)
     )
-    assert watch.limits == {"epochs": 3 * iterations}
+    assert watch.limits == (Limit("epochs", "iteration", 3 * iterations),)
 
 
 def test_a_federation_file_may_stop_by_epochs_of_the_full_batch(tmp_path: Path) -> None:

@@ -390,10 +390,14 @@ def _refuse_limits(cells: _Cells, found: pl.DataFrame, number: pl.Series, auto: 
         or not is_nearly_all(cells.holding(number), cells.total)
     ):
         return
+
+    # a column that is mostly bounds would have next to nothing left
+    mostly = 2 * cells.holding(limits) > cells.total
+    answer = "value" if mostly else "missing"
     raise OpenChoiceError(
         f"Column {cells.name!r} holds numbers, but {cells.holding(limits):,} of {cells.total:,} "
         f"are bounds such as {cells.examples(limits)}: say what these count as (missing or value), "
-        f"prepare: {{columns: {{{cells.name}: {{auto: {{limits: missing}}}}}}}}."
+        f"prepare: {{columns: {{{cells.name}: {{auto: {{limits: {answer}}}}}}}}}."
     )
 
 

@@ -28,6 +28,7 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.privacy.label_privacy import LabelPrivacy
 
 
 class BundleConfig(Membership):
@@ -51,6 +52,11 @@ class BundleConfig(Membership):
     def network(self) -> Network:
         """The network of all parties."""
         return network_from_edges(self.links, self.parties)
+
+    @property
+    def label_privacy(self) -> LabelPrivacy | None:
+        """What the label holder does to its labels before anything leaves it."""
+        return None if self.privacy is None else self.privacy.label_privacy
 
     @property
     def seen_by(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,12 @@ from mtcd.protocol.codec.envelopes import (
     Undeliverable,
 )
 from mtcd.protocol.codec.limits import MOST, Bounds
-from mtcd.protocol.codec.reading import I8, OUT_OF_RANGE, Reader
+from mtcd.protocol.codec.reading import CUT_SHORT, I8, OUT_OF_RANGE, Reader
 from mtcd.protocol.party import MONITOR, SERVER, Message
 
 MOST_TERMS = 4096
+TAIL = Struct("<qqq")
+"""The iteration, and how many terms and how many clients to avoid follow."""
 
 
 WITH_SERVER: frozenset[type] = frozenset(
@@ -104,23 +107,37 @@ def _encode(
 ) -> bytes:
     if len(terms) > MOST_TERMS:
         raise WireError("terms", "are more than can be sent")
-    keys = sorted(terms)
-    words = [iteration, len(keys), len(avoid), *keys, *(terms[key] for key in keys), *sorted(avoid)]
     chunks = encode_parts(message, header)
-    chunks.append(np.array(words, I8))
+    chunks.append(TAIL.pack(iteration, len(terms), len(avoid)))
+    if terms or avoid:  # mostly there are none
+        keys = sorted(terms)
+        words = [*keys, *map(terms.__getitem__, keys), *sorted(avoid)]
+        chunks.append(np.array(words, I8))
     return b"".join(chunks)
 
 
 def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, frozenset[int]]:
     view = as_view(data)
     message, header, length = decode_first(view, with_control(bounds))
-    rest = Reader(view, length, bounds, message.sender)
-    iteration = rest.whole("iteration", 0, bounds.iterations)
-    count = rest.whole("terms", 0, MOST_TERMS + 1)
-    absent = rest.whole("avoid", 0, bounds.clients + 1)
-    keys = rest.wholes("terms", count, MOST)
-    terms = {key: rest.whole("terms", 0, MOST) for key in keys}
-    avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))
-    if rest.at != rest.end:
+    end = length + TAIL.size
+    if end > len(view):
+        raise WireError("iteration", CUT_SHORT)
+    iteration, count, absent = TAIL.unpack_from(view, length)
+    if not 0 <= iteration < bounds.iterations:
+        raise WireError("iteration", OUT_OF_RANGE)
+    if not 0 <= count <= MOST_TERMS:
+        raise WireError("terms", OUT_OF_RANGE)
+    if not 0 <= absent <= bounds.clients:
+        raise WireError("avoid", OUT_OF_RANGE)
+
+    terms: Terms = {}
+    avoid: frozenset[int] = frozenset()
+    if count or absent:  # mostly there are none
+        rest = Reader(view, end, bounds, message.sender)
+        keys = rest.wholes("terms", count, MOST)
+        terms = {key: rest.whole("terms", 0, MOST) for key in keys}
+        avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))
+        end = rest.at
+    if end != len(view):
         raise WireError("frame", "goes on after its end")
     return message, header, iteration, terms, avoid

@@ -10,7 +10,7 @@ from mtcd.core.errors import WireError
 from mtcd.core.version import PROTOCOL
 from mtcd.protocol.codec.limits import LONGEST_RUN_ID, MOST, Bounds
 from mtcd.protocol.codec.payloads import SCHEMAS, Schema
-from mtcd.protocol.codec.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Reader, padded
+from mtcd.protocol.codec.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Reader
 from mtcd.protocol.party import MONITOR, SERVER, Message
 
 MAGIC = b"MTCDWIRE"
@@ -82,8 +82,7 @@ def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Messag
 def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int]:
     """Decode the message at the start of a buffer; returns also its length."""
     schema, sender, to, numbers, length = _head(view, bounds)
-    start = HEAD.size + padded(len(bounds.run_bytes))
-    frame = Reader(view, start, bounds, sender, length)
+    frame = Reader(view, HEAD.size + len(bounds.run_words), bounds, sender, length)
     payload = schema.read(frame)
     if frame.at != length:
         raise WireError("frame", "goes on after its end")
@@ -121,9 +120,15 @@ def _most(schema: Schema, bounds: Bounds) -> int:
 
 
 @lru_cache(maxsize=4096)
+def _most_floats(bounds: Bounds) -> int:
+    """The most numbers that any message can be charged for: none is shorter than on the wire."""
+    return _largest(bounds) // bounds.dtype.itemsize
+
+
+@lru_cache(maxsize=4096)
 def _largest(bounds: Bounds) -> int:
     most = max(_most(SCHEMAS[kind], bounds) for kind in bounds.kinds)
-    return HEAD.size + padded(len(bounds.run_bytes)) + most
+    return HEAD.size + len(bounds.run_words) + most
 
 
 def _head(
@@ -143,30 +148,28 @@ def _head(
         )
     if length > len(view):
         raise WireError("length", "is not that of the frame")
-    run, end = bounds.run_bytes, HEAD.size + run_length
-    if (
-        run_length != len(run)
-        or view[HEAD.size : end] != run
-        or any(view[end : HEAD.size + padded(len(run))])
-    ):
+    run, start = bounds.run_words, HEAD.size + len(bounds.run_words)
+    if run_length != len(bounds.run_bytes) or view[HEAD.size : start] != run:
         raise WireError("run", "is another one")
     schema = _schemas(bounds).get(kind)
     if schema is None:
         raise WireError("kind", "is none that this run sends")
-    if length > HEAD.size + padded(len(run)) + _most(schema, bounds):
+    if length > start + _most(schema, bounds):
         raise WireError("length", "is more than such a message can have")
     _check_parties(schema, sender, to, bounds)
     floats, hop_floats, term, sequence = others
-    if not (0 <= floats <= bounds.most_floats and 0 <= hop_floats <= bounds.most_floats):
+    most_floats = _most_floats(bounds)
+    if not (0 <= floats <= most_floats and 0 <= hop_floats <= most_floats):
         raise WireError("floats", OUT_OF_RANGE)
     if not (0 <= term < MOST and 0 <= sequence < MOST):
         raise WireError("delivery", OUT_OF_RANGE)
     return schema, sender, to, (floats, hop_floats, term, sequence), length
 
 
+@lru_cache(maxsize=4096)
 def _check_parties(schema: Schema, sender: int, to: int, bounds: Bounds) -> None:
     """Check that sender and receiver exist, are those of the link, and may exchange such a
-    payload."""
+    payload. Only what is valid is remembered: an error is no result."""
     lowest = SERVER if bounds.server else 0
     if not lowest <= sender < bounds.clients or bounds.sender not in (None, sender):
         raise WireError("sender", "is not a party that may send this")

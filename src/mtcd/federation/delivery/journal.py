@@ -18,10 +18,11 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import JournalError
 from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.mapped import mapped_numbers
-from mtcd.protocol.codec.records import Parts, Writer, pack, unpack
+from mtcd.protocol.codec.records import Parts, StateWriter, pack, unpack
 
-KIND = b"MTCDJRN"
-MAGIC = KIND + b"%d" % JOURNAL_FORMAT  # eight bytes
+KIND = "MTCDJRN"
+FORMAT_DIGITS = str(JOURNAL_FORMAT)
+MAGIC = (KIND[: 8 - len(FORMAT_DIGITS)] + FORMAT_DIGITS).encode()  # eight bytes
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the
 # digest
@@ -71,7 +72,9 @@ class MemoryJournal(Journal):
         self.content = content
 
     def last(self) -> Any:
-        return None if self.content is None else unpack(self.content)
+        if self.content is None:
+            return None
+        return unpack(self.content)
 
 
 class Slot(NamedTuple):
@@ -113,7 +116,7 @@ class FileJournal(Journal):
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
-        self._writer = Writer()
+        self._writer = StateWriter()
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
         path = self.path.with_name(f"{self.path.name}.{name}")
@@ -137,11 +140,9 @@ class FileJournal(Journal):
 
     def last(self) -> Any:
         newest = self._newest()
-        return (
-            None
-            if newest is None
-            else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
-        )
+        if newest is None:
+            return None
+        return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
 
     def check(self) -> None:
         """Raise an error if the last commit cannot be read."""
@@ -202,7 +203,7 @@ class FileJournal(Journal):
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:
-            found = repr(magic.decode("ascii", "replace").removeprefix(KIND.decode()))
+            found = repr(magic.decode("ascii", "replace").lstrip(KIND))
             raise JournalError(
                 f"{self.path} is of journal format {found}, and this version of mtcd reads "
                 f"'{JOURNAL_FORMAT}': end the run with the version that wrote it, or start all "

@@ -111,7 +111,9 @@ class RecoveryPolicy:
         """A sentence on what the training waits for, and what the user can do; None if it does not
         wait."""
         waits_for = ", ".join(sorted(names[k] for k in self.waits_for))
-        return f"Training waits for {waits_for}." if waits_for else None
+        if not waits_for:
+            return None
+        return f"Training waits for {waits_for}."
 
     # The end of the training
 
@@ -140,9 +142,9 @@ class RecoveryPolicy:
                 report, request = message.payload, delivery.stop_request
                 status = delivery.limit(report)
                 if status is None and request is not None:
-                    status = (
-                        request[0] if end_at(report, "", delivery.party).hop >= request[1] else None
-                    )
+                    asked, least_hops = request
+                    if end_at(report, "", delivery.party).hop >= least_hops:
+                        status = asked
                 if status is not None:
                     return messages[:count], end_at(
                         report, delivery.judge(report, status), delivery.party
@@ -153,7 +155,7 @@ class RecoveryPolicy:
         """Another party has announced the end of the training."""
         delivery = self.delivery
         if delivery.ended is None:
-            delivery.party.stop_at_sync(end.t, end.past)
+            delivery.party.stop_at_sync(end.t, end.slots)
             delivery.ended = end
             delivery.announce_end((delivery.neighbours or frozenset()) - {sender})
 
@@ -162,10 +164,12 @@ def end_at(report: Any, status: str, party: Party) -> End:
     """The end at a report to the monitor: progress, a lone token, or a client's part of it."""
     if isinstance(report, Part):
         return End(status, 0, report.iteration)
-    return End(status, report.t, report.hop, getattr(party, "past", {}))
+    return End(status, report.t, report.hop, party.at_end())
 
 
 def end_now(party: Party, status: str) -> End | None:
     """The end at the last sync, whatever is under way; None if only the server knows of it."""
     sync = party.last_sync()
-    return None if sync is None else End(status, *sync, getattr(party, "past", {}))
+    if sync is None:
+        return None
+    return End(status, *sync, party.at_end())

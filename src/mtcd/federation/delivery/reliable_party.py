@@ -13,7 +13,7 @@ decides it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope, Terms
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import MONITOR, Message, Party
-from mtcd.protocol.token import Windows
 
 Limit = Callable[[Any], str | None]
 """Given a report to the monitor, progress or a lone token: the status with which the training ends
@@ -85,8 +84,8 @@ class ReliableParty:
         self.judge: Judge = lambda report, status: status
         self.stop_request: tuple[str, int] | None = None
         """The status with which to end at the next report, from so many hops on."""
-        self.windows: Windows | None = None
-        """What the plateau rule remembers, at the server; without one, the token carries it."""
+        self.slots: Mapping[str, Any] = {}
+        """What stop rules remember, at the server; without one, the token carries it."""
         self.ended: End | None = None
         self.ended_here = False
         """Whether this party has ended the training."""
@@ -110,7 +109,7 @@ class ReliableParty:
         self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
         self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
         self.ledger, self.stop_request = kept["ledger"], kept["stop_request"]
-        self.windows = kept["windows"]
+        self.slots = kept["slots"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
         self.policy.restore(kept)
         self.resumed = True
@@ -136,11 +135,15 @@ class ReliableParty:
                 "terms": self.terms,
                 "ledger": self.ledger,
                 "stop_request": self.stop_request,
-                "windows": self.windows,
+                "slots": self.slots,
                 "ended": self.ended,
                 "ended_here": self.ended_here,
             }
         )
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep what a stop rule remembers, in place of an earlier value."""
+        self.slots = {**self.slots, name: value}
 
     def commit(self) -> None:
         """Write the state to the journal."""
@@ -148,14 +151,16 @@ class ReliableParty:
 
     # Envelopes that arrive
 
-    def deliver(self, envelope: Envelope) -> Delivery:
+    def deliver(self, envelope: Envelope, look: Callable[[Any], None] | None = None) -> Delivery:
         """Process an envelope, once. It must not be used again: the party may write to its
-        arrays."""
+        arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
         policy.arriving(envelope)
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
         self.decode(envelope)
+        if look is not None:
+            look(envelope.message.payload)
         if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
         if envelope.terms:
@@ -226,11 +231,7 @@ class ReliableParty:
             else:
                 routed = self.policy.route(message)
                 if routed is not None:
-                    iteration = getattr(message.payload, "t", None)
-                    self.enqueue(
-                        routed,
-                        iteration if iteration is not None else cause.iteration if cause else 0,
-                    )
+                    self.enqueue(routed, _iteration_of(message.payload, cause))
         if end is not None:
             self.conclude(end)
         return reports
@@ -320,3 +321,11 @@ class ReliableParty:
         if self.ended is not None:
             self.ended = replace(self.ended, status=status)
             self.commit()
+
+
+def _iteration_of(payload: Any, cause: Envelope | None) -> int:
+    """The iteration that a message belongs to: the one that it names, or else that of its cause."""
+    named: int | None = getattr(payload, "t", None)
+    if named is not None:
+        return named
+    return 0 if cause is None else cause.iteration

@@ -38,7 +38,7 @@ from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.participant.keeping import Summary, keep_metrics
+from mtcd.federation.participant.keeping import OWN_METRICS, Summary, keep_metrics
 from mtcd.federation.participant.participant import Participant, Role
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.party import Party
@@ -257,6 +257,7 @@ class Ending:
         if not diverged:
             tested = self.participant.held_out_metrics(total)
             self._measure(self.participant.aggregate(total), tested)
+            self._measure_own(total)
             if self.bundle.config.holdout is not None and not tested:
                 self.log.say("note", NOT_TESTED)
         return diverged
@@ -273,6 +274,14 @@ class Ending:
             held_out = f" On the held-out samples: {_shown(tested)}." if tested else ""
             sentence = f"On the training samples at the end: {_shown(metrics)}.{held_out}"
             self.log.say("metrics", sentence, **known)
+
+    def _measure_own(self, total: NDArray[np.float64]) -> None:
+        """Keep what this party alone may know, where the labels that others see are not those of
+        its table. The log, which others may ask for, has no number of it."""
+        metrics = self.participant.own_metrics(total)
+        if metrics:
+            keep_metrics(self.folder.path, metrics, OWN_METRICS)
+            self.log.say("note", f"The metrics on the labels of the table are in {OWN_METRICS}.")
 
     def _awaits_reports(self) -> bool:
         """Whether the final fusion module or the final check is pending; not after divergence,

@@ -239,10 +239,7 @@ class Trainer(Presence):
 
     def _deliver(self, envelope: Envelope) -> Ack | None:
         try:
-            if not self.reliable.is_duplicate(envelope):
-                self.reliable.decode(envelope)
-                self.on_payload(envelope.message.payload)
-            ack, reports = self.reliable.deliver(envelope)
+            ack, reports = self.reliable.deliver(envelope, self.on_payload)
         except JournalError:
             raise
         except Exception as error:

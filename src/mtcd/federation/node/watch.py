@@ -11,54 +11,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from time import monotonic, time
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mtcd.federation.node.log import Log
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.extensions import extrapolates
 from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.token import Token, Windows
+from mtcd.protocol.token import Token
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
-from mtcd.training.plateau import PLATEAU, Plateau
+from mtcd.training.plateau import Plateau, PlateauRule
+from mtcd.training.rules import Keeper, Kept, Moment
 from mtcd.training.stop import Stop
-
-
-class Keeper(Protocol):
-    """Keeps what the rule remembers: a token, or the reliable party of the server."""
-
-    windows: Windows | None
-
-
-@dataclass(frozen=True)
-class PlateauWatch:
-    """Applies the rule to reports. ``start``: f before the first update, which no party reports."""
-
-    rule: Plateau
-    epoch: int
-    start: float
-
-    def reached(
-        self, report: Any, keeper: Keeper, objective: Callable[[Any], float | None]
-    ) -> bool:
-        """Whether the training ends at this report. The objective is evaluated at the end of a
-        window only."""
-        kept: Keeper = report if isinstance(report, Token) else keeper
-        seen = kept.windows or Windows(0, self.start)
-        if (
-            not self.rule.is_due(seen, report.hop, self.epoch)
-            or (value := objective(report)) is None
-        ):
-            return False
-        kept.windows, reached = self.rule.end_window(seen, report.hop, value, self.epoch)
-        return reached
-
 
 MEASURE_SECONDS = 0.5
 LOG_SECONDS = 5.0
@@ -104,21 +75,12 @@ class Watch:
         self.per_sync = timeline.hops_per_sync
         self._most_hops: int | None = getattr(method, "hops", None)
         cost = method.prices(network, tokens).iteration(costs, sizes)
-        limits = [
-            stop.iterations,
-            None if stop.epochs is None else stop.epochs * timeline.epoch(samples),
-        ]
-        self.limits = {
-            name: limit
-            for name, limit in zip(("iterations", "epochs"), limits, strict=True)
-            if limit is not None
-        }
-        if stop.cost is not None and cost > 0:
-            left = max(0.0, stop.cost - opening_cost)
-            self.limits["cost"] = math.ceil(left / cost) * self.per_sync
-        self._plateau: PlateauWatch | None = None
+        self.limits = stop.rules_in_iterations(
+            timeline.epoch(samples), self.per_sync, cost, opening_cost
+        )
+        self._plateau: PlateauRule | None = None
         if isinstance(stop.plateau, Plateau) and problem is not None and rule is not None:
-            self._plateau = PlateauWatch(stop.plateau, timeline.epoch(samples), rule.start)
+            self._plateau = PlateauRule(stop.plateau, timeline.epoch(samples), rule.start)
         self._plateau_objective: Callable[[Any], float | None] = self._objective
         self._epoch = timeline.epoch(samples)
         self._tokens: dict[int, tuple[int, int, float]] = {}
@@ -143,7 +105,9 @@ class Watch:
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED
-        status = self._reached(hop)
+        kept = payload if isinstance(payload, Token) else keeper
+        now = Moment(hop, partial(self._value, payload, hop), kept or Kept())
+        status = self._reached(now)
         if status is None and hop >= self._next_check:
             self._next_check = self._check_pace.next(hop, near=False)
             known = (
@@ -154,10 +118,16 @@ class Watch:
             if known or looks_hopeless(self._seen()):
                 return DIVERGED
         if status is None and self._plateau is not None and keeper is not None:
-            status = (
-                PLATEAU if self._plateau.reached(payload, keeper, self._plateau_objective) else None
-            )
+            status = self._plateau.reached(now)
         return status
+
+    def _value(self, payload: Any, hop: int, column: str) -> float | None:
+        """What is known here of a report, by column of the history."""
+        if column == "iteration":
+            return hop
+        if column == "seconds":
+            return time() - self.began
+        return self._plateau_objective(payload) if column == "objective" else None
 
     def follow(self, objective: Callable[[Any], float | None], start: float) -> None:
         """Apply the plateau rule to an objective that no aggregate tells: the key holder knows it,
@@ -166,10 +136,8 @@ class Watch:
         ``start``: f before the first update, or more.
         """
         if isinstance(self.stop.plateau, Plateau):
-            self._plateau, self._plateau_objective = (
-                PlateauWatch(self.stop.plateau, self._epoch, start),
-                objective,
-            )
+            self._plateau = PlateauRule(self.stop.plateau, self._epoch, start)
+            self._plateau_objective = objective
 
     def judge(self, payload: Any, status: str) -> str:
         """The status of an end at this report: diverged, if the objective is known here and shows
@@ -192,9 +160,8 @@ class Watch:
         """Whether the payload has Z^t, before any update. Accelerations mix aggregates, and check f
         themselves."""
         if isinstance(payload, Token):
-            return (
-                self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
-            )
+            starts = self._most_hops is not None and payload.hop == 0
+            return starts and not extrapolates(payload.slots)
         return isinstance(payload, Payload) and payload.opens_round
 
     def _objective(self, payload: Any) -> float | None:
@@ -204,12 +171,11 @@ class Watch:
         with np.errstate(all="ignore"):
             return float(self.problem.read_off(aggregate, payload.penalty))
 
-    def _reached(self, hop: int) -> str | None:
-        for name, limit in self.limits.items():
-            if hop >= limit:
-                return name
-        if self.stop.seconds is not None and time() - self.began >= self.stop.seconds:
-            return "seconds"
+    def _reached(self, now: Moment) -> str | None:
+        for rule in self.limits:
+            status = rule.reached(now)
+            if status is not None:
+                return status
         return None
 
     def visited(self, token: Token) -> None:

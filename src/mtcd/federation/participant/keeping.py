@@ -22,6 +22,8 @@ from mtcd.training.plateau import PLATEAU
 
 SUMMARY = "summary.json"
 METRICS = "metrics.json"
+OWN_METRICS = "own_metrics.json"
+"""At the label holder: those on labels that nobody else may know."""
 FORMAT = 1
 STOPPED = "stopped"  # by the operator
 
@@ -142,10 +144,10 @@ def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None
     write_files(folder, {**files, SUMMARY: text.encode()}, private=True)
 
 
-def keep_metrics(folder: Path, metrics: Mapping[str, float]) -> None:
+def keep_metrics(folder: Path, metrics: Mapping[str, float], name: str = METRICS) -> None:
     """Write the metrics of the end, before the summary, so that they survive a restart."""
     text = json.dumps(dict(metrics), indent=1, allow_nan=False) + "\n"
-    write_files(folder, {METRICS: text.encode()}, private=True)
+    write_files(folder, {name: text.encode()}, private=True)
 
 
 def read_metrics(folder: Path) -> dict[str, float]:

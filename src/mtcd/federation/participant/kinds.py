@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
 from mtcd.privacy import settings
+from mtcd.privacy.label_privacy import LabelSource
 
 if TYPE_CHECKING:  # these import this module
     from mtcd.config.schema import ModelSection, PrivacySection, StopSection
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # these import this module
     from mtcd.methods.method import Method
     from mtcd.models.predicted import Columns
     from mtcd.network.topology import Network
+    from mtcd.privacy.label_privacy import LabelPrivacy
 
 KINDS, PRIVACY = "mtcd.party_kinds", "mtcd.party_privacy"
 REHEARSED_SAMPLES = 20
@@ -218,7 +221,20 @@ def participant_of(bundle: Bundle, table: PartyTable | None) -> Participant:
     """The participant of a credentials bundle with its table, which was read; the server has
     none."""
     config = bundle.config
+    if config.label_privacy is not None and table is not None:
+        table = _released(config.label_privacy, bundle, table)
     return party_privacy(config.privacy).participant(party_kind(config.model), bundle, table)
+
+
+def _released(privacy: LabelPrivacy, bundle: Bundle, table: PartyTable) -> PartyTable:
+    """The table with the labels that others may see; that of another party as it is."""
+    if table.labels is None:
+        return table
+
+    source = LabelSource(table.path, bundle.folder, bundle.config.name)
+    labels = privacy.released(table.labels, source)
+    notes = (*table.notes, *privacy.notes(source))
+    return replace(table, labels=labels, true_labels=table.labels, notes=notes)
 
 
 def make_participant(bundle: Bundle, given: dict[str, Any]) -> Participant:

@@ -117,6 +117,16 @@ class ParticipantTable:
         """None: only linear models bound the gap."""
         return None
 
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """None: not every model has them."""
+        return {}
+
+    def own_labels(self, rows: Sequence[int]) -> NDArray[np.generic]:
+        """The labels of these rows in the table, at the party that holds them; none where they are
+        those that others see too."""
+        labels = None if self.table is None else self.table.true_labels
+        return np.empty(0) if labels is None else np.asarray(labels[list(rows)])
+
     @property
     def awaits_final_module(self) -> bool:
         """False: the model has no fusion module."""

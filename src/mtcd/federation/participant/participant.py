@@ -66,6 +66,10 @@ class Participant(Part, Protocol):
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
         """At the label holder: metrics on the held-out samples, given the sum of all parts."""
 
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """At the label holder: metrics on the labels of its table, where others see other ones;
+        none elsewhere. They stay with this party."""
+
     def keep(
         self,
         folder: Path,

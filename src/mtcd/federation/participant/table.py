@@ -59,6 +59,9 @@ class PartyTable:
     """The columns as given, where they are to be prepared; ``values`` has no columns then."""
     recipe: ColumnRecipe | None = None
     weights: Array | None = None
+    true_labels: Labels | None = None
+    """Where ``labels`` are those that others may see instead: the labels of the table, which stay
+    here."""
 
     @property
     def rows(self) -> int:

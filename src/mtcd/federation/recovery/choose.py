@@ -31,7 +31,9 @@ def make_reliable_party(
     assert party is not None
     has_server = parties.server is not None
     policy = choose_policy(number, party, has_server, network)
-    neighbours = None if has_server or network.changes else frozenset(network.neighbours[number])
+    neighbours = None
+    if not has_server and not network.changes:
+        neighbours = frozenset(network.neighbours[number])
     return ReliableParty(
         number, party, policy, journal, parties.opening, len(parties.clients), neighbours
     ).resume()
@@ -58,7 +60,9 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
         return IterationServer(party.wrapped, uploads)
 
     client = party.wrapped
-    return IterationClient(client, network) if has_server else LoneToken(client, network)
+    if has_server:
+        return IterationClient(client, network)
+    return LoneToken(client, network)
 
 
 def _own_uploads(party: Party) -> MakeUploads | None:

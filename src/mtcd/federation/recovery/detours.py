@@ -33,9 +33,9 @@ def next_around(
     is in [0, 1).
     """
     if walk.length is None:
-        return (
-            planned if planned not in down else _other_neighbour(walk.near(here), down, here, draw)
-        )
+        if planned not in down:
+            return planned
+        return _other_neighbour(walk.near(here), down, here, draw)
     if planned in (here, *walk.near(here)) and not any(walk.covers(k) for k in down):
         return planned
     members = {k for k in range(network.size) if walk.covers(k) and k not in down}

@@ -47,7 +47,9 @@ class IterationClient(RecoveryPolicy):
     def waits_for(self) -> frozenset[int]:
         """A client needs the server."""
         down = self.delivery.down
-        return down if SERVER in down else frozenset()
+        if SERVER not in down:
+            return frozenset()
+        return down
 
     # Envelopes that arrive
 
@@ -92,15 +94,15 @@ class IterationClient(RecoveryPolicy):
         """The latest speculative term in which tokens have been here: none leaves in an earlier
         one."""
         known = known_term(self.delivery.terms, iteration)
-        return (
-            max(known, *self.checkpoints)
-            if self.checkpoints and iteration == self.party.t
-            else known
-        )
+        if not self.checkpoints or iteration != self.party.t:
+            return known
+        return max(known, *self.checkpoints)
 
     def terms_to_send(self) -> Terms:
         terms = self.delivery.terms
-        return terms.copy() if self.cause is None else self.cause.terms | terms
+        if self.cause is None:
+            return terms.copy()
+        return self.cause.terms | terms
 
     def is_stale(self, envelope: Envelope) -> bool:
         return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
@@ -199,11 +201,9 @@ class IterationClient(RecoveryPolicy):
     def _roam_speculatively(self) -> bool:
         """Let uploaded tokens roam on in a speculative term. Returns whether there were any."""
         delivery = self.delivery
-        taken = (
-            []
-            if delivery.ended
-            else [one for one in self.uploaded.values() if has_speculative_term(one.term)]
-        )
+        taken = []
+        if not delivery.ended:
+            taken = [one for one in self.uploaded.values() if has_speculative_term(one.term)]
         for envelope in taken:
             token = envelope.message.payload
             assert isinstance(token, Token)

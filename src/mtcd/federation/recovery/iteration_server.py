@@ -53,13 +53,17 @@ class IterationServer(RecoveryPolicy):
         if self.uploads is not None and self.is_gathering:
             return self.uploads.waits_for
         down = self.delivery.down
-        return down if len(down) == self.party.clients else frozenset()
+        if len(down) < self.party.clients:
+            return frozenset()
+        return down
 
     # The journal
 
     def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
         record = super().snapshot(record)
-        return record if self.uploads is None else self.uploads.snapshot(record)
+        if self.uploads is None:
+            return record
+        return self.uploads.snapshot(record)
 
     def restore(self, record: dict[str, Any] | None) -> None:
         super().restore(record)
@@ -71,7 +75,10 @@ class IterationServer(RecoveryPolicy):
         shall count."""
         known = self.term_of(self.party.t)
         if self.uploaders and self.delivery.ended is None:
-            self._advance_to(known + 1) if has_speculative_term(known) else self.restart_iteration()
+            if has_speculative_term(known):
+                self._advance_to(known + 1)
+            else:
+                self.restart_iteration()
             self.delivery.commit()
         self._restart_if_all_tokens_are_here()  # no client was up; now that is unknown
 

@@ -116,6 +116,8 @@ class LoneToken(RecoveryPolicy):
     def must_defer(self, envelope: Envelope) -> bool:
         """No token while a binding ballot is open. Of two initiators, the one with the earlier hop
         goes first."""
+        if self.search is None and not self.promises.promised:
+            return False
         payload = envelope.message.payload
         if isinstance(payload, Token):
             return bool(self._binding_hops()) and not self.is_stale(envelope)
@@ -180,7 +182,9 @@ class LoneToken(RecoveryPolicy):
     def _avoid(self) -> frozenset[int]:
         """The clients that the token must not be passed to from here."""
         down, arrival = self.delivery.down, self.history.arrival
-        return down if arrival is None else down | arrival[1]
+        if arrival is None:
+            return down
+        return down | arrival[1]
 
     # Terms
 
@@ -198,6 +202,8 @@ class LoneToken(RecoveryPolicy):
     def learn_terms(self, terms: Terms) -> bool:
         """Undo what the new term truncates: stays, ballots, and also an end of the training."""
         delivery, known = self.delivery, self.delivery.terms
+        if terms.items() <= known.items():  # mostly there is none
+            return False
         delivery.terms = live_terms(known | terms)
         new = [hop for term, hop in delivery.terms.items() if term not in known]
         if not new:
@@ -245,9 +251,9 @@ class LoneToken(RecoveryPolicy):
             self._stop_search()
         elif self.search is None and not history.moved_on:
             arrival = history.arrival
-            witnesses = (
-                None if arrival is None else frozenset({arrival[0], *self.near} - arrival[1])
-            )
+            witnesses = None
+            if arrival is not None:
+                witnesses = frozenset({arrival[0], *self.near} - arrival[1])
             receivers = (
                 frozenset(self.network.neighbours[sent.to]) - {self.party.number} - sent.avoid
             )

@@ -71,10 +71,15 @@ class Search:
         unreachable = self.unreachable(neighbours)
         if self.binding:
             reachable = {k for k in range(len(neighbours)) if k not in unreachable}
-            return Decision.WAIT if self._suffice(reachable) else Decision.PROBE
+            if self._suffice(reachable):
+                return Decision.WAIT
+            return Decision.PROBE
+
         promised = self.hops.keys() - unreachable
         agreed = self.to in unreachable or self.to in promised
-        return Decision.PREPARE if agreed and self._suffice(promised) else Decision.WAIT
+        if agreed and self._suffice(promised):
+            return Decision.PREPARE
+        return Decision.WAIT
 
     def unreachable(self, neighbours: Neighbours) -> set[int]:
         """The clients that are down, as all of their neighbours that have answered see them."""
@@ -97,4 +102,6 @@ class Search:
 
     def _groups(self) -> list[frozenset[int]]:
         one_by_one = [frozenset({k}) for k in sorted(self.near)]
-        return one_by_one if self.witnesses is None else [*one_by_one, self.witnesses]
+        if self.witnesses is None:
+            return one_by_one
+        return [*one_by_one, self.witnesses]

@@ -64,7 +64,7 @@ class GatheringServer(Protocol):
         """The sum of all representations."""
 
     def receive(self, message: Message) -> Sequence[Message]:
-        """Process an upload."""
+        """Process an upload of a client, in the iteration to which it belongs."""
 
 
 class UploadRules(Protocol):
@@ -115,7 +115,9 @@ class Uploads:
     def waits_for(self) -> frozenset[int]:
         """The server needs at least one client."""
         down = self.policy.delivery.down
-        return down if len(down) == self.party.clients else frozenset()
+        if len(down) < self.party.clients:
+            return frozenset()
+        return down
 
     # The journal
 
@@ -150,16 +152,15 @@ class Uploads:
 
     def _rows(self, iteration: int) -> Any:
         rows = self.batches.rows(self.policy.batch_of(iteration))
-        return slice(None) if rows is None else rows
+        if rows is None:
+            return slice(None)
+        return rows
 
     def receive(self, envelope: Envelope) -> list[Message]:
         """Process an upload. Returns the reports for the monitor."""
-        policy, here, k, fresh = (
-            self.policy,
-            self.party.gathering.here,
-            envelope.sender,
-            envelope.message.payload,
-        )
+        policy = self.policy
+        here = self.party.gathering.here
+        k, fresh = envelope.sender, envelope.message.payload
         assert isinstance(fresh, Fresh)
         self._remember(k, envelope.iteration, fresh)
         self.requested.pop(k, None)

@@ -19,4 +19,6 @@ class Wait(RecoveryPolicy):
     @property
     def waits_for(self) -> frozenset[int]:
         down = self.delivery.down
-        return down if self.needs is None else down & self.needs
+        if self.needs is None:
+            return down
+        return down & self.needs

@@ -12,9 +12,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from mtcd.core.arrays import Array
+from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import Update
 from mtcd.methods.mtcd.plan import Done, Plan, Share
+from mtcd.protocol.codec.extensions import numbers_in
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import ClientModel, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Recovery, send
@@ -40,7 +41,7 @@ class TokenHost(Client):
     def apply_sync(self, t: int) -> None:
         """Combine the copies at the sync that starts iteration t (Algorithm 2, line 11)."""
 
-    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
         if t != self.t:
             self.apply_sync(t)
 
@@ -65,7 +66,9 @@ class TokenHost(Client):
         10)."""
         plan, number = self.plan, self.number
         token.hop += 1
-        floats = plan.token_floats + token.extra  # numbers that it carries from here on
+        floats = plan.aggregate_floats  # numbers that the token carries from here on
+        if token.slots:
+            floats += numbers_in(token.slots)
 
         if plan.hops is None:
             to = self.next_client(token)
@@ -81,8 +84,11 @@ class TokenHost(Client):
 
         # The sync does not need the aggregate: a signal goes up, and the paper charges the last hop
         # all the same.
-        done = Done(token.index, frozenset(token.tally.visited))
-        return [Message(number, SERVER, done, 0, floats if plan.charges_hops else 0)]
+        return [Message(number, SERVER, self.done(token), 0, floats if plan.charges_hops else 0)]
+
+    def done(self, token: Token) -> Done:
+        """The signal to the server that the token has made its S hops."""
+        return Done(token.index)
 
     def next_client(self, token: Token) -> int:
         """The next client of the walk."""
@@ -153,7 +159,8 @@ class TokenClient(TokenHost):
 
         if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
-            token.sync_change = change if token.sync_change is None else token.sync_change + change
+            earlier = token.slots.get(SYNC_CHANGE.name)
+            token.put(SYNC_CHANGE.name, change if earlier is None else earlier + change)
 
     def combination(self) -> Theta:
         """theta_k + w * sum_{visitors} (theta_k(gamma) - theta_k), theta_k after the next sync."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
+from mtcd.protocol.codec.extensions import Extension
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.token import Token
@@ -46,15 +47,15 @@ class TokenFeature(Protocol):
         """The numbers that it adds to a token, which the ledger counts."""
 
     @property
-    def payload(self) -> type[Token]:
-        """The class of tokens that carry it, with its wire schema."""
+    def extension(self) -> Extension:
+        """The slot of the token in which it travels."""
 
     @property
     def limits(self) -> Mapping[str, int]:
         """The limits of its wire fields by name (``Bounds.limits``)."""
 
-    def attach(self, token: Token, endless: bool) -> Token:
-        """The new token with the feature's first value; ``endless``: there are no syncs."""
+    def first_value(self, endless: bool) -> Any:
+        """What a new token carries, an object of its own; ``endless``: there are no syncs."""
 
     def around(self, client: int, update: Update) -> Update:
         """The update of this client, with what the feature does before and after it. Asked once,

@@ -39,4 +39,6 @@ class Collecting(Wrapped):
 def first_messages(plan: Plan) -> list[Message]:
     """The token starts its first pass, at 0."""
     way = plan.first_pass
-    return [Message(way[0], way[0], Token(0, 0, -len(way), plan.batches.zeros(plan.outputs), 0.0))]
+    token = plan.new_token(0, 0, plan.batches.zeros(plan.outputs), 0.0)
+    token.hop = -len(way)
+    return [Message(way[0], way[0], token)]

@@ -13,12 +13,12 @@ from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.fields import ClientSet
+from mtcd.protocol.codec.fields import ClientSet, limit_of
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Iteration, TokenIndex
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
-from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
+from mtcd.protocol.token import Token
 
 
 @payload(4, "c>s")
@@ -28,7 +28,7 @@ class Done(Payload):
     ``visited``."""
 
     index: TokenIndex
-    visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
+    visited: Annotated[frozenset[int], ClientSet(frozenset, limit_of("visited"))] = frozenset()
 
 
 @payload(5, "s>c")
@@ -107,7 +107,7 @@ class Plan:
 
     @cached_property
     def token_floats(self) -> int:
-        """Numbers in a token after a visit, but for those of features (``Token.extra``)."""
+        """Numbers in a token after a visit, but for those of features."""
         return self.aggregate_floats * (2 if self.carries_change else 1)
 
     @cached_property
@@ -141,20 +141,17 @@ class Plan:
         """Those of the iteration for which they were last computed."""
         return {}
 
-    def new_token(
-        self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction
-    ) -> Token:
+    def new_token(self, index: int, t: int, aggregate: Array, penalty: float) -> Token:
         """A token that sets out in iteration t; it has met no client."""
-        token = Token(
-            index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats
-        )
+        token = Token(index, t, 0, aggregate, penalty)
         for feature in self.features:
-            token = feature.attach(token, endless=self.hops is None)
+            first = feature.first_value(endless=self.hops is None)
+            token.put(feature.extension.name, first)
         return token
 
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its
         first client."""
         first = self.roaming.lone_start
-        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
+        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from mtcd.methods.mtcd.client import Done, Plan, Share, TokenClient, Visits, WithPenalty
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
-from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Tally, Token
+from mtcd.protocol.token import Token
 
 __all__ = ["TokenClient", "TokenServer", "Visits", "WithPenalty", "opening"]
 
@@ -37,8 +35,6 @@ class TokenServer(Party):
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.instruction = NO_INSTRUCTION
-        self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
 
@@ -62,10 +58,8 @@ class TokenServer(Party):
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan
-        known = self.aggregate if self.knows_objective else None
-        progress = Message(SERVER, MONITOR, Progress(t * self.hops, t, known, self.penalty))
-        messages = [] if self.instruction.trial else [progress]
-        self.accelerate()
+        messages = self.reports()
+        self.prepare()
         for index in range(plan.tokens):
             token, first = self.token(index), plan.roaming.first(index, t)
             if first == NOWHERE:  # all clients of its cluster are absent
@@ -76,13 +70,17 @@ class TokenServer(Party):
 
     def token(self, index: int) -> Token:
         """The token gamma = ``index`` at the start of the iteration."""
-        order = self.instruction
-        token = self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty, order)
-        token.tally = Tally(np.zeros(order.products))
-        return token
+        return self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty)
 
-    def accelerate(self) -> None:
-        """With acceleration: compute the instruction for the clients from the last syncs."""
+    def reports(self) -> list[Message]:
+        """The report to the monitor that this iteration begins."""
+        t = self.t
+        known = self.aggregate if self.knows_objective else None
+        return [Message(SERVER, MONITOR, Progress(t * self.hops, t, known, self.penalty))]
+
+    def prepare(self) -> None:
+        """Called after the report of an iteration, and before its tokens are made. Most servers
+        have nothing to do."""
 
     def sync(self) -> Sequence[Message]:
         """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all
@@ -100,7 +98,6 @@ class TokenServer(Party):
         """The new aggregate and penalty, from the tokens."""
         self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
         self.penalty += sum(token.sync_penalty for token in tokens)
-        self.products = np.asarray(sum(token.tally.products for token in tokens))
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
         """Z^t = sum_k h_k on the mini-batch (line 6), once all uploads have arrived."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, WithPenalty
+from mtcd.methods.optimal_sync.tally import TALLY, SyncTally, tally_of
 from mtcd.methods.optimal_weights import Along, optimal_weights
+from mtcd.methods.past_weights import PAST
 from mtcd.protocol.model import Problem, Theta
 from mtcd.protocol.party import Message
-from mtcd.protocol.token import Tally, Token
+from mtcd.protocol.token import Token
 
 # a token that ends with an objective above this multiple of the start has diverged, by its step
 # size
@@ -32,7 +35,7 @@ class OptimalClient(TokenClient):
     def receive(self, message: Message) -> Sequence[Message]:
         token = message.payload
         assert isinstance(token, Token)
-        self.adopt(token.t, token.past)
+        self.adopt(token.t, token.slots.get(PAST.name, {}))
         self.visit(token)
         return self.pass_on(token)
 
@@ -42,8 +45,8 @@ class OptimalClient(TokenClient):
             self.theta = self._with_penalty(self.after_sync(past))
             self.copies, self.t = {}, t
 
-    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        self.adopt(t, past)
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        self.adopt(t, slots.get(PAST.name, {}))
 
     def after_sync(self, past: Mapping[int, Array]) -> Theta:
         """theta_k after the sync that followed its last visits; theta_k before them if ``past``
@@ -60,7 +63,7 @@ class OptimalClient(TokenClient):
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         """Add the visit's inner products to the token, from which the server computes r at any
         weights."""
-        model, theta, tally = self.model, self.theta[0], token.tally
+        model, theta, tally = self.model, self.theta[0], tally_of(token)
         change = new[0] - old[0]
         for index, (copy, _) in self.copies.items():
             other = new[0] + old[0] - 2.0 * theta if index == token.index else copy - theta
@@ -70,9 +73,7 @@ class OptimalClient(TokenClient):
             + model.nonsmooth_penalty(new[0])
             - model.nonsmooth_penalty(old[0])
         )
-        if self.number not in tally.visited:
-            tally.visited.add(self.number)
-            token.extra += 1
+        tally.visited.add(self.number)
 
     def parameters(self) -> Theta:
         """theta_k at the start of the iteration of its last visit; later syncs need the server's
@@ -81,7 +82,9 @@ class OptimalClient(TokenClient):
 
     def copy_for(self, token: Token) -> Theta:
         """theta_k(gamma), the copy for the token, now or after its visit."""
-        return super().copy_for(token) if token.t == self.t else self.after_sync(token.past)
+        if token.t == self.t:
+            return super().copy_for(token)
+        return self.after_sync(token.slots.get(PAST.name, {}))
 
 
 class OptimalServer(TokenServer):
@@ -99,14 +102,17 @@ class OptimalServer(TokenServer):
 
     def token(self, index: int) -> Token:
         token = super().token(index)
-        tokens = self.plan.tokens
-        token.past, token.tally = self.past, Tally(np.zeros(tokens))
-        token.extra += tokens * len(self.past) + tokens + 1
+        token.put(TALLY.name, SyncTally(np.zeros(self.plan.tokens)))
+        if self.past:
+            token.put(PAST.name, self.past)
         return token
+
+    def at_end(self) -> Mapping[str, Any]:
+        return {PAST.name: self.past} if self.past else {}
 
     def combine(self, tokens: Sequence[Token]) -> None:
         """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), with the optimal w."""
-        met = Counter(k for token in tokens for k in token.tally.visited)
+        met = Counter(k for token in tokens for k in tally_of(token).visited)
         w = np.zeros(len(tokens))
         sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
         if sound:
@@ -132,11 +138,11 @@ class OptimalServer(TokenServer):
     def _along(self, tokens: Sequence[Token]) -> Along:
         """f along the changes of these tokens."""
         bend = np.stack(
-            [token.tally.products[[other.index for other in tokens]] for token in tokens]
+            [tally_of(token).products[[other.index for other in tokens]] for token in tokens]
         )
         # each token has the contributions of its own visits
         bend = bend + bend.T - np.diag(np.diag(bend))
-        slope = np.array([token.tally.slope for token in tokens])
+        slope = np.array([tally_of(token).slope for token in tokens])
         return Along.of(
             self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.combine.rule import RULES, Combine
 from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
+from mtcd.methods.optimal_sync.tally import TALLY
+from mtcd.methods.past_weights import PAST
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Problem
 
@@ -35,7 +36,9 @@ class OptimalSync(Roles):
 
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
         """Tokens carry inner products with the changes of all tokens, and weights of past syncs."""
-        return replace(bounds, products=plan.tokens, past=bounds.clients)
+        return bounds.with_slots(
+            PAST.name, TALLY.name, products=plan.tokens, past=bounds.clients, visited=bounds.clients
+        )
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> OptimalClient:
         """Client k."""

@@ -37,11 +37,11 @@ from mtcd.methods.mtcd.roaming import (
     through_changes,
     tour_length,
 )
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.model import Fit
 from mtcd.protocol.state import Stateful
-from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 __all__ = ["ACCELERATIONS", "Acceleration", "Memory"]

@@ -14,8 +14,8 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.protocol.model import Fit
-from mtcd.protocol.token import Instruction
 
 # after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE
 # tours

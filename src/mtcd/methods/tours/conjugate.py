@@ -23,9 +23,9 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.methods.optimal_weights import LARGEST, Along, optimal_weights
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
+from mtcd.methods.tours.instruction import SURVEYED, Instruction
 from mtcd.methods.tours.survey import FIRST, MANY, Survey
 from mtcd.protocol.model import Fit
-from mtcd.protocol.token import SURVEYED, Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 # where f would fall by less than this share, rounding decides on the weights, and they would

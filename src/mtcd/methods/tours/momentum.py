@@ -13,8 +13,8 @@ import math
 
 from mtcd.core.arrays import Array
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.protocol.model import Fit
-from mtcd.protocol.token import Instruction
 
 
 @ACCELERATIONS.register("momentum")

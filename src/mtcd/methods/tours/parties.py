@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,20 @@ from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, WithPenalty
 from mtcd.methods.tours.acceleration import Acceleration, Memory
+from mtcd.methods.tours.instruction import (
+    NO_INSTRUCTION,
+    NO_PRODUCTS,
+    PRODUCTS,
+    SURVEYED,
+    TOUR,
+    instruct,
+    instruction_of,
+    products_of,
+)
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Fit, Problem, Theta
 from mtcd.protocol.party import Message
-from mtcd.protocol.token import SURVEYED, Tally, Token
+from mtcd.protocol.token import Token
 
 MOST_STEPS = 200  # of an update whose step size is in the instruction
 
@@ -55,7 +65,8 @@ class Tours(Roles):
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
         """The weights and inner products that an instruction may have."""
         snapshots = self.depth + 1
-        return replace(bounds, snapshots=snapshots, products=2 * snapshots + 1 + SURVEYED)
+        most = 2 * snapshots + 1 + SURVEYED
+        return bounds.with_slots(TOUR.name, PRODUCTS.name, snapshots=snapshots, products=most)
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TouringClient:
         """Client k."""
@@ -106,13 +117,12 @@ class TouringClient(TokenClient):
         assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
-            if token.instruction.starts and not self.plan.roaming.begins_view(token.hop):
+            if instruction_of(token).starts and not self.plan.roaming.begins_view(token.hop):
                 self.update(token, 1)  # the last visit of the tour that ends here
             self.start_tour(token)
-        if token.instruction.starts:  # one for its first visit of this tour, one for its last
-            updates = int(token.instruction.tour != self.memory.tour) + int(
-                self.is_last_visit(token)
-            )
+        instruction = instruction_of(token)
+        if instruction.starts:  # one for its first visit of this tour, one for its last
+            updates = int(instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
         self.apply_instruction(token)
         if updates:
             self.update(token, updates)
@@ -125,8 +135,9 @@ class TouringClient(TokenClient):
     def update(self, token: Token, times: int) -> None:
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
-        if token.instruction.stepsize:
-            Q, eta = steps_of(token.instruction.stepsize, self.model.smoothness)
+        reach = instruction_of(token).stepsize
+        if reach:
+            Q, eta = steps_of(reach, self.model.smoothness)
         else:
             Q, eta = self.plan.local_updates, self.plan.stepsize_at(token.t)
         self.visit(token, (times * Q, eta))
@@ -136,28 +147,26 @@ class TouringClient(TokenClient):
         last tours."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
         if self.plan.roaming.begins_view(token.hop):
-            self.acceleration = tours_of(self.plan).begin(
-                z, penalty, fit, token.instruction.tour + 1
-            )
-            token.instruction = self.acceleration.opening()
+            tour = instruction_of(token).tour + 1
+            self.acceleration = tours_of(self.plan).begin(z, penalty, fit, tour)
+            instruct(token, self.acceleration.opening())
         else:
             assert self.acceleration is not None
             value = fit.objective(z, penalty)
-            token.instruction = self.acceleration.end_tour(z, value, penalty, token.tally.products)
-        token.tally = Tally(np.zeros(token.instruction.products))
-        token.extra = token.instruction.floats
+            instruct(token, self.acceleration.end_tour(z, value, penalty, products_of(token)))
 
     def apply_instruction(self, token: Token) -> None:
         """Apply the instruction once a tour, before the update. The aggregate includes its effect
         already."""
         if token.t != self.t:
             self.apply_sync(token.t)
-        if token.instruction.tour == self.memory.tour:
+        instruction = instruction_of(token)
+        if instruction.tour == self.memory.tour:
             return
         old, old_penalty = self.copies.get(token.index, self.theta)
-        new = self.memory.apply(old, token.instruction)
+        new = self.memory.apply(old, instruction)
         if new is not old:
-            self.combined = self._with_penalty(new)
+            self.combined = new, self.model.penalty(new)
             if token.index in self.copies:
                 self.copies[token.index] = self.combined
             else:  # the start of this iteration, for all tokens
@@ -165,26 +174,26 @@ class TouringClient(TokenClient):
             change = self.combined[1] - old_penalty
             token.penalty += change
             token.sync_penalty += change
-        if token.instruction.starts:
-            products = token.tally.products
-            products[: token.instruction.keep] += [
-                self.model.penalty_product(new, s) for s in self.memory.snapshots
-            ]
-            if token.instruction.survey:
+        if instruction.starts:
+            products = products_of(token)
+            for place, s in enumerate(self.memory.snapshots):
+                products[place] += self.model.penalty_product(new, s)
+            if instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         super().report_sync_change(token, old, new)
-        if token.instruction.starts:
-            self.add_products(token, old[0], new[0])
+        self.add_products(token, old[0], new[0])
 
     def add_products(self, token: Token, old: Array, new: Array) -> None:
-        """Update the inner products with the change since the start of the tour."""
-        products, kept, product = (
-            token.tally.products,
-            token.instruction.keep,
-            self.model.penalty_product,
-        )
+        """Update the inner products with the change since the start of the tour, where the
+        instruction asks for them."""
+        instruction = instruction_of(token)
+        if not instruction.starts:
+            return
+
+        products, kept = products_of(token), instruction.keep
+        product = self.model.penalty_product
         *earlier, start = self.memory.snapshots
         step = new - old
         for place, s in enumerate(earlier, kept):
@@ -194,18 +203,21 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and (
-            token.instruction.trial or not self.plan.roaming.has_visited_all(token.hop)
-        ):
+        if self.plan.hops is not None:
+            return messages
+
+        whole = self.plan.roaming.has_visited_all(token.hop)
+        if not whole or instruction_of(token).trial:
             return messages[:1]  # without the progress report
         return messages
 
     def copy_for(self, token: Token) -> Theta:
         """The copy for the token, or the one after the next visit if the client was present in the
         last tour."""
-        if self.memory.tour < token.instruction.tour - 1:
+        instruction = instruction_of(token)
+        if self.memory.tour < instruction.tour - 1:
             return super().copy_for(token)
-        return self.memory.preview(super().copy_for(token), token.instruction)
+        return self.memory.preview(super().copy_for(token), instruction)
 
 
 class TouringServer(TokenServer):
@@ -215,10 +227,16 @@ class TouringServer(TokenServer):
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
+        self.instruction = NO_INSTRUCTION
+        self.products = NO_PRODUCTS
         # until the first iteration, with which a view begins
         self.acceleration = tours_of(plan).begin(self.aggregate, self.penalty, problem.fit, 0)
 
-    def accelerate(self) -> None:
+    def reports(self) -> list[Message]:
+        """A tour that may be undone ends with no progress."""
+        return [] if self.instruction.trial else super().reports()
+
+    def prepare(self) -> None:
         """Compute the instruction for the clients, on a copy of the aggregate: the progress report
         has the original."""
         fit, penalty = self.problem.fit, self.penalty
@@ -232,3 +250,13 @@ class TouringServer(TokenServer):
             self.instruction = self.acceleration.end_tour(
                 z, fit.objective(z, penalty), penalty, self.products
             )
+
+    def token(self, index: int) -> Token:
+        token = super().token(index)
+        if self.instruction is not NO_INSTRUCTION:
+            instruct(token, self.instruction)
+        return token
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        super().combine(tokens)
+        self.products = np.asarray(sum(products_of(token) for token in tokens))

@@ -58,7 +58,7 @@ class Summand(Payload):
 
     iteration: Iteration
     product: Aggregate
-    inner: Annotated[Array, Row("products")]
+    inner: Annotated[Array, Row(INNER_PRODUCTS)]
 
     @property
     def floats(self) -> int:
@@ -172,7 +172,6 @@ class TreeMessages(Messages):
             general,
             kinds=frozenset({Begin, Summand, Direction, Part}),
             server=False,
-            products=INNER_PRODUCTS,
         )
 
 

@@ -9,6 +9,7 @@ from mtcd.config.numbers import Number
 from mtcd.core.errors import ConfigError
 from mtcd.data.vertical import VerticalData
 from mtcd.models.glm.model import Glm
+from mtcd.models.label_noise import with_noise
 
 if TYPE_CHECKING:
     from mtcd.config.build import Setup
@@ -40,7 +41,7 @@ class GlmSection(ModelSection):
 
     def check(self, config: Config) -> None:
         """Make the model once, which checks it, and refuse what only networks have."""
-        Glm(**self.model_dump())
+        with_noise(Glm(**self.model_dump()), config.privacy.label_privacy)
         self.refuse_compute(config)
 
     def build(self, config: Config, data: VerticalData | VerticalDataset) -> Glm:

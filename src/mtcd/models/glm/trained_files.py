@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mtcd.core.files import COEFFICIENTS, read_zip
 from mtcd.data.standardise import Scaling
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.trained import TrainedModel
+from mtcd.models.label_noise import settings_to_store
 
 ARRAYS = "parameters.npz"
 
@@ -25,7 +25,7 @@ def write_linear(trained: TrainedModel, folder: Path) -> dict[str, Any]:
 
     glm = trained.model
     return {
-        "glm": {field.name: getattr(glm, field.name) for field in fields(glm) if field.init},
+        "glm": settings_to_store(glm),
         "classes": list(trained.classes),
         "clients": list(trained.clients),
         "columns": [list(names) for names in trained.columns],

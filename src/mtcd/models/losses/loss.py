@@ -8,6 +8,7 @@ file here, or in a plugin.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -106,6 +107,11 @@ class Loss(ABC):
         A has a row for every sample, or for every sample and output.
         """
         return A
+
+    def least(self, samples: int) -> float:
+        """What the loss of so many samples must not fall below in a sealed training, which has no
+        room for it then; no bound for losses that never do."""
+        return -math.inf
 
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample

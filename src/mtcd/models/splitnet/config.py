@@ -89,6 +89,8 @@ class SplitSection(ModelSection):
         """Find the makers of networks, which runs code that the config names; check the device."""
         find("mtcd.models.splitnet.configured").check_split(self)
         self.compute(config)
+        if config.privacy.label_privacy is not None:
+            config.privacy.label_privacy.corrected_network_loss(self.loss)
         if config.data.standardise and config.data.is_scaled:
             raise ConfigError(
                 "data.standardise: pictures are normalised as they are read: leave it out."

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mtcd.core.errors import ConfigError, DataError, did_you_mean, listing
+from mtcd.models.label_noise import LabelNoise
 from mtcd.models.splitnet.client import Loss
 
 Classes = tuple[str | float, ...]
@@ -25,16 +26,20 @@ def squared(outputs: Tensor, labels: Tensor) -> Tensor:
 LOSSES: dict[str, Loss] = {"cross-entropy": functional.cross_entropy, "squared": squared}
 
 
-def find_loss(loss: str | Loss | None, labels: NDArray[np.generic]) -> tuple[Loss, bool]:
-    """The loss, and whether labels are classes. By default, labels with fractions are values, all
-    others classes."""
+def find_loss(
+    loss: str | Loss | None, labels: NDArray[np.generic], noise: LabelNoise | None = None
+) -> tuple[Loss, bool]:
+    """The loss, corrected for the noise of the labels, and whether labels are classes. By default,
+    labels with fractions are values, all others classes."""
+    if noise is not None:
+        loss = noise.corrected_network_loss(loss)
     classes = labels.dtype.kind != "f" or bool(
         (labels == np.rint(labels)).all() and len(np.unique(labels)) <= 50
     )
     if loss is None:
         loss = "cross-entropy" if classes else "squared"
     if callable(loss):
-        return loss, labels.dtype.kind != "f"
+        return loss, getattr(loss, "has_classes", labels.dtype.kind != "f")
     if loss not in LOSSES:
         raise ConfigError(
             f"model.loss: no loss is called {loss!r}; {did_you_mean(str(loss), LOSSES)}"

@@ -11,6 +11,7 @@ from torch import nn
 from mtcd.core.errors import ConfigError, did_you_mean, listing
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
+from mtcd.models.label_noise import LabelNoise
 from mtcd.models.splitnet.aggregation import check_aggregation
 from mtcd.models.splitnet.client import Loss
 from mtcd.models.splitnet.optimiser import MakeOptimiser
@@ -39,6 +40,9 @@ class SplitModel:
     optimiser : callable, optional
         Makes the optimiser of the local updates, from parameters and ``lr``; plain gradient steps
         unless given.
+    label_noise : LabelNoise, optional
+        The noise that the labels have, for which the loss is corrected; set by
+        ``Privacy(labels=...)``.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class SplitModel:
     aggregation: str = "concat"
     loss: str | Loss | None = None
     optimiser: MakeOptimiser | None = None
+    label_noise: LabelNoise | None = None
 
     def __post_init__(self) -> None:
         check_aggregation(self.aggregation)

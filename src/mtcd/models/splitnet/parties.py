@@ -7,26 +7,29 @@ every client whose copies are averaged has to recompute its representation.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.client import Done, Plan, Share, TokenHost
 from mtcd.methods.mtcd.server import TokenServer
-from mtcd.network.walks import NOWHERE
-from mtcd.protocol.codec.arrays import FusionField
-from mtcd.protocol.codec.fields import Whole
-from mtcd.protocol.codec.limits import Bounds
+from mtcd.models.splitnet.slots import (
+    JOURNEY,
+    THETA_0,
+    VISITED,
+    journey_of,
+    theta_0_of,
+    visited_by,
+)
 from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Iteration, Number, last_client
+from mtcd.protocol.codec.types import Iteration
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import ClientNetwork, EpochLoss, SplitStage, State, Tensor, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send
-from mtcd.protocol.token import HOPS, Token
+from mtcd.protocol.token import Token
 
 NO_NUMBERS: Array = np.zeros(0)
 
@@ -39,35 +42,7 @@ class UpdateFusion(Payload):
     t: Iteration
 
 
-@payload(3, HOPS)
-@dataclass(slots=True)
-class SplitToken(Token):
-    """The token Z = (H, theta_0). ``heading``: the client to which it is sent.
-
-    Without a server, ``hop`` is negative on the first pass: -hop hops are left before training
-    starts. The token then also carries the loss at the start, ``start_loss``, which like t and hop
-    is not counted.
-    """
-
-    theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
-    heading: Annotated[int, Whole(last_client, low=NOWHERE)] = NOWHERE
-    start_loss: Number = 0.0
-
-    @property
-    def floats(self) -> int:
-        return math.prod(self.aggregate.shape) + self.extra
-
-    @property
-    def wide_floats(self) -> int:
-        return 0  # theta_0 travels as the aggregate does
-
-    def expected_extra(self, bounds: Bounds) -> int:
-        return sum(math.prod(shape) for shape in bounds.theta_0)
-
-
-SPLIT_PAYLOADS: frozenset[type] = frozenset(
-    {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}
-)
+SPLIT_PAYLOADS: frozenset[type] = frozenset({Token, Done, Share, Fresh, UpdateFusion, Progress})
 """The payloads of split networks with a server."""
 
 
@@ -109,14 +84,13 @@ class SplitClient(TokenHost):
         """On the first pass, if there is one, add h_k, so that Z^0 is the aggregate of theta^0
         (Algorithm 1, line 2). After it, train.
         """
-        assert isinstance(token, SplitToken)
         with self.stage.lane(token.index):
             if self.plan.first_pass:
                 token.aggregate = self.network.join(token.aggregate, token.t)
             if token.hop >= 0:
                 self.train(token)
 
-    def train(self, token: SplitToken) -> None:
+    def train(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1,
         lines 7-9)."""
         plan = self.plan
@@ -132,9 +106,9 @@ class SplitClient(TokenHost):
         if token.t != self.t:
             self.apply_sync(token.t)
         self.load_copy(token.index)
-        token.aggregate = self.network.local_update(token.aggregate, token.theta_0, asked)
+        token.aggregate = self.network.local_update(token.aggregate, theta_0_of(token), asked)
         if full_batch and plan.hops is not None:
-            token.tally.visited.add(self.number)
+            token.put(VISITED.name, visited_by(token) | {self.number})
 
     def load_copy(self, index: int) -> None:
         """Load the copy for this token into the network. With one token per client it is loaded
@@ -170,10 +144,10 @@ class SplitClient(TokenHost):
     def pass_on(self, token: Token) -> Sequence[Message]:
         """Send the token to the next client, or to the server after S hops (Algorithm 1, line
         10)."""
-        assert isinstance(token, SplitToken)
         first_pass = token.hop < 0
         on, *others = super().pass_on(token)
-        token.heading = on.to
+        if self.plan.hops is None:
+            token.put(JOURNEY.name, replace(journey_of(token), heading=on.to))
         if first_pass:
             on.hop_floats = 0  # a message, but no hop of the training
         progress = [
@@ -182,6 +156,9 @@ class SplitClient(TokenHost):
             if token.hop >= 0
         ]
         return [on, *progress]
+
+    def done(self, token: Token) -> Done:
+        return Done(token.index, visited_by(token))
 
     def next_client(self, token: Token) -> int:
         """The next client of the first pass or of the walk."""
@@ -286,15 +263,7 @@ class SplitServer(TokenServer):
     def token(self, index: int) -> Token:
         """The token at the start of the iteration. All tokens share Z^t: no client writes to it or
         to theta_0."""
-        return SplitToken(
-            index,
-            self.t,
-            0,
-            self.aggregate,
-            0.0,
-            extra=self.stage.fusion.size,
-            theta_0=self.theta_0,
-        )
+        return Token(index, self.t, 0, self.aggregate, 0.0, slots={THETA_0.name: self.theta_0})
 
     def update_fusion(self) -> None:
         """Update theta_0 on Z^t, once in an iteration."""
@@ -332,15 +301,15 @@ class SplitServer(TokenServer):
         self.stage.fusion.restore(state["fusion"])
 
 
-def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
+def lone_progress(token: Token, stage: SplitStage) -> Progress:
     """The progress report of a lone token; it sets the ``epoch_loss`` of the stage, on the full
     batch."""
 
     def loss() -> float:
         stage.join()
-        return float(stage.fusion.loss(token.aggregate, token.theta_0, token.t))
+        return float(stage.fusion.loss(token.aggregate, theta_0_of(token), token.t))
 
-    if not token.start_loss:  # the first report
-        token.start_loss = loss()
-    stage.epoch_loss = lambda: EpochLoss(token.start_loss, loss())
+    if not journey_of(token).start_loss:  # the first report
+        token.put(JOURNEY.name, replace(journey_of(token), start_loss=loss()))
+    stage.epoch_loss = lambda: EpochLoss(journey_of(token).start_loss, loss())
     return Progress(token.hop, token.t, None, 0.0)

@@ -94,7 +94,7 @@ class NetProblem:
         self.compute = compute
         self.seed = seed
         self.device = find_device(compute.device)
-        loss, has_classes = find_loss(model.loss, data.labels)
+        loss, has_classes = find_loss(model.loss, data.labels, model.label_noise)
         self.classes = classes_of(data.labels) if has_classes else None
         self.labels = encode(data.labels, self.classes).to(self.device)
         self.sources = self._sources(data)

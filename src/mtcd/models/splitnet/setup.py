@@ -17,8 +17,15 @@ from mtcd.models.splitnet.parties import (
     FusionPlan,
     SplitClient,
     SplitServer,
-    SplitToken,
     lone_progress,
+)
+from mtcd.models.splitnet.slots import (
+    JOURNEY,
+    THETA_0,
+    VISITED,
+    Journey,
+    journey_of,
+    theta_0_of,
 )
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
@@ -28,9 +35,10 @@ from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import SplitProblem, SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Message, Parties, Progress, Summed
 from mtcd.protocol.state import Snapshot
+from mtcd.protocol.token import Token
 from mtcd.protocol.transports.registry import DEFAULT
 
-PLACES = ("t", "hop", "previous", "heading")  # of a token
+PLACES = ("t", "hop", "previous")  # of a token
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class SplitParties:
 
     clients: Sequence[SplitClient]
     server: SplitServer | None
-    token: SplitToken | None
+    token: Token | None
     stage: SplitStage
     aggregation: ServerSum = PLAIN_SUM
     """How the server gets the sum of uploads."""
@@ -67,8 +75,10 @@ class SplitParties:
             losses = {"start_loss": self.server.start_loss, "losses": float(self.server.losses)}
             return {"t": self.server.t, **losses}, {"H": self.server.aggregate, **uploads}
         assert self.token is not None
-        theta_0 = {f"theta_0.{i}": value for i, value in enumerate(self.token.theta_0)}
-        places = {name: getattr(self.token, name) for name in (*PLACES, "start_loss")}
+        theta_0 = {f"theta_0.{i}": value for i, value in enumerate(theta_0_of(self.token))}
+        places = {name: getattr(self.token, name) for name in PLACES}
+        journey = journey_of(self.token)
+        places |= {"heading": journey.heading, "start_loss": journey.start_loss}
         return places, {"H": self.token.aggregate, **theta_0}
 
     def resume(self, snapshot: Snapshot) -> Sequence[Message]:
@@ -96,17 +106,18 @@ class SplitParties:
         token = self.token
         for name in PLACES:
             setattr(token, name, facts[name])
-        token.start_loss = facts.get("start_loss", 0.0)
+        token.put(JOURNEY.name, Journey(facts["heading"], facts.get("start_loss", 0.0)))
         token.aggregate = tensors["H"]
-        token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
+        count = len(theta_0_of(token))
+        token.put(THETA_0.name, [tensors[f"theta_0.{i}"] for i in range(count)])
         return _arriving(token, self.stage)
 
     def adopt(self, messages: Iterable[Message]) -> None:
         """Take over the lone token, if it is under way in another process, in one of these
         messages."""
         for message in messages:
-            if self.token is not None and isinstance(message.payload, SplitToken):
-                for name in (*PLACES, "start_loss", "aggregate", "theta_0"):
+            if self.token is not None and isinstance(message.payload, Token):
+                for name in (*PLACES, "aggregate", "slots"):
                     setattr(self.token, name, getattr(message.payload, name))
 
     def _parties(self, opening: Sequence[Message]) -> Parties:
@@ -136,7 +147,7 @@ class SplitParties:
         if self.token is not None:
             fusion = {
                 **fusion,
-                **{f"parameter.{i}": value for i, value in enumerate(self.token.theta_0)},
+                **{f"parameter.{i}": value for i, value in enumerate(theta_0_of(self.token))},
             }
         return [*(network.weights() for network in self.stage.clients), fusion]
 
@@ -154,10 +165,10 @@ def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
     }
 
 
-def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
+def _arriving(token: Token, stage: SplitStage) -> list[Message]:
     """The messages with which the token arrives at a client, free of charge; no progress during the
     first pass."""
-    at = token.heading
+    at = journey_of(token).heading
     progress = [Message(at, MONITOR, lone_progress(token, stage))] if token.hop >= 0 else []
     return [*progress, Message(at, at, token)]
 
@@ -238,9 +249,8 @@ def split_parties(
         return SplitParties(clients, server, None, stage, aggregation)
 
     way = plan.first_pass or (plan.roaming.lone_start,)
-    token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
-    token.theta_0 = stage.fusion.values()
-    token.heading = way[0]
+    token = Token(0, 0, 1 - len(way), stage.empty(), 0.0)
+    token.slots = {THETA_0.name: stage.fusion.values(), JOURNEY.name: Journey(way[0])}
     return SplitParties(clients, None, token, stage)
 
 
@@ -267,13 +277,15 @@ def split_bounds(
         first_pass=max(0, len(plan.first_pass) - 1),
         split=shapes,
     )
+    slots = (THETA_0, JOURNEY) if plan.hops is None else (THETA_0, VISITED)
+    bounds = bounds.with_slots(*(slot.name for slot in slots), visited=network.size)
     return method.aggregation.bounds(bounds)
 
 
 def split_payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
     if plan.hops is None:
-        return frozenset({SplitToken, Progress})
+        return frozenset({Token, Progress})
     return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
 
 

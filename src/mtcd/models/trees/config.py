@@ -12,6 +12,7 @@ from mtcd.config.model_schema import ModelSection
 from mtcd.config.numbers import Number, Whole
 from mtcd.config.stop_schema import StopSection
 from mtcd.core.errors import ConfigError
+from mtcd.models.label_noise import with_noise
 from mtcd.models.trees.model import Additive, Mixed, Trees
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class AdditiveSection(ModelSection):
 
     def check(self, config: Config) -> None:
         """Make the model once, which checks it, and refuse what only other kinds have."""
-        self.model()
+        with_noise(self.model(), config.privacy.label_privacy)
         self.refuse_compute(config)
         if config.data.standardise:
             raise ConfigError(

@@ -8,18 +8,18 @@ knowing it. ``GrowthRule`` says how many trees a visit grows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
-from mtcd.protocol.codec.fields import Row
+from mtcd.protocol.codec.extensions import Extension, declare
+from mtcd.protocol.codec.fields import Row, limit_of
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import payload
 from mtcd.protocol.model import Theta
-from mtcd.protocol.token import HOPS, NOTHING, Token
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import MOST_MEASURED, Gains, LocalUpdates
 
 # gains are never negative, so negative numbers are free to say what is known of them
@@ -91,46 +91,48 @@ class GrowthRule:
         return gain > 0.0 and gain >= least
 
 
-@payload(41, HOPS)
-@dataclass(slots=True)
-class GainToken(Token):
-    """A token with the latest gain of every client that it has met since the last sync.
+def known_gains(token: Token, client: int) -> Gains:
+    """What the token tells this client about the gains of the others."""
+    gains: Array = token.slots[GAINS.name]
+    others = np.delete(gains, client)
+    known = others[others >= 0.0]
+    largest = float(known.max()) if len(known) else None
 
-    The gain of a client that it has not met is ``UNKNOWN``, or ``AWAITED`` in a training without
-    syncs, which compares all clients first.
-    """
+    still_waits = token.hop < min(ROUNDS * len(gains), MOST_MEASURED)
+    awaited = still_waits and bool((others == AWAITED).any())
+    return Gains(largest, awaited=awaited)
 
-    gains: Annotated[Array, Row(lambda bounds: bounds.limits.get("gains", 0))] = field(
-        default_factory=lambda: NOTHING
+
+def record(token: Token, client: int, gains: Gains) -> None:
+    """Keep the gain that this client found during its visit."""
+    # a new array: recovery keeps shallow copies of tokens, which must not change with this one
+    latest: Array = token.slots[GAINS.name].copy()
+    latest[client] = UNKNOWN if gains.own is None else gains.own
+    token.put(GAINS.name, latest)
+
+
+def _check(payload: Any, gains: Array, bounds: Bounds) -> None:
+    if len(gains) != most_gains(bounds):
+        raise WireError("gains", "has another length than there are clients")
+    negative = gains[gains < 0.0]
+    if not np.isin(negative, (UNKNOWN, AWAITED)).all():
+        raise WireError("gains", "has a negative number")
+
+
+most_gains = limit_of("gains")
+GAINS = declare(
+    Extension(
+        1,
+        "gains",
+        Row(most_gains),
+        len,
+        check=_check,
+        former=lambda attributes: attributes.get("gains"),
     )
-
-    def known_gains(self, client: int) -> Gains:
-        """What the token tells this client about the gains of the others."""
-        others = np.delete(self.gains, client)
-        known = others[others >= 0.0]
-        largest = float(known.max()) if len(known) else None
-
-        still_waits = self.hop < min(ROUNDS * len(self.gains), MOST_MEASURED)
-        awaited = still_waits and bool((others == AWAITED).any())
-        return Gains(largest, awaited=awaited)
-
-    def record(self, client: int, gains: Gains) -> None:
-        """Keep the gain that this client found during its visit."""
-        # a new array: recovery keeps shallow copies of tokens, which must not change with this one
-        self.gains = self.gains.copy()
-        self.gains[client] = UNKNOWN if gains.own is None else gains.own
-
-    def check(self, bounds: Bounds) -> None:
-        # dataclass(slots=True) makes a new class, which super() without arguments does not find
-        super(GainToken, self).check(bounds)
-        if len(self.gains) != bounds.limits.get("gains", 0):
-            raise WireError("gains", "has another length than there are clients")
-        negative = self.gains[self.gains < 0.0]
-        if not np.isin(negative, (UNKNOWN, AWAITED)).all():
-            raise WireError("gains", "has a negative number")
-
-    def expected_extra(self, bounds: Bounds) -> int:
-        return super(GainToken, self).expected_extra(bounds) + bounds.limits.get("gains", 0)
+)
+"""The latest gain of every client that the token has met since the last sync. That of a client that
+it has not met is ``UNKNOWN``, or ``AWAITED`` in a training without syncs, which compares all clients
+first."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class ComparedGains:
     """Tokens carry the latest gain of each of ``clients`` clients."""
 
     clients: int
-    payload = GainToken
+    extension = GAINS
 
     @property
     def floats(self) -> int:
@@ -150,20 +152,10 @@ class ComparedGains:
         """The length of the row on the wire."""
         return {"gains": self.clients}
 
-    def attach(self, token: Token, endless: bool) -> GainToken:
+    def first_value(self, endless: bool) -> Array:
         """A token that has met no client: without syncs, no trees are grown before it has met
         all."""
-        unknown = np.full(self.clients, AWAITED if endless else UNKNOWN)
-        extra = token.extra + self.clients
-        return GainToken(
-            token.index,
-            token.t,
-            token.hop,
-            token.aggregate,
-            token.penalty,
-            extra=extra,
-            gains=unknown,
-        )
+        return np.full(self.clients, AWAITED if endless else UNKNOWN)
 
     def around(
         self, client: int, update: Callable[[Theta, Any, LocalUpdates], Theta]
@@ -171,10 +163,10 @@ class ComparedGains:
         """The update of a client, given what the token knows, and with what it found recorded in
         the token."""
 
-        def compared(theta: Theta, token: GainToken, updates: LocalUpdates) -> Theta:
-            gains = token.known_gains(client)
+        def compared(theta: Theta, token: Token, updates: LocalUpdates) -> Theta:
+            gains = known_gains(token, client)
             theta = update(theta, token, updates._replace(gains=gains))
-            token.record(client, gains)
+            record(token, client, gains)
             return theta
 
         return compared

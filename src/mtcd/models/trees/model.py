@@ -11,6 +11,7 @@ from typing import Any
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.data.prepare.recipe import AUTO, TREES
+from mtcd.models.label_noise import LabelNoise, settings_to_store
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.trees.families.family import FAMILIES, Family
 from mtcd.models.trees.families.trees import TreeFamily
@@ -31,6 +32,7 @@ class Additive(ABC):
     quantile: float
     positive: str | float | None
     class_weight: ClassWeight | None
+    label_noise: LabelNoise | None
 
     @abstractmethod
     def family(self, client: str) -> Family:
@@ -95,7 +97,8 @@ class Additive(ABC):
                 raise ConfigError(
                     f"model.{name}: the loss {self.loss} has no use for it: leave it out."
                 )
-        return kind(**settings)
+        loss = kind(**settings)
+        return loss if self.label_noise is None else self.label_noise.corrected(loss, self)
 
     def weighted(
         self, labels: Labels, weights: Array | None = None
@@ -122,10 +125,7 @@ class Additive(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values, from which ``model_from_json`` makes the model again."""
-        settings: dict[str, Any] = {}
-        for one in fields(self):  # type: ignore[arg-type]
-            settings[one.name] = getattr(self, one.name)
-        return settings | {"kind": self.kind}
+        return settings_to_store(self) | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,9 @@ class Trees(TreeFamily, Additive):
         The positive one of two classes; the second in sorted order unless given.
     class_weight : 'balanced' or mapping, optional
         The weights of classes.
+    label_noise : LabelNoise, optional
+        The noise that the labels have, for which the loss is corrected; set by
+        ``Privacy(labels=...)``.
     learning_rate : float, default 0.1
         Each tree is multiplied by it.
     depth : int, default 6
@@ -182,6 +185,7 @@ class Trees(TreeFamily, Additive):
     quantile: float = 0.5
     positive: str | float | None = field(default=None, repr=False)
     class_weight: ClassWeight | None = None
+    label_noise: LabelNoise | None = field(default=None, repr=False)
 
     kind = "trees"
 
@@ -216,6 +220,8 @@ class Mixed(Additive):
         The positive one of two classes.
     class_weight : 'balanced' or mapping, optional
         The weights of classes.
+    label_noise : LabelNoise, optional
+        As of :class:`Trees`.
 
     Examples
     --------
@@ -230,6 +236,7 @@ class Mixed(Additive):
     quantile: float = 0.5
     positive: str | float | None = field(default=None, repr=False)
     class_weight: ClassWeight | None = None
+    label_noise: LabelNoise | None = field(default=None, repr=False)
 
     kind = "mixed"
 

@@ -9,7 +9,7 @@ way begins anew.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -276,6 +276,7 @@ class MaskingClient(Client):
         if not len(self.previous):
             return
         for k, key in enumerate(payload.keys):
+            # a process that goes on has its key still, and knows its uploads
             is_new = key.tobytes() != self.previous[k].tobytes()
             if is_new and k != self.number and payload.uploads[k] < self._fewest_uploads(k):
                 raise WireError(
@@ -362,8 +363,8 @@ class MaskingClient(Client):
         """The parameters theta_k, of the client that is wrapped."""
         return self.client.parameters()
 
-    def stop_at_sync(self, t: int, past: Any) -> None:
-        self.client.stop_at_sync(t, past)
+    def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        self.client.stop_at_sync(t, slots)
 
 
 class MaskingServer(Party):
@@ -452,6 +453,7 @@ class MaskingServer(Party):
         self, generation: int, sync: int, place: int, words: Words, places: int
     ) -> Words | None:
         """Add to the total. Returns it once all have arrived, and starts anew."""
+        # masks of another set of keys would not cancel
         if generation != self.generation or sync < self.sync:
             return None  # it will be, or was, sent again with other masks
         assert sync == self.sync or not self.arrived

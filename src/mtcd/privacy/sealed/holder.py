@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import WireError
+from mtcd.core.errors import DataError, WireError
+from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import Integers, SecretKey, find
 from mtcd.privacy.sealed.block import SealedBlock
 from mtcd.privacy.sealed.client import SealedClient
@@ -26,6 +27,12 @@ from mtcd.privacy.sealed.payloads import (
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
 from mtcd.protocol.state import Stateful
+
+NO_ROOM = (
+    "The loss fell further below 0 than the integers of a sealed training have room for, as the "
+    "randomised labels are fitted too closely: set a larger model.l2, or a larger "
+    "privacy.labels.epsilon."
+)
 
 
 class KeyHolding(Stateful):
@@ -76,6 +83,7 @@ class KeyHolding(Stateful):
     def begin(self, t: int) -> tuple[list[Message], Integers]:
         """Start tour t: the keys for clients that do not have them, and the integers of the token
         without labels."""
+        # also after a restart for which the key was lost: clients take a new one at any time
         keys: list[Message] = []
         if self.fingerprint != self.key.fingerprint:
             self.fingerprint = self.key.fingerprint
@@ -174,6 +182,7 @@ class KeyHolding(Stateful):
         ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>,
         None if unknown.
         """
+        # tokens carry integers: the change of the scores is exact but for what clients have rounded
         change, sums = self.scales.changes(opened, start, self.scale)
         if self.plan.corrects(self.tour):
             self.steering.correct(change, sums, label_sum(change))
@@ -183,6 +192,8 @@ class KeyHolding(Stateful):
             )
         self.completed = self.tour
         self.seen.append(float(self.steering.objective()))
+        if self.seen[-1] < self.plan.loss.least(self.plan.samples):
+            raise DataError(NO_ROOM)
         return self._next_tour()
 
     def objectives(self) -> list[tuple[int, float]]:
@@ -230,16 +241,16 @@ class SealedServer(Party):
         label_sum = None
         if end.told:
             label_sum = end.label_sum
+        # it depends on the labels alone: the server cannot compute it
         holding.steering.constant = end.constant
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
 
 class LoneHolder(SealedClient):
@@ -261,10 +272,9 @@ class LoneHolder(SealedClient):
         self.holding = KeyHolding(number, plan, make_key)
         self.holding.steering.constant = plan.constant_of(labels)
 
-    @property
-    def past(self) -> dict[int, Array]:
-        """The weights of the last mix: see ``End``."""
-        return self.holding.past
+    def at_end(self) -> Mapping[str, Any]:
+        """The weights of the last mix."""
+        return {PAST.name: self.holding.past}
 
     def last_sync(self) -> tuple[int, int]:
         return self.holding.completed, self.holding.completed

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mtcd.methods.messages import Messages
+from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.payloads import (
     NextTour,
@@ -49,12 +50,15 @@ class SealedMessages(Messages):
         method = self.method
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
         ciphertexts = 1 + method.token_numbers(self.samples) // min(SECURE_BITS)
-        return replace(
+        bounds = replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if method.server else kinds),
             server=method.server,
             tokens=1,
             hops=method.tour_length(self.network, self.seed),
+        )
+        return bounds.with_slots(
+            PAST.name,
             snapshots=method.depth + 1,
             past=method.depth + 1,
             products=max(SECURE_BITS),  # as many columns as the largest ring has room for

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
-from mtcd.protocol.codec.fields import Octets, Row, Whole
+from mtcd.protocol.codec.fields import Octets, Row, Whole, limit_of
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.reading import padded
 from mtcd.protocol.codec.types import Bool, ClientNumber, Iteration, Number
 
 Block = NDArray[np.uint8]
-Ciphertext = Annotated[Block, Octets("sealed_bytes")]
+Ciphertext = Annotated[Block, Octets(limit_of("sealed_bytes"))]
 Place = Annotated[int, Whole("hops")]
 
 
@@ -42,7 +42,7 @@ class SealedKeys(Payload):
 
     t: Iteration
     client: ClientNumber
-    data: Annotated[Block, Octets("sealed_keys")]
+    data: Annotated[Block, Octets(limit_of("sealed_keys"))]
 
     @property
     def floats(self) -> int:
@@ -59,7 +59,7 @@ class SealedToken(Payload):
     """There is one token."""
     t: Iteration
     place: Place
-    weights: Annotated[Array, Row("snapshots")]
+    weights: Annotated[Array, Row(limit_of("snapshots"))]
     stretch: Number
     """The factor by which the move to that mix is kept."""
     scale: Number
@@ -75,6 +75,7 @@ class SealedToken(Payload):
         return self.weights.size + 2 + words(self.data)
 
     def check(self, bounds: Bounds) -> None:
+        # clients divide by both
         if not (self.scale > 0 and self.stretch > 0):
             raise WireError("scale", "is not positive")
 
@@ -106,7 +107,7 @@ class SealedAnswer(Payload):
     client: ClientNumber
     t: Iteration
     place: Place
-    values: Annotated[Array, Row("products")]
+    values: Annotated[Array, Row(limit_of("products"))]
 
     @property
     def floats(self) -> int:

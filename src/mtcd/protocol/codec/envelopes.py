@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mtcd.core.errors import WireError
-from mtcd.protocol.codec.fields import ClientSet, WeightsByIteration
+from mtcd.protocol.codec.extensions import Slots, check_slots
+from mtcd.protocol.codec.fields import ClientSet
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload, stored
 from mtcd.protocol.codec.status import Status
@@ -69,20 +66,16 @@ class End(Payload):
     """The training has ended with this ``status``, at iteration ``t`` and after ``hop`` hops per
     token.
 
-    ``past``: with optimal sync, the weights that some client does not know yet (see
-    ``optimal_sync/parties.py``).
+    ``slots``: what features tell the parties beside it (``Party.at_end``).
     """
 
     status: Annotated[str, Status()]
     t: Iteration
     hop: Count
-    past: Annotated[Mapping[int, NDArray[np.float64]], WeightsByIteration()] = field(
-        default_factory=dict
-    )
+    slots: Annotated[Mapping[str, Any], Slots(whole=False)] = field(default_factory=dict)
 
     def check(self, bounds: Bounds) -> None:
-        if any(t >= self.t for t in self.past):
-            raise WireError("past", "is of an iteration that is still to come")
+        check_slots(self, self.slots, bounds)
 
 
 @payload(33, ANYWHERE)

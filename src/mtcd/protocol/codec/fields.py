@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from operator import attrgetter
-from typing import Any, Self
+from struct import Struct
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,11 +31,18 @@ Limit = int | str | Callable[[Bounds], int]
 """A number, the name of an attribute of ``Bounds``, or a function of them."""
 
 
+def limit_of(feature: str) -> Callable[[Bounds], int]:
+    """The limit that a feature has given its field, under this name; 0 in a run without it."""
+    return lambda bounds: bounds.limits.get(feature, 0)
+
+
 def limit(given: Limit) -> Callable[[Bounds], int]:
     """The limit as a function."""
     if isinstance(given, str):
         return attrgetter(given)
-    return given if callable(given) else lambda bounds: given
+    if callable(given):
+        return given
+    return lambda bounds: given
 
 
 class Field(ABC):
@@ -42,6 +50,9 @@ class Field(ABC):
     declared."""
 
     name = ""
+    code: ClassVar[str | None] = None
+    """How ``struct`` packs a value, if it is a single word in every run: adjacent words are written
+    together."""
 
     def named(self, name: str) -> Self:
         """The same field for the attribute of this name."""
@@ -71,6 +82,8 @@ class Field(ABC):
 class Whole(Field):
     """A whole number from ``low`` to ``high``."""
 
+    code = "q"
+
     def __init__(self, high: Limit = MOST - 1, low: Limit = 0) -> None:
         self.low, self.high = limit(low), limit(high)
 
@@ -82,7 +95,7 @@ class Whole(Field):
 
 
 class Flag(Whole):
-    """True or false."""
+    """A truth value, in a word of 0 or 1."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -92,7 +105,9 @@ class Flag(Whole):
 
 
 class Real(Field):
-    """A finite number."""
+    """A finite number in double precision."""
+
+    code = "d"
 
     def write(self, value: Any, chunks: Chunks) -> None:
         if not math.isfinite(value):
@@ -100,7 +115,29 @@ class Real(Field):
         chunks.append(REAL.pack(value))
 
     def word(self, bounds: Bounds) -> Word:
+        # not below the largest number, as that is finite; NaN is in no range
         return Word(self.name, -sys.float_info.max, math.inf, "d")
+
+
+class Adjacent:
+    """Attributes of an object that are a word each, written at once."""
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._values = attrgetter(*fields)
+        self._struct = Struct("<" + "".join(field.code or "" for field in fields.values()))
+        self._reals = [
+            (place, field.name)
+            for place, field in enumerate(fields.values())
+            if field.code == Real.code
+        ]
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        """Append the words of this object."""
+        numbers = self._values(value)
+        for place, name in self._reals:
+            if not math.isfinite(numbers[place]):
+                put_numbers(name, np.array([numbers[place]]), chunks)  # which refuses it
+        chunks.append(self._struct.pack(*numbers))
 
 
 class Row(Field):
@@ -119,7 +156,9 @@ class Row(Field):
         return self.make(frame.numbers(self.name, count))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(np.empty(0)))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(np.empty(0)))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
@@ -144,7 +183,7 @@ class Octets(Field):
 class ClientSet(Field):
     """A set of at most ``high`` clients."""
 
-    def __init__(self, make: Callable[[Iterable[int]], Any], high: Limit = "most_visited") -> None:
+    def __init__(self, make: Callable[[Iterable[int]], Any], high: Limit) -> None:
         self.make, self.high = make, limit(high)
 
     def write(self, value: Any, chunks: Chunks) -> None:
@@ -155,31 +194,12 @@ class ClientSet(Field):
         return self.make(frame.wholes(self.name, count, frame.bounds.clients))
 
     def word(self, bounds: Bounds) -> Word | None:
-        return None if self.high(bounds) else _none(self.name, lambda: self.make(()))
+        if self.high(bounds):
+            return None
+        return _none(self.name, lambda: self.make(()))
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
-
-
-class WeightsByIteration(Field):
-    """The weights of all tokens in earlier syncs, by iteration."""
-
-    def write(self, value: Mapping[int, Any], chunks: Chunks) -> None:
-        put_wholes(value, chunks)
-        for t in sorted(value):
-            put_numbers(self.name, value[t], chunks)
-
-    def read(self, frame: Reader) -> dict[int, Any]:
-        bounds = frame.bounds
-        count = frame.whole(self.name, 0, bounds.past + 1)
-        times = frame.wholes(self.name, count, bounds.iterations)
-        return {t: frame.numbers(self.name, bounds.tokens) for t in times}
-
-    def word(self, bounds: Bounds) -> Word | None:
-        return None if bounds.past else _none(self.name, dict)
-
-    def most(self, bounds: Bounds) -> int:
-        return 8 + 8 * bounds.past * (1 + bounds.tokens)
 
 
 class Optional(Field):
@@ -200,47 +220,19 @@ class Optional(Field):
 
     def read(self, frame: Reader) -> Any:
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.bounds))
-        return self.field.read(frame) if there else None
-
-    def word(self, bounds: Bounds) -> Word | None:
-        return None if self.allowed(bounds) else _none(self.name, lambda: None)
-
-    def most(self, bounds: Bounds) -> int:
-        return 8 + (self.field.most(bounds) if self.allowed(bounds) else 0)
-
-
-class Usually(Field):
-    """A field that mostly has one value: the bytes of that value are written and recognised as a
-    whole."""
-
-    def __init__(
-        self, field: Field, make: Callable[[], Any], is_usual: Callable[[Any], bool]
-    ) -> None:
-        self.field, self.make, self.is_usual = field, make, is_usual
-        chunks: Chunks = []
-        field.write(make(), chunks)
-        self._bytes = b"".join(chunks)
-
-    def named(self, name: str) -> Self:
-        field = super().named(name)
-        field.field = self.field.named(name)
-        return field
-
-    def write(self, value: Any, chunks: Chunks) -> None:
-        if self.is_usual(value):
-            chunks.append(self._bytes)
-        else:
-            self.field.write(value, chunks)
-
-    def read(self, frame: Reader) -> Any:
-        end = frame.at + len(self._bytes)
-        if frame.view[frame.at : end] == self._bytes and end <= frame.end:
-            frame.at = end
-            return self.make()
+        if not there:
+            return None
         return self.field.read(frame)
 
+    def word(self, bounds: Bounds) -> Word | None:
+        if self.allowed(bounds):
+            return None
+        return _none(self.name, lambda: None)
+
     def most(self, bounds: Bounds) -> int:
-        return self.field.most(bounds)
+        if not self.allowed(bounds):
+            return 8
+        return 8 + self.field.most(bounds)
 
 
 def _none(name: str, make: Callable[[], Any]) -> Word:

@@ -3,9 +3,8 @@ message arrives."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,22 +44,10 @@ class Bounds:
     """The hops of a lone token before training starts."""
     iterations: int = MOST
     """Every iteration number t is smaller than this."""
-    carries_change: bool = False
-    """Whether a token also carries the change of the combined aggregate."""
-    snapshots: int = 0
-    """With acceleration: the most snapshots that a client keeps, and the most weights of a mix."""
-    products: int = 0
-    """The most inner products that a message carries."""
-    past: int = 0
-    """With optimal sync: the most syncs whose weights a token carries."""
-    sealed_bytes: int = 0
-    """Of sealed tours: the most bytes of a ciphertext."""
-    sealed_keys: int = 0
-    """Of sealed tours: the most bytes of the public keys."""
+    slots: frozenset[str] = frozenset()
+    """The slots that tokens and ends may have, by name: see ``extensions.py``."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """The limits of the fields of features, by their own names: this module knows none of them."""
-    windows: bool = False
-    """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0
     """The most parameters of a client, where clients report them to the monitor."""
     split: SplitShapes | None = None
@@ -87,38 +74,36 @@ class Bounds:
         return self.run.encode("ascii")
 
     @cached_property
+    def run_words(self) -> bytes:
+        """The same, filled up with zeros to whole words."""
+        return self.run_bytes + bytes(-len(self.run_bytes) % 8)
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:
             return self.numbers
-        return F8 if self.split is None else F4
-
-    @cached_property
-    def most_visited(self) -> int:
-        """The most clients that a ``Token`` or a ``Done`` may list."""
-        return self.clients if self.past or self.split is not None else 0
+        if self.split is None:
+            return F8
+        return F4
 
     @cached_property
     def theta_0(self) -> tuple[Shape, ...]:
         """The shapes of theta_0."""
-        return () if self.split is None else self.split.theta_0
+        if self.split is None:
+            return ()
+        return self.split.theta_0
 
-    @cached_property
-    def extra(self) -> int:
-        """The most numbers that a token carries beside its aggregates."""
-        lists = self.snapshots + self.products + self.past * self.tokens + self.most_visited + 2
-        lists += sum(self.limits.values())
-        return lists + sum(math.prod(shape) for shape in self.theta_0)
-
-    @cached_property
-    def most_floats(self) -> int:
-        """The most numbers that any message can be charged for."""
-        sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
-        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed
+    def with_slots(self, *names: str, **limits: int) -> Bounds:
+        """The same bounds for messages with these slots too, and with these limits of their
+        fields."""
+        return replace(self, slots=self.slots | set(names), limits={**self.limits, **limits})
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""
-        return self.shape if self.split is None else (self.shape[0], self.split.widths[client])
+        if self.split is None:
+            return self.shape
+        return self.shape[0], self.split.widths[client]
 
 
 @dataclass(frozen=True)

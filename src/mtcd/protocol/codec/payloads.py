@@ -11,21 +11,29 @@ has the usual ones). The number identifies the class in frames and must never ha
 another class. The routes say which kind of party may send it to which: c is a client, s the server,
 m the monitor. A class without a complete schema is refused when its module is imported. ``stored``
 declares other classes that journals may hold.
+
+Two kinds of writers walk these declarations. Frames are written and read by the field types, which
+know the bounds and refuse what is outside them (:class:`Nested`). The state of a party is trusted,
+and has arrays that occur twice: journals (``records.py``) and checkpoints, also those of Ray
+(``mtcd.protocol.snapshots``), write each of these once. All take the attributes of a class in the
+order of ``parts_of``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from mtcd.protocol.codec.fields import Field
+from mtcd.protocol.codec.fields import Adjacent, Field
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.reading import Chunks, Reader, Words
+from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words
 
 Class = TypeVar("Class", bound=type)
+Write = Callable[[Any, Chunks], None]
 
 
 class Payload:
@@ -66,9 +74,7 @@ class Nested(Field):
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
-        self._writers = tuple(
-            (name, part.write) for name, part in zip(own, self.parts, strict=True)
-        )
+        self._writers = _writers(dict(zip(own, self.parts, strict=True)))
 
     def named(self, name: str) -> Nested:
         nested = Nested(self.kind, f"{name}.")
@@ -77,11 +83,12 @@ class Nested(Field):
 
     def write(self, value: Any, chunks: Chunks) -> None:
         for name, write in self._writers:
-            write(getattr(value, name), chunks)
+            write(value if name is None else getattr(value, name), chunks)
 
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
-        for step in self.steps(frame.bounds):
+        # which fields are single words depends on the run, so it is found once for each
+        for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
             if type(step) is Words:
                 values += step.read(frame)
             else:
@@ -91,21 +98,37 @@ class Nested(Field):
     def steps(self, bounds: Bounds) -> Sequence[Words | Field]:
         """The fields as they are read in this run: adjacent fields that are single words are read
         together."""
-        steps: list[Words | Field] | None = bounds.steps.get(self)
-        if steps is None:
-            words = [(part, part.word(bounds)) for part in self.parts]
-            steps = bounds.steps[self] = []
-            for single, group in groupby(words, lambda pair: pair[1] is not None):
-                listed = list(group)
-                steps += (
-                    [Words([word for _, word in listed if word is not None])]
-                    if single
-                    else [p for p, _ in listed]
-                )
+        steps: list[Words | Field] = []
+        adjacent: list[Word] = []
+        for part in self.parts:
+            word = part.word(bounds)
+            if word is not None:
+                adjacent.append(word)
+                continue
+            if adjacent:
+                steps.append(Words(adjacent))
+                adjacent = []
+            steps.append(part)
+        if adjacent:
+            steps.append(Words(adjacent))
+        bounds.steps[self] = steps
         return steps
 
     def most(self, bounds: Bounds) -> int:
         return sum(part.most(bounds) for part in self.parts)
+
+
+def _writers(parts: Mapping[str, Field]) -> list[tuple[str | None, Write]]:
+    """How the attributes are written, in order: each by its name, or several words of the object
+    together."""
+    found: list[tuple[str | None, Write]] = []
+    for code, names in groupby(parts, lambda name: parts[name].code is not None):
+        listed = list(names)
+        if code and len(listed) > 1:
+            found.append((None, Adjacent({name: parts[name] for name in listed}).write))
+        else:
+            found += [(name, parts[name].write) for name in listed]
+    return found
 
 
 class Schema:
@@ -152,6 +175,25 @@ def stored(kind: Class) -> Class:
     if taken is not kind:
         raise TypeError(f"two classes that are stored have the name {kind.__name__}")
     return kind
+
+
+SEQUENCES: dict[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
+"""What the state of a party may hold beside lists, by name."""
+
+
+def parts_of(kind: type) -> Callable[[Any], Any]:
+    """A function that returns the attributes of an object of this class, in the order in which it
+    is made of them."""
+    if not is_dataclass(kind):
+        return tuple
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:  # only quicker, and of one name it would get no tuple
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
 
 
 def declared_fields(kind: type) -> dict[str, Field]:

@@ -107,8 +107,9 @@ class Reader:
         if found != head:
             if len(found) < len(head):
                 raise WireError(name, CUT_SHORT)
-            wrong = "another type of numbers" if found[:8] != head[:8] else "another shape"
-            raise WireError(name, f"has {wrong} than the plan says")
+            if found[:8] != head[:8]:
+                raise WireError(name, "has another type of numbers than the plan says")
+            raise WireError(name, "has another shape than the plan says")
         self.at += len(head)
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
 
@@ -134,13 +135,16 @@ class Reader:
         found = self._take(name, count, dtype)
         if not is_finite(found):
             raise WireError(name, NOT_FINITE)
-        return found if found.flags.writeable and found.flags.aligned else found.copy()
+        if found.flags.writeable and found.flags.aligned:
+            return found
+        return found.copy()  # parties write to what arrives
 
     def _take(self, name: str, count: int, dtype: np.dtype[Any]) -> Numbers:
         size = count * dtype.itemsize
         end = self.at + padded(size)
         if end > self.end:
             raise WireError(name, CUT_SHORT)
+        # there is one way to write an array, so that frames can be compared
         if end > self.at + size and any(self.view[self.at + size : end]):
             raise WireError(name, "is followed by something else than zeros")
         found = np.frombuffer(self.view, dtype, count, self.at)

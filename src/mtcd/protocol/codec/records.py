@@ -8,8 +8,6 @@ array or an envelope, is written once: so it comes back as one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from operator import attrgetter
 from struct import Struct
 from typing import Any, NamedTuple, cast
 
@@ -19,11 +17,10 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.codec.payloads import STORED, stored
+from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of, stored
 from mtcd.protocol.codec.record_tensors import tensor_bytes, tensor_of
 from mtcd.protocol.codec.tensors import is_tensor
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.token import NO_INSTRUCTION, Token
 
 stored(Ledger)
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8", "<i4", "|u1")}
@@ -45,7 +42,7 @@ class Parts(NamedTuple):
     large: list[Numbers]
 
 
-class Writer:
+class StateWriter:
     """Turns values into bytes: MessagePack with the shape of the whole, then the bytes of the
     arrays.
 
@@ -58,7 +55,7 @@ class Writer:
         self._packer = msgpack.Packer(default=self._told, strict_types=True)
 
     def parts(self, value: Any) -> Parts:
-        """In pieces."""
+        """The value in pieces, so that large arrays are not copied."""
         self._small: list[Numbers] = []
         self._large: list[Numbers] = []
         self._known: dict[int, int] = {}
@@ -69,46 +66,46 @@ class Writer:
 
     def _told(self, value: Any) -> dict[None, list[Any]]:
         """Encode an object that MessagePack does not know as its name and its parts."""
-        number = self._known.get(id(value))
+        known = self._known
+        number = known.get(id(value))
         if number is not None:
             return {TAG: ["again", number]}
+
         kind = type(value)
         if kind is np.ndarray:
-            return {TAG: self._array(value)}
-        known = PARTS_OF.get(kind) or _learn(kind)
-        if known is not None:
-            tag, parts_of = known
-            return {
-                TAG: [tag, self._number(value), *value]
-                if kind is Envelope
-                else [tag, *parts_of(value)]
-            }
+            name = DTYPES.get(value.dtype)
+            if name is None:
+                raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
+            # as is_large, without a call for each array of every commit
+            behind = value.nbytes >= LARGE and value.nbytes % 8 == 0
+            arrays = self._large if behind else self._small
+            arrays.append(np.ascontiguousarray(value))
+            number = known[id(value)] = len(known)
+            return {TAG: ["array", number, name, *value.shape]}
+
+        found = PARTS_OF.get(kind) or _learn(kind)
+        if kind is Envelope:
+            number = known[id(value)] = len(known)
+            return {TAG: ["Envelope", number, *value]}
+        if found is not None:
+            tag, parts = found
+            return {TAG: [tag, *parts(value)]}
         if isinstance(value, np.generic):
             return {TAG: ["plain", value.item()]}
         if is_tensor(value):
             return {TAG: self._tensor(value)}
         raise MtcdError(f"A {kind.__name__} cannot be kept.")
 
-    def _number(self, value: Any) -> int:
-        number = self._known[id(value)] = len(self._known)
-        return number
-
-    def _array(self, value: Numbers) -> list[Any]:
-        name = DTYPES.get(value.dtype)
-        if name is None:
-            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-        (self._large if is_large(value.nbytes) else self._small).append(np.ascontiguousarray(value))
-        return ["array", self._number(value), name, *value.shape]
-
     def _tensor(self, value: Any) -> list[Any]:
         kind, shape, data = tensor_bytes(value)
         (self._large if is_large(data.nbytes) else self._small).append(data)
-        return ["tensor", self._number(value), kind, data.nbytes, *shape]
+        number = self._known[id(value)] = len(self._known)
+        return ["tensor", number, kind, data.nbytes, *shape]
 
 
 def pack(value: Any) -> bytes:
     """A value as bytes."""
-    head, large = Writer().parts(value)
+    head, large = StateWriter().parts(value)
     chunks: list[Any] = [head, *large]
     return b"".join(chunks)
 
@@ -128,39 +125,7 @@ def is_large(size: int) -> bool:
     return size >= LARGE and size % 8 == 0
 
 
-def _fields(kind: type) -> Callable[[Any], Any]:
-    """The fields of an object, in the order in which it is made of them."""
-    if not is_dataclass(kind):
-        return tuple
-    names = [field.name for field in fields(kind)]
-    if len(names) > 1:  # only quicker, and of one name it would get no tuple
-        return attrgetter(*names)
-    return lambda value: [getattr(value, name) for name in names]
-
-
-_all_of_token = _fields(Token)
-_most_of_token = attrgetter(
-    "index", "t", "hop", "aggregate", "penalty", "sync_penalty", "sync_change", "previous"
-)
-
-
-def _token(token: Token) -> Any:
-    """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is
-    said of it."""
-    more = (
-        token.extra
-        or token.past
-        or token.tally.visited
-        or token.tally.products.size
-        or token.tally.slope
-    )
-    more = more or token.windows is not None or token.instruction != NO_INSTRUCTION
-    return _all_of_token(token) if more else _most_of_token(token)
-
-
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    Token: ("Token", _token),
     tuple: ("tuple", iter),
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),
@@ -172,7 +137,7 @@ are added on use."""
 def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
     if STORED.get(kind.__name__) is not kind:
         return None
-    known = PARTS_OF[kind] = kind.__name__, _fields(kind)
+    known = PARTS_OF[kind] = kind.__name__, parts_of(kind)
     return known
 
 
@@ -210,6 +175,7 @@ class _Reading:
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))
+        # small arrays stand before the large ones, which can be aligned to words
         at = self.large if is_large(count * dtype.itemsize) else self.small
         values = np.frombuffer(self.data, dtype, count, at).reshape(shape).copy()
         if is_large(values.nbytes):

@@ -19,12 +19,14 @@ def plain(values: Any) -> Any:
     if not is_tensor(values):
         return values
     if values.is_meta or str(values.layout) != "torch.strided":
-        what = "on the device 'meta', so it has no values" if values.is_meta else "sparse"
+        what = "sparse"
+        if values.is_meta:
+            what = "on the device 'meta', so it has no values"
         raise DataError(
             f"The tensor is {what}: give one with all its values (to_dense() makes one of a sparse "
             f"one)."
         )
     values = values.detach().cpu()
-    return (
-        values.double() if values.is_floating_point() and values.itemsize < 4 else values
-    ).numpy()
+    if values.is_floating_point() and values.itemsize < 4:
+        values = values.double()  # numpy has no bfloat16
+    return values.numpy()

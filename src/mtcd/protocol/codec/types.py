@@ -11,12 +11,12 @@ from mtcd.protocol.codec.limits import Bounds
 
 
 def last_client(bounds: Bounds) -> int:
-    """K - 1."""
+    """K - 1, the number of the last client."""
     return bounds.clients - 1
 
 
 def last_token(bounds: Bounds) -> int:
-    """Gamma - 1."""
+    """Gamma - 1, the number of the last token."""
     return bounds.tokens - 1
 
 

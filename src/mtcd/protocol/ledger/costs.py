@@ -75,7 +75,9 @@ class Costs:
 
     def priced(self, messages: T, floats: T) -> T:
         """The unit that is priced."""
-        return messages if self.per == "message" else floats
+        if self.per == "message":
+            return messages
+        return floats
 
     def with_server(self, floats: float) -> float:
         """The cost of one message between client and server with this many numbers."""

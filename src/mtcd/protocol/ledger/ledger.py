@@ -107,13 +107,15 @@ class Ledger:
     def messages(self, account: Account = "charged") -> Totals:
         """Messages by kind of link."""
         totals = dict(zip(LINKS, self.message_counts, strict=True))
-        totals["client_client"] += self.unsent_hops if account == "charged" else 0
+        if account == "charged":  # the paper charges a hop also where the token stays
+            totals["client_client"] += self.unsent_hops
         return totals
 
     def floats(self, account: Account = "charged") -> Totals:
         """Numbers carried, by kind of link."""
         totals = dict(zip(LINKS, self.float_counts, strict=True))
-        totals["client_client"] += self.unsent_floats if account == "charged" else 0
+        if account == "charged":
+            totals["client_client"] += self.unsent_floats
         return totals
 
     def bytes(self, account: Account = "charged") -> Totals:

@@ -17,8 +17,13 @@ def record(message: Message, ledger: Ledger) -> None:
             ledger.unsent_floats += hop_floats
 
     if floats and to != sender:
-        link = UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT
+        link = CLIENT_CLIENT
+        if to == SERVER:
+            link = UPLINK
+        elif sender == SERVER:
+            link = DOWNLINK
         ledger.message_counts[link] += 1
         ledger.float_counts[link] += floats
+        # a transport changes aggregates, and leaves the numbers beside them in double precision
         if ledger.float_bytes != WIDE_BYTES:
             ledger.wide_counts[link] += message.payload.wide_floats

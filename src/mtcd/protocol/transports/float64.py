@@ -10,7 +10,7 @@ from mtcd.protocol.transports.transport import Transport
 
 @TRANSPORTS.register("float64")
 class Float64(Transport):
-    """The identity."""
+    """Arrays in double precision, as parties compute with them."""
 
     def encode(self, numbers: Any) -> Any:
         return numbers

@@ -16,5 +16,7 @@ TRANSPORTS: Registry[type[Transport]] = Registry(
 
 def make_transport(name: str) -> Transport | None:
     """The transport of this name; None for the default, under which arrays travel as they are."""
-    made = TRANSPORTS[name]()
-    return None if name == DEFAULT else made
+    made = TRANSPORTS[name]()  # which refuses an unknown name
+    if name == DEFAULT:
+        return None
+    return made

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mtcd.protocol.codec.arrays import AggregateField
+from mtcd.protocol.codec.extensions import EXTENSIONS
 from mtcd.protocol.codec.fields import Optional
 from mtcd.protocol.codec.limits import F8
 from mtcd.protocol.codec.payloads import Payload, declared_fields
@@ -51,6 +52,11 @@ class Transport(Stateful, ABC):
 def _mapped(payload: P, transform: Any) -> P:
     """The payload with its arrays transformed; a token is changed in place, because its sender no
     longer uses it."""
+    slots = getattr(payload, "slots", None)
+    if slots:
+        for name in slots.keys() & _array_slots():
+            payload.put(name, transform(slots[name]))  # type: ignore[attr-defined]
+
     kind = type(payload)
     names = _ARRAYS.get(kind)
     if names is None:
@@ -75,6 +81,11 @@ def _arrays(kind: type) -> tuple[str, ...]:
         name: f.field if isinstance(f, Optional) else f for name, f in declared_fields(kind).items()
     }
     return tuple(name for name, field in fields.items() if isinstance(field, AggregateField))
+
+
+def _array_slots() -> set[str]:
+    """The slots that hold aggregates or representations."""
+    return {name for name, one in EXTENSIONS.items() if isinstance(one.field, AggregateField)}
 
 
 def _is_frozen(kind: Any) -> bool:

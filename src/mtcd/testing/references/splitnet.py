@@ -29,7 +29,7 @@ class Walking(Protocol):
     """Starts and next clients of tokens: see ``methods/mtcd/roaming.py``."""
 
     def first(self, token: int, iteration: int) -> int:
-        """k ~ P_gamma."""
+        """k ~ P_gamma, the client where token gamma starts."""
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         """The client that follows ``client``."""
@@ -51,7 +51,7 @@ class Block:
         return Block(weights, {name: torch.zeros_like(p) for name, p in weights.items()})
 
     def step(self, gradient: Weights, eta: float, momentum: float) -> Block:
-        """A gradient step."""
+        """The block after one step along this gradient, with momentum."""
         velocity = {name: momentum * self.velocity[name] + g for name, g in gradient.items()}
         return Block({name: p - eta * velocity[name] for name, p in self.weights.items()}, velocity)
 
@@ -71,7 +71,7 @@ class Task:
     labels: Tensor
 
     def start(self) -> tuple[Theta, Block]:
-        """theta^0 and theta_0^0."""
+        """The parameters at the start: theta^0 and theta_0^0."""
         return [Block.of(module) for module in self.representations], Block.of(self.fusion)
 
     def aggregate(self, parts: Parts) -> Tensor:
@@ -100,7 +100,7 @@ class Objective:
         return h
 
     def parts(self, theta: Theta) -> Parts:
-        """All representations."""
+        """The representations of all clients, in their order."""
         return [self.h(k, block.weights).detach() for k, block in enumerate(theta)]
 
     def value(self, parts: Parts, theta_0: Weights) -> Tensor:

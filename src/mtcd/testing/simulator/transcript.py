@@ -55,7 +55,7 @@ class Transcript:
         self._reported = len(world.reports)
 
     def text(self) -> str:
-        """All lines."""
+        """All lines of the transcript as one text."""
         return "\n".join(self.lines) + "\n"
 
     def name(self, k: int) -> str:
@@ -63,7 +63,7 @@ class Transcript:
         return "server" if k == SERVER else f"c{k}"
 
     def say(self, text: str) -> None:
-        """A remark."""
+        """Add a remark between the events."""
         self.lines.append(f"     {text}")
 
     def event(self, text: str) -> None:
@@ -116,7 +116,7 @@ class Transcript:
         self.event(f"{self._what(envelope)}: the link duplicates it")
 
     def crash(self, k: int) -> None:
-        """A party crashes."""
+        """A party crashes: what is not in its journal is lost."""
         self.world.crash(k)
         self.event(f"{self.name(k)} crashes")
 
@@ -126,7 +126,7 @@ class Transcript:
         self.world.journals[k].crashes = lambda: next(checks, False)
 
     def restart(self, k: int) -> None:
-        """It starts again."""
+        """A party that has crashed starts again from its journal."""
         before = set(self._outbox(k))
         self.world.start(k)
         self.event(f"{self.name(k)} restarts from its journal{self._sent(k, before)}")
@@ -148,7 +148,7 @@ class Transcript:
         self.event(f"the link between {self.name(one)} and {self.name(other)} is cut")
 
     def mend(self, one: int, other: int) -> None:
-        """It works again."""
+        """The link works again."""
         del self.world.cuts[frozenset({one, other})]
         self.event(f"the link between {self.name(one)} and {self.name(other)} works again")
 

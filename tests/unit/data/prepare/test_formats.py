@@ -233,6 +233,7 @@ OPEN = {
     "orders": (["14/03/2024", "03/14/2024"] * 5, "values contradict each other.*dates", "dates", ["day-first"]),
     "bounds": (["<0.5", "1.2", "3.4"] * 5, "5 of 15 are bounds such as '<0.5'.*missing or value", "limits",
                ["missing", "value"]),
+    "bounds only": (["~5.1", "~6.2", ">7"] * 5, "15 of 15 are bounds.*limits: value", "limits", ["value"]),
 }  # fmt: skip
 
 

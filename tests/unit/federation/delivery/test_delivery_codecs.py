@@ -107,13 +107,13 @@ def frames() -> list[tuple[bytes, Bounds]]:
     """Of every kind, with and without a server."""
     lone, optimal = (
         expected("stcd"),
-        replace(expected("clusters"), past=len(DATA.clients), products=2),
+        expected("clusters").with_slots("past", past=len(DATA.clients)),
     )
     z = np.ones(12)
     past = {0: np.ones(2), 4: np.full(2, 0.5)}
     with_server = [
         envelope(Cancelled(6), iteration=6),
-        envelope(End("iterations", 6, 18, past), SERVER, iteration=6),
+        envelope(End("iterations", 6, 18, {"past": past}), SERVER, iteration=6),
         envelope(Undeliverable(6), 0, SERVER, iteration=6),
         envelope(HolderLost(6, 2), 0, SERVER, iteration=6),
         envelope(ResendTokens(6), SERVER, 0, iteration=6),
@@ -275,13 +275,16 @@ def test_more_terms_than_a_party_can_send_are_refused_on_arrival(
 
 
 def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
-    optimal = replace(expected("clusters"), past=len(DATA.clients), products=2)
+    optimal = expected("clusters").with_slots("past", past=len(DATA.clients))
     for t, sound in ((5, True), (6, False), (7, False)):
         frame = encode_envelope(
-            envelope(End("iterations", 6, 18, {2: np.ones(2), t: np.ones(2)}), SERVER, 1, 6), RUN
+            envelope(
+                End("iterations", 6, 18, {"past": {2: np.ones(2), t: np.ones(2)}}), SERVER, 1, 6
+            ),
+            RUN,
         )
         if sound:
-            assert decode_envelope(frame, optimal).message.payload.past.keys() == {2, t}
+            assert decode_envelope(frame, optimal).message.payload.slots["past"].keys() == {2, t}
         else:
             with pytest.raises(WireError, match="still to come") as refused:
                 decode_envelope(frame, optimal)

@@ -105,7 +105,7 @@ class Reporting(RecoveryPolicy):
 
     def __init__(self, limit: int, request: tuple[str, int] | None) -> None:
         self.delivery: Any = SimpleNamespace(
-            party=SimpleNamespace(),
+            party=SimpleNamespace(at_end=dict),
             stop_request=request,
             limit=lambda report: "iterations" if report.hop >= limit else None,
             judge=lambda report, status: f"{status} at {report.hop}",

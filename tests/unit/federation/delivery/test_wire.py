@@ -4,6 +4,7 @@ are as planned."""
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from mtcd.core.version import PROTOCOL
 from mtcd.federation.delivery.frames import Header, decode, encode, largest
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.optimal_sync.tally import SyncTally
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER, Begin, Message
-from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from mtcd.protocol.token import Token
 from wired import LINEAR, RUN, SPLIT, changing, followed, linear, payload_names, split, wired
 
 
@@ -86,11 +89,9 @@ def token(**others: object) -> Token:
         (sent(token(aggregate=np.ones(7))), "aggregate"),
         (sent(token(aggregate=np.ones((6, 1)))), "aggregate"),
         (sent(token(aggregate=np.ones(6, np.float32))), "aggregate"),
-        (sent(token(sync_change=np.ones(6))), "sync_change"),
-        (sent(token(past={0: np.ones(2)})), "past"),
-        (sent(token(extra=1)), "extra"),
-        (sent(token(tally=Tally(np.ones(3)))), "tally.products"),
-        (sent(token(tally=Tally(NOTHING, visited={1}))), "tally.visited"),
+        (sent(token(slots={"sync_change": np.ones(6)})), "slots"),
+        (sent(token(slots={"past": {0: np.ones(2)}})), "slots"),
+        (sent(token(slots={"gains": np.ones(3)})), "slots"),
         (sent(token(), sender=4), "sender"),
         (sent(token(), to=4), "receiver"),
         (sent(token(), to=-3), "receiver"),
@@ -113,16 +114,60 @@ def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(
 ) -> None:
     with pytest.raises(WireError) as refused:
         # leaves room for longer messages, so that not all are just too large
-        decode(frame, expected(snapshots=50))
+        decode(frame, expected().with_slots("tour", snapshots=50))
     assert refused.value.field == field
     assert isinstance(refused.value, MtcdError)
 
 
-def test_instructions_are_for_accelerated_tours() -> None:
-    frame = sent(token(instruction=Instruction(0, trial=True)))
-    assert decode(frame, expected(snapshots=2))[0].payload.instruction.trial
-    with pytest.raises(WireError, match="instruction is set, but this run has no acceleration"):
-        decode(frame, expected())
+SLOTS = {
+    "tour": Instruction(0, trial=True),
+    "gains": np.array([0.5, -1.0, 0.0, 2.0]),
+    "tally": SyncTally(np.ones(2), 0.5, {1, 3}),
+    "past": {0: np.ones(2)},
+    "sync_change": np.full(6, 2.0),
+}
+LIMITS = {"snapshots": 2, "gains": 4, "products": 2, "past": 4, "visited": 4}
+
+
+@pytest.mark.parametrize("name", SLOTS)
+def test_a_slot_that_was_not_agreed_on_is_refused(name: str) -> None:
+    carrying = token(t=1, slots={name: SLOTS[name]})
+    frame = sent(carrying)
+    arrived = decode(frame, expected().with_slots(name, **LIMITS))[0].payload
+    assert repr(arrived.slots) == repr(carrying.slots)
+    assert arrived.floats == carrying.floats
+    with pytest.raises(WireError, match="frame is larger than any message of this run"):
+        decode(frame, expected(limits=LIMITS))
+    # a run in which the frame would have room
+    others = {"visited", *SLOTS} - {name}
+    with pytest.raises(WireError, match="slots have one that this run has not agreed on"):
+        decode(frame, expected().with_slots(*others, **{**LIMITS, "visited": 50}))
+
+
+def test_slots_of_several_features_travel_together() -> None:
+    frame = sent(token(t=1, slots=SLOTS))
+    agreed = expected().with_slots(*SLOTS, **LIMITS)
+    arrived = decode(frame, agreed)[0].payload
+    assert arrived.slots.keys() == SLOTS.keys()
+    assert repr({name: arrived.slots[name] for name in SLOTS}) == repr(SLOTS)
+    assert len(frame) <= largest(agreed)
+    assert sent(arrived) == frame
+
+
+def test_a_token_without_a_slot_that_all_tokens_of_the_run_carry_is_refused() -> None:
+    agreed = expected().with_slots("gains", "past", **LIMITS)
+    with pytest.raises(WireError, match="slots lack one that every token of this run carries"):
+        decode(sent(token(t=1, slots={"past": {0: np.ones(2)}})), agreed)
+    with pytest.raises(WireError, match="slots lack one"):
+        decode(sent(token()), agreed)
+    # the weights of earlier syncs are there after the first one only
+    assert decode(sent(token(slots={"gains": SLOTS["gains"]})), agreed)
+
+
+def test_a_plain_token_takes_80_bytes_beside_its_aggregate() -> None:
+    """Ten words: index, t, hop, three that describe the aggregate, both penalties, previous, slots."""
+    head = len(encode(Message(0, 1, Begin()), Header(RUN, 0, 1)))
+    assert len(sent(token())) - head - 6 * 8 == 80
 
 
 def test_who_sends_on_a_link_cannot_speak_for_another() -> None:
@@ -193,3 +238,19 @@ def test_torch_is_not_needed_for_linear_models() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
     assert shown.strip() == "fine"
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("text", "frame is not made of bytes"),
+        ([1, 2], "frame is not made of bytes"),
+        (None, "frame is not made of bytes"),
+        (memoryview(bytes(200))[::2], "frame is not in one piece"),
+    ],
+    ids=["text", "list", "None", "every other byte"],
+)
+def test_what_is_no_piece_of_bytes_is_no_frame(data: Any, told: str) -> None:
+    bounds = linear("stcd")[2].bounds
+    with pytest.raises(WireError, match=told):
+        decode(data, bounds)

@@ -12,13 +12,13 @@ from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.mtcd.server import TokenClient, TokenServer
 from mtcd.methods.tours.parties import tours_of
-from mtcd.models.trees.gains import AWAITED, UNKNOWN, ComparedGains, GainToken
+from mtcd.models.trees.gains import AWAITED, UNKNOWN, ComparedGains
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.party import MONITOR, SERVER, Message
-from mtcd.protocol.token import NO_INSTRUCTION, Token
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
 
@@ -127,7 +127,7 @@ def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instructi
         (0, 3, 0, 0.0),
         (1, 3, 0, 0.0),
     ]
-    assert all(token.instruction is NO_INSTRUCTION for token in sent)
+    assert all(token.slots == {} for token in sent)
     assert progress.aggregate is server.aggregate  # of all samples, unlike that of a batch
     batches = MTCD(2, 5, 1, 0.01, batch=4).parties(
         MODEL.problem(data), make_network("path", data.clients), 7
@@ -139,7 +139,7 @@ def test_the_changes_that_visits_bring_to_the_sync_add_up_to_the_combined_model(
     client, tokens = client_of(MTCD(3, 3, 3, 0.01, combine="visitors")), [arriving(0), arriving(1)]
     for token in (*tokens, tokens[0]):
         client.visit(token)
-    changes = [token.sync_change for token in tokens if token.sync_change is not None]
+    changes = [token.slots["sync_change"] for token in tokens]
     assert len(changes) == 2
     np.testing.assert_allclose(sum(changes), client.model.represent(client.parameters()))
 
@@ -149,10 +149,9 @@ def test_a_visit_leaves_its_gain_on_the_token(
     hops: int | None, unknown: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_of(MTCD(1, hops, 1, 0.01, features=(ComparedGains(3),)))
-    token = client.plan.new_token(0, 0, np.zeros(12), 0.0, NO_INSTRUCTION)
-    assert isinstance(token, GainToken)
-    assert token.gains.tolist() == [unknown] * 3
-    assert (token.hop, token.extra, token.floats) == (0, 3, 12 + 3)
+    token = client.plan.new_token(0, 0, np.zeros(12), 0.0)
+    assert token.slots["gains"].tolist() == [unknown] * 3
+    assert (token.hop, token.floats) == (0, 12 + 3)
 
     def gaining(theta: np.ndarray, _: np.ndarray, updates: LocalUpdates) -> np.ndarray:
         assert updates.gains is not None
@@ -161,7 +160,7 @@ def test_a_visit_leaves_its_gain_on_the_token(
 
     monkeypatch.setattr(client.model, "local_update", gaining)
     client.visit(token)
-    assert token.gains.tolist() == [2.5, unknown, unknown]
+    assert token.slots["gains"].tolist() == [2.5, unknown, unknown]
 
 
 def test_the_first_tour_has_the_step_size_of_the_plan_only_where_it_chooses_the_others() -> None:

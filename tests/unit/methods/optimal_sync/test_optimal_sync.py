@@ -15,12 +15,13 @@ from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_sync.parties import OptimalServer
 from mtcd.methods.optimal_sync.reference import weights_of_optimal_sync
+from mtcd.methods.optimal_sync.tally import SyncTally
 from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER
-from mtcd.protocol.token import Tally, Token
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 from mtcd.testing.references import mtcd as reference
 from problems import MODELS, Case, cases, make_data, mtcd_settings
@@ -272,7 +273,7 @@ def test_a_token_that_was_driven_off_does_not_count_and_if_all_were_that_is_seen
         assert isinstance(server, OptimalServer)
         tokens = [Token(i, 0, 2, aggregate, 0.0) for i, aggregate in enumerate(aggregates)]
         for token in tokens:
-            token.tally = Tally(np.zeros(len(tokens)), visited={0})
+            token.put("tally", SyncTally(np.zeros(len(tokens)), visited={0}))
         server.combine(tokens)
         return server
 

@@ -15,12 +15,12 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.tours import reference as reference_tours
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
 from mtcd.methods.tours.anderson import Anderson, best_weights
+from mtcd.methods.tours.instruction import SURVEYED, Instruction
 from mtcd.methods.tours.momentum import next_momentum
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.losses.squared import Squared
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.snapshots import restored, take
-from mtcd.protocol.token import SURVEYED, Instruction
 from problems import MODELS, Case, cases, make_data
 from same_objects import differences
 
@@ -251,8 +251,8 @@ def test_the_coefficients_are_on_the_ledger() -> None:
 
 @pytest.mark.parametrize("keep", range(5))
 def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
-    """With products: of the start with each snapshot, of the change with each, and of the change
-    with itself."""
+    """And how many inner products it collects: of the start with each snapshot, of the change with
+    each, and of the change with itself."""
     plain = Instruction(3, (0.5, 0.5), keep)
     asking = Instruction(3, (0.5, 0.5), keep, starts=True)
     surveying = Instruction(3, keep=keep, starts=True, stepsize=0.1, survey=True)
@@ -263,8 +263,8 @@ def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
     ]
     assert [one.floats for one in (plain, asking, surveying)] == [
         2,
-        2 * keep + 3,
-        2 * keep + 2 + SURVEYED,
+        2,
+        1,
     ]
 
 

@@ -14,11 +14,11 @@ from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Memory
 from mtcd.methods.tours.anderson import Anderson
 from mtcd.methods.tours.conjugate import Conjugate
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.methods.tours.momentum import Momentum
 from mtcd.methods.tours.reference import PlainAnderson, PlainConjugate, PlainMomentum
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
-from mtcd.protocol.token import Instruction
 from problems import make_data
 
 RIDGE = mtcd.Glm("ridge", l2=0.5)

@@ -14,6 +14,8 @@ import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
+from mtcd.methods.optimal_sync.tally import SyncTally, tally_of
+from mtcd.methods.tours.instruction import NO_INSTRUCTION, Instruction, instruct, products_of
 from mtcd.methods.tours.parties import TouringClient, TouringServer, steps_of
 from mtcd.methods.tours.reference import PlainAnderson, PlainConjugate, PlainMomentum
 from mtcd.models.glm.model import LinearProblem
@@ -21,7 +23,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message
-from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Tally, Token
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
 
@@ -60,8 +62,9 @@ def noted(client: TouringClient, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
 
 
 def token_with(instruction: Instruction, t: int = 0, hop: int = 1) -> Token:
-    products = np.zeros(instruction.products)
-    return Token(0, t, hop, np.zeros(14), 0.0, instruction=instruction, tally=Tally(products))
+    token = Token(0, t, hop, np.zeros(14), 0.0)
+    instruct(token, instruction)
+    return token
 
 
 @pytest.mark.parametrize(
@@ -179,11 +182,11 @@ def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
     expected = 0.5 * np.array(
         [s @ first, s @ earlier, s @ s, d @ (first - s), d @ (earlier - s), d @ s, d @ d]
     )
-    np.testing.assert_allclose(token.tally.products[:7], expected)
+    np.testing.assert_allclose(products_of(token)[:7], expected)
     X = problem_of().blocks[1]
     squares, norm = np.sum(X**2), np.linalg.norm(X, 2) ** 2
     np.testing.assert_allclose(
-        token.tally.products[7:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6
+        products_of(token)[7:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6
     )
 
 
@@ -274,7 +277,7 @@ def test_a_copy_that_does_not_count_may_be_infinite() -> None:
     assert client.after_sync({0: np.array([0.5, 0.0])}).tolist() == [0.5, 0.5]
     assert client.after_sync({0: np.array([-1.0, 0.0])}).tolist() == [-1.0, -1.0]
     now = Token(0, 0, 1, np.zeros(14), 0.0)
-    later = Token(0, 1, 1, np.zeros(14), 0.0, past={0: np.array([0.5, 0.0])})
+    later = Token(0, 1, 1, np.zeros(14), 0.0, slots={"past": {0: np.array([0.5, 0.0])}})
     assert [client.copy_for(token).tolist() for token in (now, later)] == [[1.0, 1.0], [0.5, 0.5]]
 
 
@@ -288,17 +291,19 @@ def test_a_visit_adds_its_inner_products_with_all_copies_to_the_token(model: mtc
     rng = np.random.default_rng(0)
     theta, other, *ends = rng.standard_normal((4, 3))
     client.theta, client.copies = (theta, 0.0), {0: (theta + other, 0.0)}
-    token, old = Token(1, 0, 1, np.zeros(14), 0.0, tally=Tally(np.zeros(2))), theta
+    token, old = Token(1, 0, 1, np.zeros(14), 0.0), theta
+    token.put("tally", SyncTally(np.zeros(2)))
     for end in ends:
         client.copies[1] = (end, 0.0)
         client.report_sync_change(token, (old, 0.0), (end, 0.0))
         old = end
     d, l1, l2 = ends[-1] - theta, model.l1, model.l2_weight
-    np.testing.assert_allclose(token.tally.products, l2 * np.array([d @ other, d @ d]), atol=1e-12)
+    tally = tally_of(token)
+    np.testing.assert_allclose(tally.products, l2 * np.array([d @ other, d @ d]), atol=1e-12)
     kinks = [l1 * np.abs(at).sum() for at in (theta, ends[-1])]
-    assert token.tally.slope == pytest.approx(l2 * theta @ d + kinks[1] - kinks[0])
-    assert token.tally.visited == {1}
-    assert token.extra == 1, "a client is told once"
+    assert tally.slope == pytest.approx(l2 * theta @ d + kinks[1] - kinks[0])
+    assert tally.visited == {1}
+    assert token.floats == 14 + 2 + 1 + 1, "a client is told once"
 
 
 def server_of(model: mtcd.Glm = RIDGE, labels: Any = None, tokens: int = 2) -> OptimalServer:
@@ -358,8 +363,8 @@ def test_what_a_server_remembers_of_past_syncs() -> None:
     server = server_of()
     for t, visited in enumerate([{0, 1}, {1, 2}, {1, 2}, {3, 0}]):
         tokens = [server.token(index) for index in range(2)]
-        assert all(token.extra == 2 * len(server.past) + 3 for token in tokens)
-        tokens[0].tally.visited = visited
+        assert all(token.floats == 14 + 2 * len(server.past) + 3 for token in tokens)
+        tally_of(tokens[0]).visited = visited
         server.combine(tokens)
         server.t = t + 1
     assert sorted(server.past) == [2, 3]
@@ -371,8 +376,9 @@ def test_the_second_derivative_of_the_penalty_has_what_each_token_adds() -> None
     others add up."""
     server = server_of()
     tokens = [server.token(index) for index in range(2)]
-    tokens[0].tally.products[:], tokens[0].tally.slope = [4.0, 0.5], 1.5
-    tokens[1].tally.products[:], tokens[1].tally.slope = [0.25, 3.0], -2.0
+    first, second = map(tally_of, tokens)
+    first.products[:], first.slope = [4.0, 0.5], 1.5
+    second.products[:], second.slope = [0.25, 3.0], -2.0
     along = server._along(tokens)
     np.testing.assert_allclose(along.bend, [[4.0, 0.75], [0.75, 3.0]])
     assert along.slope.tolist() == [1.5, -2.0]

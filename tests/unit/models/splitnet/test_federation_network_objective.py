@@ -43,7 +43,7 @@ def test_the_objective_from_parts_is_that_of_one_process(name: str, tmp_path: Pa
     assert objective(own[0], fusion, start) == pytest.approx(measured[0], rel=1e-6)
     head = own[SERVER].fusion if SERVER in own else own[0].fusion
     if SERVER not in own:
-        head.put(ours.opening[-1].payload.theta_0)  # the token's own
+        head.put(ours.opening[-1].payload.slots["theta_0"])  # the token's own
     assert objective(own[0], head.finished(), end) == pytest.approx(measured[-1], rel=1e-6)
     assert measured[-1] != pytest.approx(measured[0], rel=1e-4)
 

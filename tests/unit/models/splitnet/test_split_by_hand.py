@@ -12,6 +12,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.slots import journey_of, theta_0_of, visited_by
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import EpochLoss, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message
@@ -105,7 +106,7 @@ def test_what_a_visit_asks_of_the_network(
     assert client.network.visits == [
         Visit(0, hop, 2, 0.1, fuses=False, updates_statistics=statistics)
     ]
-    assert token.tally.visited == visited
+    assert visited_by(token) == visited
 
 
 def test_an_upload_is_the_representation_of_the_combined_copies_without_a_penalty() -> None:
@@ -130,7 +131,7 @@ def test_the_last_visit_is_charged_a_hop_unless_every_round_goes_through_the_ser
     (message,) = parties.clients[1].receive(Message(SERVER, 1, token_for(parties, 1)))
     assert (message.to, message.floats) == (SERVER, 0)
     assert message.payload == Done(1, frozenset() if method.batch else frozenset({1}))
-    assert message.hop_floats == hops * message_floats(method)
+    assert message.hop_floats == hops * (message_floats(method) + 1), "theta_0 has one number"
 
 
 def test_a_hop_of_a_split_network_counts_as_a_change() -> None:
@@ -157,7 +158,7 @@ def test_the_first_pass_collects_all_representations_and_ends_where_training_sta
         token = parties.token
         way = plan.first_pass
         assert way[-1] == plan.roaming.first(0, 0)
-        assert (token.index, token.t, token.hop, token.heading, token.penalty) == (
+        assert (token.index, token.t, token.hop, journey_of(token).heading, token.penalty) == (
             0,
             0,
             1 - len(way),
@@ -173,7 +174,7 @@ def test_the_first_pass_collects_all_representations_and_ends_where_training_sta
             waiting += parties.clients[message.to].receive(message)
             assert waiting[0].hop_floats == 0
             assert waiting[0].floats == SAMPLES + 1
-            assert token.heading == waiting[0].to
+            assert journey_of(token).heading == waiting[0].to
         assert went == [*way[:-1]]
         assert not any(net.visits for net in parties.stage.clients)
         (arriving, report) = waiting if clients > 1 else reversed(waiting)
@@ -193,7 +194,7 @@ def test_without_a_first_pass_the_token_starts_empty_where_training_starts() -> 
         parties = parties_of(STCD(1, 0.1, first_pass=False), clients=4, seed=seed)
         token, first = parties.token, parties.clients[0].plan.roaming.first(0, 0)
         starts.add(first)
-        assert (token.hop, token.heading) == (0, first)
+        assert (token.hop, journey_of(token).heading) == (0, first)
         progress, arriving = parties.parties().opening
         assert (progress.sender, progress.to, arriving.sender, arriving.to) == (
             first,
@@ -221,7 +222,7 @@ def test_a_lone_token_reports_its_loss_and_the_one_at_the_start() -> None:
     assert [loss.start for _, loss in told if loss] == pytest.approx([start] * 4)
     nets = parties.stage.clients
     latest = fresh.fusion.loss(
-        fresh.aggregate([net.represent(0) for net in nets]), parties.token.theta_0, 0
+        fresh.aggregate([net.represent(0) for net in nets]), theta_0_of(parties.token), 0
     )
     assert [told[0][1], told[3][1]] == [
         EpochLoss(start, pytest.approx(loss)) for loss in (start, latest)

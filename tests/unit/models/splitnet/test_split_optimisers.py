@@ -258,7 +258,9 @@ def test_what_is_charged_is_the_opening_and_then_the_same_for_every_iteration(
     stopped = one.train(method, limit, costs=costs)
     given = limit, method, one.network, costs, plan.tokens, problem.samples, Log("a", None)
     watch = Watch(*given, sizes=sizes, opening_cost=opening)
-    assert watch.limits["cost"] == stopped.final.iteration == 2 * method.timeline().hops_per_sync
+    (cost_limit,) = watch.limits
+    assert cost_limit.status == "cost"
+    assert cost_limit.most == stopped.final.iteration == 2 * method.timeline().hops_per_sync
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "concat"])

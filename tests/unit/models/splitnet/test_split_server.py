@@ -72,7 +72,7 @@ def test_the_first_tokens_carry_the_sum_of_all_representations() -> None:
     ]
     for message in tokens:
         np.testing.assert_allclose(message.payload.aggregate, H)
-        assert message.payload.theta_0 == parties.stage.fusion.values()
+        assert message.payload.slots["theta_0"] == parties.stage.fusion.values()
         assert message.payload.floats == message.floats == SAMPLES + 1
         assert message.payload.wide_floats == 0
 
@@ -176,7 +176,7 @@ def test_the_model_is_gathered_with_copies_combined_and_theta_0_of_the_token() -
     assert [float(theta["theta"][0]) for theta in thetas] == [1.0, 3.0, 3.0]  # 2 + (4 - 2)/2
     assert fusion["parameter.0"] == 0.5
     lone = parties_of(STCD(1, 0.1))
-    lone.token.theta_0 = [np.array([7.0])]
+    lone.token.put("theta_0", [np.array([7.0])])
     assert lone.parties().parameters()[-1]["parameter.0"] == 7.0
 
 
@@ -263,7 +263,7 @@ def test_a_token_under_way_elsewhere_is_adopted() -> None:
     here, there = parties_of(STCD(1, 0.1)), parties_of(STCD(1, 0.1))
     run(there, 6)
     here.adopt([Message(0, 1, Share(0)), Message(0, 1, there.token)])
-    for name in ("t", "hop", "previous", "heading", "start_loss"):
+    for name in ("t", "hop", "previous", "slots"):
         assert getattr(here.token, name) == getattr(there.token, name)
     np.testing.assert_array_equal(here.token.aggregate, there.token.aggregate)
     parties_of(SVFL(1, 0.1)).adopt([Message(0, 1, there.token)])  # a server has no token

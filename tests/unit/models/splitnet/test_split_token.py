@@ -14,10 +14,11 @@ import mtcd  # noqa: E402
 from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
 from mtcd.models.splitnet.client import CONTRIBUTION  # noqa: E402
-from mtcd.models.splitnet.parties import SplitClient, SplitToken  # noqa: E402
+from mtcd.models.splitnet.parties import SplitClient  # noqa: E402
 from mtcd.models.splitnet.setup import SplitParties, split_parties  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
+from mtcd.protocol.token import Token  # noqa: E402
 from split_problems import (  # noqa: E402
     SplitCase,
     case,
@@ -88,11 +89,9 @@ class Watched:
         outgoing = parties.opening
         for count in range(deliveries):
             waiting.extend(message for message in outgoing if message.to != MONITOR)
-            tokens = [
-                message.payload for message in waiting if isinstance(message.payload, SplitToken)
-            ]
+            tokens = [message.payload for message in waiting if isinstance(message.payload, Token)]
             if any(
-                isinstance(message.payload, SplitToken) and message.payload.hop <= 0
+                isinstance(message.payload, Token) and message.payload.hop <= 0
                 for message in outgoing
             ):
                 self.start, self.visitors = (
@@ -103,12 +102,12 @@ class Watched:
                 self.check(token)
                 checked += 1
             message = waiting.pop() if last else waiting.popleft()
-            if isinstance(message.payload, SplitToken) and message.to >= 0:
+            if isinstance(message.payload, Token) and message.to >= 0:
                 self.visitors[message.to] = message.payload.index
             outgoing = receiver(parties, message).receive(message)
         return checked
 
-    def check(self, token: SplitToken) -> None:
+    def check(self, token: Token) -> None:
         parts = [self.part(client, token) for client in self.parties.clients]
         if self.aggregation == "concat":
             H = torch.cat(parts, dim=1)
@@ -116,7 +115,7 @@ class Watched:
             H = sum(parts) / (len(parts) if self.aggregation == "mean" else 1)
         torch.testing.assert_close(token.aggregate, H, rtol=1e-5, atol=5e-6)
 
-    def part(self, client: SplitClient, token: SplitToken) -> Any:
+    def part(self, client: SplitClient, token: Token) -> Any:
         """What this client has in this token, represented from scratch from the copy that it holds
         for it."""
         network, now = client.network, client.network.state()
@@ -262,7 +261,7 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_numbers() -> None:
         client, theta_0 = parties.clients[0], parties.server.stage.fusion.values()
         for index in order:
             H = torch.randn(12, 12, generator=torch.Generator().manual_seed(index))
-            client.visit(SplitToken(index, 0, 0, H, 0.0, theta_0=theta_0))
+            client.visit(Token(index, 0, 0, H, 0.0, slots={"theta_0": theta_0}))
         client.apply_sync(1)
         found.append(client.network.state())
     for other in found[1:]:

@@ -22,7 +22,8 @@ from mtcd.models.losses.squared import Squared
 from mtcd.models.trees.ensemble import Ensemble, Tree, summed
 from mtcd.models.trees.families.family import Inputs
 from mtcd.models.trees.families.trees import TreeFamily, TreeParty
-from mtcd.models.trees.gains import AWAITED, GainToken, GrowthRule
+from mtcd.models.trees.gains import AWAITED, GrowthRule, known_gains, record
+from mtcd.protocol.token import Token
 from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Plateau
 
@@ -332,28 +333,28 @@ def test_the_choice_compares_gains(others: float | None, gains: list[float], gro
 
 
 def test_a_token_tells_the_largest_gain_of_other_clients() -> None:
-    token = GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.full(3, -1.0))
-    assert token.known_gains(1).others is None
-    sent = token.gains
-    token.record(1, Gains(None, 2.0))
-    token.record(2, Gains(None))  # a family that does not compare gains
+    token = Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.full(3, -1.0)})
+    assert known_gains(token, 1).others is None
+    sent = token.slots["gains"]
+    record(token, 1, Gains(None, 2.0))
+    record(token, 2, Gains(None))  # a family that does not compare gains
     assert sent.tolist() == [-1, -1, -1]
-    assert token.gains.tolist() == [-1, 2, -1]
-    assert token.known_gains(1).others is None
-    assert token.known_gains(0).others == 2.0
+    assert token.slots["gains"].tolist() == [-1, 2, -1]
+    assert known_gains(token, 1).others is None
+    assert known_gains(token, 0).others == 2.0
 
 
 def test_a_token_waits_for_the_gains_of_all_clients_but_not_for_ever() -> None:
-    token = GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.full(3, AWAITED))
-    assert token.known_gains(0) == Gains(None, awaited=True)
-    token.record(1, Gains(None, 2.0))
-    assert token.known_gains(0) == Gains(2.0, awaited=True)
-    assert token.known_gains(0).awaited
+    token = Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.full(3, AWAITED)})
+    assert known_gains(token, 0) == Gains(None, awaited=True)
+    record(token, 1, Gains(None, 2.0))
+    assert known_gains(token, 0) == Gains(2.0, awaited=True)
+    assert known_gains(token, 0).awaited
     token.hop = 6  # two for each client
-    assert token.known_gains(0) == Gains(2.0)
+    assert known_gains(token, 0) == Gains(2.0)
     token.hop = 5
-    token.record(2, Gains(None))  # a family that does not compare gains
-    assert token.known_gains(0) == Gains(2.0)
+    record(token, 2, Gains(None))  # a family that does not compare gains
+    assert known_gains(token, 0) == Gains(2.0)
     measured = Gains(2.0, awaited=True)
     assert not GrowthRule(1, measured).accepts(0, 9.0)
     assert measured.own == 9.0

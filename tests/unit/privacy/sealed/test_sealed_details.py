@@ -293,10 +293,12 @@ def test_the_bounds_of_messages() -> None:
     network, method = network_of(), SealedTours(depth=2)
     for numbers, ciphertexts in ((150, 1), (8191, 1), (8192, 2), (16384, 3)):
         bound = method.messages(network, 0, numbers - beside(2), 1).bounds("run")
-        assert bound.sealed_bytes == ciphertexts * 2**20 + 4096
-    assert (bound.tokens, bound.snapshots, bound.past, bound.hops) == (1, 3, 3, 4)
-    assert bound.products == 16384  # as many columns as the largest ring has room for
-    assert 5.5 * 2**20 < bound.sealed_keys < 11 * 2**20  # 5.5 MiB are the keys of the largest ring
+        assert bound.limits["sealed_bytes"] == ciphertexts * 2**20 + 4096
+    limits = bound.limits
+    assert (bound.tokens, limits["snapshots"], limits["past"], bound.hops) == (1, 3, 3, 4)
+    assert limits["products"] == 16384  # as many columns as the largest ring has room for
+    # 5.5 MiB are the keys of the largest ring
+    assert 5.5 * 2**20 < limits["sealed_keys"] < 11 * 2**20
     assert SealedEnd in bound.kinds
     alone = replace(method, server=False).messages(network, 0, 150, 1).bounds("run")
     assert bound.kinds - alone.kinds == {SealedEnd}

@@ -222,7 +222,8 @@ def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
         client.token = client.mask = object()
         np.testing.assert_array_equal(client.parameters(), theta + change)
         # the first of each
-        client.stop_at_sync(last, {i: np.array([w, 7.0]) for i, w in enumerate(weights)})
+        past = {i: np.array([w, 7.0]) for i, w in enumerate(weights)}
+        client.stop_at_sync(last, {"past": past})
         expected = {3: theta + 0.5 * change + 2.0 * move, 2: theta, 1: theta + change}[last]
         np.testing.assert_array_equal(client.parameters(), expected)
         assert (client.token, client.mask, block.tour) == (None, None, max(last + 1, 3))

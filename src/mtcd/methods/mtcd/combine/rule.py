@@ -20,10 +20,27 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.registry import Registry
+from mtcd.protocol.codec.arrays import AggregateField
+from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.token import Token
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.features import Roles
+
+
+SYNC_CHANGE = declare(
+    Extension(
+        0,
+        "sync_change",
+        AggregateField(),
+        lambda change: int(change.size),
+        wide=False,
+        always=False,  # a token that has met no client has none
+        former=lambda attributes: attributes["sync_change"],
+    )
+)
+"""The change of the *combined* aggregate by the visits of a token, where the server cannot compute
+it from the tokens: the rule's weights differ between clients."""
 
 
 class Combine(ABC):
@@ -58,14 +75,17 @@ class Combine(ABC):
 
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""
-        changes = (
-            token.aggregate - start if token.sync_change is None else token.sync_change
-            for token in tokens
-        )
+        changes = (self._change(start, token) for token in tokens)
         weight = 1.0
         if self.same_everywhere:
             weight = self.weight(1, len(tokens))  # it does not depend on the visitors
         return np.asarray(start + weight * sum(changes))
+
+    @staticmethod
+    def _change(start: Array, token: Token) -> Array:
+        """The change of the aggregate that a token stands for."""
+        change: Array | None = token.slots.get(SYNC_CHANGE.name)
+        return token.aggregate - start if change is None else change
 
 
 RULES: Registry[type[Combine]] = Registry(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.own_block import NPZ, OwnBlock, check_format, preparation_of, read_npz
 from mtcd.models.glm.party.problem import OwnPart
 from mtcd.models.glm.trained import linear_columns, predictions
+from mtcd.models.label_noise import settings_to_store
 from mtcd.models.predicted import Columns
 
 CSV = "block.csv"
@@ -50,11 +51,10 @@ class PartyBlock(OwnBlock):
         """The block of a party from the final parameters of its client."""
         data, problem = part.data, part.problem
         free = part.problem.penalties[part.number].free
-        theta, intercept = (
-            (parameters[:-1], parameters[-1])
-            if free
-            else (parameters, np.zeros(parameters.shape[1:]))
-        )
+        theta, intercept = parameters, np.zeros(parameters.shape[1:])
+        if free:  # the column of ones is the last one
+            theta, intercept = parameters[:-1], parameters[-1]
+
         return PartyBlock(
             data.clients[0],
             part.model,
@@ -79,7 +79,8 @@ class PartyBlock(OwnBlock):
     def represent(self, table: PartyTable) -> Array:
         """h_k of new samples, in the order of their table."""
         X = self.values(table)
-        X = X if self.scaling is None else self.scaling.apply((X,))[0]
+        if self.scaling is not None:
+            (X,) = self.scaling.apply((X,))
         return np.asarray(X @ self.theta + self.intercept)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
@@ -113,11 +114,14 @@ class PartyBlock(OwnBlock):
 
     def _csv(self) -> bytes:
         """One row per column. Coefficients refer to the scaled columns, if these were scaled."""
-        names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
-        rows = [
-            [name, *np.atleast_1d(theta).tolist()]
-            for name, theta in zip(self.columns, self.theta, strict=True)
-        ]
+        names = ["coefficient"]
+        if self.outputs > 1:
+            names = [f"coefficient {c}" for c in self.classes]
+
+        rows = []
+        for name, theta in zip(self.columns, self.theta, strict=True):
+            rows.append([name, *np.atleast_1d(theta).tolist()])
+
         if self.scaling is not None:
             names += ["mean", "scale"]
             pairs = zip(
@@ -131,15 +135,10 @@ class PartyBlock(OwnBlock):
         return text.getvalue().encode()
 
     def _npz(self) -> bytes:
-        glm = {
-            field.name: getattr(self.model, field.name)
-            for field in fields(self.model)
-            if field.init
-        }
         arrays = {"theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
-        return self.npz({"model": glm}, arrays)
+        return self.npz({"model": settings_to_store(self.model)}, arrays)
 
 
 def read_block(folder: Path) -> PartyBlock:
@@ -149,7 +148,10 @@ def read_block(folder: Path) -> PartyBlock:
 
 def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:
     check_format(about)
-    scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None
+    scaling = None
+    if "means" in arrays:
+        scaling = Scaling((arrays["means"],), (arrays["scales"],))
+
     block = PartyBlock(
         about["party"],
         Glm(**about["model"]),
@@ -160,7 +162,10 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock
         scaling,
         preparation_of(about),
     )
-    width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
+
+    # read from a file, which may be damaged: the shapes must be those of the model
+    width: tuple[int, ...] = (len(block.columns),)
+    each: tuple[int, ...] = () if block.outputs == 1 else (block.outputs,)
     scales = () if scaling is None else (*scaling.means, *scaling.scales)
     fitting = block.theta.shape == width + each and block.intercept.shape == each
     if not fitting or any(values.shape != width for values in scales) or not block.finite:

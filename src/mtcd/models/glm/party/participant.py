@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +45,14 @@ from mtcd.models.glm.party.problem import (
     start_of,
     without_classes,
 )
-from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
+from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.training.divergence import Divergence, worst_end_of
+from mtcd.training.plateau import WINDOWS
 
 
 class LinearParticipant(ParticipantTable):
@@ -131,9 +131,10 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
-        labels, weights = (
-            labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
-        )
+        labels, weights = None, None
+        if agreed.labels:
+            labels, weights = labels_from_bytes(agreed.labels, samples)
+
         if self.table is None:
             problem = self.server_problem(samples, outputs, labels, weights)
         elif labels is None:
@@ -144,24 +145,26 @@ class LinearParticipant(ParticipantTable):
             self.part = self.own_part(taken, labels, weights)
             problem = self.part.problem
             self.held_out = self._held_out_labels(taken, problem.classes)
+            self.taken = taken
             check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         messages = method.messages(network, config.seed, samples, outputs)
-        bounds = replace(
-            messages.bounds(agreed.run),
-            windows=not method.has_server and self.stop.plateau is not None,
-        )
+        bounds = messages.bounds(agreed.run)
+        if not method.has_server and self.stop.plateau is not None:
+            bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
-        reads = problem if labels is not None and reads_objective(method) else None
-        rule = (
-            None
-            if labels is None
-            else Divergence(start_of(problem), worst_end_of(method, linear=True))
-        )
+
+        # without labels a party knows neither the objective nor whether it diverges
+        reads, rule = None, None
+        if labels is not None:
+            rule = Divergence(start_of(problem), worst_end_of(method, linear=True))
+            if reads_objective(method):
+                reads = problem
+
         self.rule = rule
         watch = Watch(
             self.stop,
@@ -197,9 +200,9 @@ class LinearParticipant(ParticipantTable):
         """The labels of the held-out samples as metrics use them; none at parties that do not hold
         them."""
         with advised():
-            labels = (
-                self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
-            )
+            labels: Any = np.empty(0)
+            if self.own.labels is not None:
+                labels = self.held_labels(taken.held_out)
             return known_labels(labels, classes)
 
     def _check_weights(self, rows: Sequence[int], agreed: Array | None) -> None:
@@ -257,12 +260,31 @@ class LinearParticipant(ParticipantTable):
     def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the held-out samples, given the sum of all parts; none if it has no
         outputs for them."""
+        z = self._held_out_aggregate(total)
+        return {} if z is None else self._measured("test", self.held_out, z)
+
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """Metrics on the labels of the table, where others see other ones."""
+        classes = self.problem.classes
+        own = self.own_labels(self.taken.training)
+        if not own.size:
+            return {}
+
+        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        z = self._held_out_aggregate(total)
+        apart = self.own_labels(self.taken.held_out)
+        if z is not None and apart.size:
+            found |= self._measured("test", known_labels(apart, classes), z)
+        return found
+
+    def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The aggregate of the held-out samples, given the sum of all parts; None if it has no
+        outputs for them."""
         problem = self.part.problem
         outputs = held_out_of(total, problem.labels.size + 1)
         if outputs is None:
-            return {}
-        z = (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
-        return self._measured("test", self.held_out, z)
+            return None
+        return (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
 
     def _measured(
         self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]
@@ -316,8 +338,8 @@ def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
         raise LossError(str(error)) from None
 
 
-def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:
+def _curvature(name: str, answer: bytes, weighted: bool) -> CurvatureReport:
     try:
-        return Curvature.from_bytes(answer, weighted)
+        return CurvatureReport.from_bytes(answer, weighted)
     except WireError as error:
         raise DataError(f"{name}: {error}") from None

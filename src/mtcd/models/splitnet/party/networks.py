@@ -164,7 +164,7 @@ def _common(config: BundleConfig, code: OwnCode, labels: Labels, widths: Sequenc
             f"The widths of the representations, {list(widths)}, are not one for every party of "
             f"the bundle."
         )
-    loss, has_classes = find_loss(section.loss, labels)
+    loss, has_classes = find_loss(section.loss, labels, config.label_privacy)
     classes = classes_of(labels) if has_classes else None
     aggregation = make_aggregation(section.aggregation, config.parties, widths)
     compute = config.compute or ComputeSection()

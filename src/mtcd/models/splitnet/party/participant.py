@@ -147,6 +147,7 @@ class SplitParticipant(ParticipantTable):
                 raise WireError("widths", "are not those that the parties have told")
             self.problem = self.own_network.problem(labels, widths)
             self.held_out = self._held_out_labels(taken)
+            self.taken = taken
             check_fits((2 * samples + len(taken.held_out)) * self.problem.outputs, config)
         threads = threads_for(self.problem, self.method)
         if threads is not None:
@@ -234,6 +235,20 @@ class SplitParticipant(ParticipantTable):
             return {}
         return self._measured("test", self.held_out, outputs.reshape(-1, self.problem.outputs))
 
+    def own_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """Metrics on the labels of the table, where others see other ones."""
+        own = self.own_labels(self.taken.training)
+        if not own.size:
+            return {}
+
+        found = self._measured("train", self._known(own), self.aggregate(total))
+        outputs = held_out_of(total.ravel(), 2 * self._size)
+        apart = self.own_labels(self.taken.held_out)
+        if outputs is not None and apart.size:
+            z = outputs.reshape(-1, self.problem.outputs)
+            found |= self._measured("test", self._known(apart), z)
+        return found
+
     def _measured(
         self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]
     ) -> dict[str, float]:
@@ -247,11 +262,13 @@ class SplitParticipant(ParticipantTable):
     def _held_out_labels(self, taken: Drawn) -> NDArray[Any]:
         """The labels of the held-out samples, as numbers; none at parties that do not hold them."""
         labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
-        classes = self.problem.common.classes
         with advised():
-            if classes is None:
-                return encode(labels, None).numpy()
-            return class_numbers(labels, classes)
+            return self._known(labels)
+
+    def _known(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Labels as metrics use them: values, or numbers of classes."""
+        classes = self.problem.common.classes
+        return encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
 
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss

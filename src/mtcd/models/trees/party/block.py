@@ -25,6 +25,7 @@ from mtcd.models.glm.party.own_block import (
     read_npz,
 )
 from mtcd.models.glm.party.problem import OwnData, own_data, sized_problem
+from mtcd.models.label_noise import with_noise
 from mtcd.models.predicted import Columns
 from mtcd.models.trees.config import AdditiveSection
 from mtcd.models.trees.families.family import TrainedPart
@@ -40,7 +41,8 @@ def additive_of(config: BundleConfig) -> Additive:
     """The additive model of a bundle."""
     if not isinstance(config.model, AdditiveSection):
         raise ConfigError("model.kind: this federation trains another kind of model.")
-    model = config.model.model(config.labels.positive)
+    given = config.model.model(config.labels.positive)
+    model: Additive = with_noise(given, config.label_privacy)
     if not config.is_server and isinstance(model.family(config.name), TreeFamily):
         find("lightgbm")  # whoever has trees needs it, before the training begins
     return model

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
+from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
@@ -14,6 +15,7 @@ from mtcd.core.terminal.text import escape
 from mtcd.privacy.sealed.dp.spending import SUFFIX, Entry, TableBudget
 
 USUAL_DELTA = 1e-5
+OTHERS = "mtcd.budgets"
 
 
 def show_budgets(tables: Sequence[Path], delta: float | None, as_json: bool) -> None:
@@ -43,7 +45,8 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
     content = None
     if budget.table.exists():
         content = budget.digest()
-    return {
+    others = {name: one.facts(table) for name, one in _other_accounts()}
+    return {name: facts for name, facts in others.items() if facts is not None} | {
         "table": str(table),
         "file": str(budget.path),
         "delta": at,
@@ -51,6 +54,21 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
         "unprotected": sum(entry.seeded for entry in entries),
         "trainings": [_training(entry, content) for entry in entries],
     }
+
+
+class OtherAccount(Protocol):
+    """What another feature counts of a table, which it names in the group ``mtcd.budgets``."""
+
+    def facts(self, table: Path) -> dict[str, Any] | None:
+        """What was spent, as plain values; None if nothing was."""
+
+    def lines(self, facts: dict[str, Any]) -> list[str]:
+        """The same in words."""
+
+
+def _other_accounts() -> Iterator[tuple[str, OtherAccount]]:
+    for name, home in features.parts(OTHERS).items():
+        yield name, cast(OtherAccount, features.load(home))
 
 
 def _training(entry: Entry, content: str | None) -> dict[str, Any]:
@@ -84,6 +102,9 @@ def _state(training: dict[str, Any]) -> str:
 
 
 def _show(facts: dict[str, Any]) -> None:
+    for name, account in _other_accounts():
+        for line in account.lines(facts[name]) if name in facts else ():
+            screen.print(escape(f"{facts['table']}: {line}"), highlight=False, soft_wrap=True)
     trainings = facts["trainings"]
     if not trainings:
         screen.print(

@@ -8,19 +8,17 @@ held at the time: its rows may be the same.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.core.files import WRITING
+from mtcd.core.locked_file import locked, replaced
 from mtcd.privacy.sealed.dp.budget import epsilon_of
 
 SUFFIX = ".mtcd-budget.json"
@@ -158,14 +156,14 @@ class TableBudget:
         """Change the entries, with no other process in between: the file is replaced as a whole,
         and is on disk."""
         try:
-            with _locked(self.path) as content:
+            with locked(self.path, MODE) as content:
                 entries, result = change(self._read(content))
                 kept = {
                     "format": FORMAT,
                     "table": self.table.name,
                     "trainings": [asdict(one) for one in entries],
                 }
-                _replace(self.path, json.dumps(kept, indent=1).encode())
+                replaced(self.path, json.dumps(kept, indent=1).encode(), MODE)
                 return result
         except OSError as error:
             raise ConfigError(
@@ -178,35 +176,3 @@ class TableBudget:
 def composed(entries: Iterator[Entry] | Sequence[Entry], delta: float) -> float:
     """The epsilon of all these trainings together, at this delta."""
     return epsilon_of(math.sqrt(sum(entry.tours * entry.squared_mu for entry in entries)), delta)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[bytes]:
-    """The content of a file that no other process changes meanwhile; it is made, if need be.
-
-    Whoever changes it replaces it: a lock on a file that was replaced while this process waited for
-    it is worthless.
-    """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            try:
-                current = os.path.samestat(os.fstat(descriptor), os.stat(path))
-            except FileNotFoundError:
-                current = False
-            if current:
-                yield path.read_bytes()
-                return
-        finally:
-            os.close(descriptor)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file, by one that is on disk before it counts."""
-    aside = path.with_name(f"{WRITING}{path.name}")
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)

@@ -1,0 +1,54 @@
+"""Labels that had noise added before the training, which the loss corrects."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Protocol
+
+from mtcd.models.losses import Loss
+
+FIELD = "label_noise"
+"""The field of a model that holds the noise: it is of a training, and not stored with the model."""
+
+
+class LabelNoise(Protocol):
+    """How the labels of a training were changed, and what makes up for it in the loss."""
+
+    def corrected(self, loss: Loss, model: object) -> Loss:
+        """The loss whose expectation over the noise is that of the true labels.
+
+        Parameters
+        ----------
+        loss
+            The loss of the model, without weights.
+        model
+            The model, whose settings are checked.
+
+        Raises
+        ------
+        ConfigError
+            If the loss or the model cannot be corrected, with what to do.
+        """
+
+    def corrected_network_loss(self, loss: object) -> Any:
+        """The same for the loss of a split network.
+
+        Parameters
+        ----------
+        loss
+            Its name, None for the one that the labels ask for, or a callable.
+        """
+
+
+def with_noise(model: Any, noise: LabelNoise | None) -> Any:
+    """The model, corrected for the noise of its labels; as it is where there is none."""
+    return model if noise is None else replace(model, label_noise=noise)
+
+
+def settings_to_store(model: Any) -> dict[str, Any]:
+    """The settings of a model by name, from which it can be made again."""
+    return {
+        one.name: getattr(model, one.name)
+        for one in fields(model)
+        if one.init and one.name != FIELD
+    }

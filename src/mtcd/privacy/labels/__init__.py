@@ -1,0 +1,7 @@
+"""Label differential privacy: labels are randomised at their holder, once for a table.
+
+``settings.py`` is the setting ``labels`` of a training, ``mechanisms.py`` how labels are
+randomised, ``draws.py`` what makes a table's draws the same every time, and the account of what
+was spent. ``corrected.py`` and ``networks.py`` are the losses of randomised labels. docs/privacy.md
+has the promise.
+"""

@@ -1,0 +1,12 @@
+"""Label differential privacy."""
+
+from mtcd.core.features import Feature
+
+FEATURE = Feature(
+    parts={
+        "mtcd.label_privacy": {"labels": "mtcd.privacy.labels.settings:read_label_privacy"},
+        "mtcd.budgets": {"labels": "mtcd.privacy.labels.shown:LABEL_BUDGETS"},
+    },
+    public_names={"LabelDP": "mtcd.privacy.labels.settings"},
+    run_files=("labels.mtcd-labels.json",),
+)

@@ -1,0 +1,319 @@
+"""The setting ``labels`` of a training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mtcd.core.arrays import Array
+from mtcd.core.checks import check_number
+from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.models.losses import Loss
+from mtcd.models.losses.logistic import Logistic
+from mtcd.models.losses.multinomial import Multinomial
+from mtcd.models.losses.squared import Squared
+from mtcd.privacy.label_privacy import Labels, LabelSource
+from mtcd.privacy.labels.corrected import CorrectedLogistic, CorrectedMultinomial
+from mtcd.privacy.labels.draws import (
+    Release,
+    TableDraws,
+    digest_of,
+    draws_of,
+    insecure_secret,
+    secret_of_process,
+)
+from mtcd.privacy.labels.mechanisms import noisy_values, responses, words
+
+MOST_EPSILON = 100.0
+CORRECTED: dict[type[Loss], type[CorrectedLogistic] | type[CorrectedMultinomial]] = {
+    Logistic: CorrectedLogistic,
+    Multinomial: CorrectedMultinomial,
+}
+OTHERS = (
+    "its loss is not linear in the label, so that no correction makes it that of the true labels "
+    "in expectation: use logistic, multinomial or ridge (of trees: loss logistic, multinomial or "
+    "squared), or leave privacy.labels out."
+)
+
+
+@dataclass(frozen=True)
+class LabelDP:
+    """Differential privacy of each label, towards everybody but their holder.
+
+    Labels are randomised at their holder, once for a table, before anything leaves it: see
+    docs/privacy.md.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of each label.
+    range : pair of float, optional
+        The lowest and the highest label, for labels that are values. It must not be taken from the
+        data. Labels beyond it count as its nearest end.
+    classes : sequence of str or float, optional
+        The classes, which must not be taken from the data either; unless given, those that the
+        labels have, which everybody then learns. Labels that are none of them count as the first.
+    insecure_seeded_draws : bool, default False
+        Whether the draws follow from the labels and these settings instead of being made by the
+        operating system, for studies that are to be repeated: **such a training protects nobody**.
+
+    Examples
+    --------
+    >>> LabelDP(epsilon=2).range is None
+    True
+    """
+
+    epsilon: float
+    range: tuple[float, float] | None = None
+    classes: tuple[str | float, ...] | None = None
+    insecure_seeded_draws: bool = False
+    needs_floor: bool = field(default=False, init=False, repr=False)
+    """Whether the loss must not fall below 0, as sealed tours have room for; set by
+    ``Privacy``."""
+
+    def __post_init__(self) -> None:
+        check_number("privacy.labels.epsilon", self.epsilon, above=0.0)
+        if self.epsilon > MOST_EPSILON:
+            raise ConfigError(
+                f"privacy.labels: an epsilon of {self.epsilon:g} promises nothing: use at most "
+                f"{MOST_EPSILON:g}, or leave labels out."
+            )
+        if not isinstance(self.insecure_seeded_draws, bool):
+            raise ConfigError(
+                "privacy.labels.insecure_seeded_draws must be true or false, but is "
+                f"{self.insecure_seeded_draws!r}."
+            )
+        if self.range is not None:
+            object.__setattr__(self, "range", _range(self.range))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", _classes(self.classes))
+
+    def within(self, privacy: Any) -> LabelDP:
+        """The same for a training with the other settings of :class:`mtcd.Privacy`; those that do
+        not go with it are refused."""
+        if privacy.dp is not None:
+            raise ConfigError(
+                "privacy.labels: the noise of privacy.dp is for derivatives of at most 1, and "
+                "those of randomised labels are larger: leave one of both out."
+            )
+        found = copy(self)
+        object.__setattr__(found, "needs_floor", privacy.sealed)
+        return found
+
+    def corrected(self, loss: Loss, model: Any) -> Loss:
+        """See ``mtcd.models.label_noise.LabelNoise``."""
+        if model.class_weight is not None:
+            raise ConfigError(
+                "model.class_weight: with privacy.labels the class of a sample is not known: leave "
+                "it out."
+            )
+        if type(loss) is Squared:
+            self._check_range()
+            return loss
+
+        kind = CORRECTED.get(type(loss))
+        if kind is None:
+            raise ConfigError(f"privacy.labels: {type(loss).__name__}: {OTHERS}")
+
+        self._check_no_range()
+        _check_bounded(model)
+        positive = {"positive": loss.positive} if isinstance(loss, Logistic) else {}
+        free = bool(getattr(model, "intercept", False))
+        return kind(epsilon=self.epsilon, needs_shares=free, has_floor=self.needs_floor, **positive)
+
+    def corrected_network_loss(self, loss: object) -> Any:
+        """See ``mtcd.models.label_noise.LabelNoise``."""
+        if loss == "squared" or (loss is None and self.range is not None):
+            self._check_range()
+            return "squared"
+        if loss not in (None, "cross-entropy"):
+            raise ConfigError(
+                f"privacy.labels: model.loss {loss!r} is not known to be linear in the label: use "
+                "cross-entropy, or squared with privacy.labels.range."
+            )
+
+        self._check_no_range()
+        from mtcd.privacy.labels.networks import CorrectedCrossEntropy
+
+        return CorrectedCrossEntropy(self.epsilon)
+
+    def released(self, labels: Labels, source: LabelSource) -> Labels:
+        """The randomised labels, the same whenever they are asked for; the account has them."""
+        if self.insecure_seeded_draws and source.holder:
+            raise ConfigError(
+                "privacy.labels.insecure_seeded_draws is for studies in one process: in a "
+                "federation, it would protect nobody. Leave it out."
+            )
+        draws = None if self.insecure_seeded_draws else draws_of(source)
+        secret = self._secret(draws, labels)
+        digest = digest_of(labels, secret)
+        classes = self._classes_of(labels)
+        mechanism = self._mechanism(classes)
+        if draws is not None:
+            began = datetime.now(UTC).isoformat(timespec="seconds")
+            draws.enter(Release(began, source.holder, mechanism, self.epsilon, digest))
+
+        purpose = f"labels {digest} {self.epsilon!r} {mechanism}"
+        if classes is None:
+            return self._noisy(labels, secret, purpose)
+        return self._randomised(labels, classes, secret, purpose)
+
+    def _classes_of(self, labels: Labels) -> Labels | None:
+        """The classes in sorted order; None of values."""
+        if self.range is not None:
+            return None
+
+        classes = np.unique(labels if self.classes is None else np.array(self.classes))
+        if len(classes) < 2:
+            raise DataError(
+                "All labels are the same: with privacy.labels, name the classes "
+                "(privacy.labels.classes), so that this does not depend on the data."
+            )
+        return classes
+
+    def _mechanism(self, classes: Labels | None) -> str:
+        """What happens to a label, in words."""
+        if classes is not None:
+            return f"randomised response of {classes.tolist()}"
+        assert self.range is not None
+        return f"Laplace noise on {self.range[0]!r} to {self.range[1]!r}"
+
+    def _randomised(self, labels: Labels, classes: Labels, secret: bytes, purpose: str) -> Labels:
+        last = len(classes) - 1
+        found = np.minimum(np.searchsorted(classes, labels), last)
+        codes = np.where(classes[found] == labels, found, 0)
+        drawn = words(secret, purpose, 2 * len(labels))
+        released = classes[responses(codes, len(classes), self.epsilon, drawn)]
+        if len(np.unique(released)) < len(classes):
+            raise DataError(
+                f"A class is not among the randomised labels of {len(labels)} samples: train on "
+                "more samples, or with a larger privacy.labels.epsilon."
+            )
+        return np.asarray(released)
+
+    def _noisy(self, labels: Labels, secret: bytes, purpose: str) -> Array:
+        assert self.range is not None
+        if labels.dtype.kind not in "biuf":
+            raise DataError(
+                "privacy.labels.range is for labels that are numbers, but these are texts: leave "
+                "it out."
+            )
+        values = labels.astype(float)
+        return noisy_values(values, *self.range, self.epsilon, secret, purpose)
+
+    def notes(self, source: LabelSource) -> tuple[str, ...]:
+        """What was promised, what was spent, and where it is counted."""
+        what = (
+            f"Labels are randomised at their holder (epsilon {self.epsilon:g} for each), once for "
+            "the table: training, metrics and stop rules see randomised labels only."
+        )
+        if self.insecure_seeded_draws:
+            return (what, INSECURE)
+
+        draws = draws_of(source)
+        return (what, IN_MEMORY if draws is None else spent_by(draws))
+
+    def _secret(self, draws: TableDraws | None, labels: Labels) -> bytes:
+        if self.insecure_seeded_draws:
+            return insecure_secret(f"{self!r} {labels.tolist()!r}")
+        return secret_of_process() if draws is None else draws.secret()
+
+    def _check_range(self) -> None:
+        if self.range is None:
+            raise ConfigError(
+                "privacy.labels: labels that are values need a range that does not depend on the "
+                "data: privacy: {labels: {epsilon: 2, range: [0, 100]}}."
+            )
+
+    def _check_no_range(self) -> None:
+        if self.range is not None:
+            raise ConfigError(
+                "privacy.labels.range is for labels that are values: leave it out for classes."
+            )
+
+
+INSECURE = (
+    "insecure_seeded_draws: the draws follow from the labels, so that this training can be "
+    "repeated, and protects nobody. Leave it out for labels that others must not learn."
+)
+IN_MEMORY = (
+    "These labels are of no table file: their draws are kept as long as this process runs, and "
+    "another one draws anew, which spends the budget again."
+)
+
+
+def spent_by(draws: TableDraws) -> str:
+    """A note on what the labels of a table have spent."""
+    count = len(draws.releases())
+    return (
+        f"The labels of {draws.table.name} have spent epsilon {draws.epsilon:.3g} in {count} "
+        f"release{'' if count == 1 else 's'}: {draws.path}"
+    )
+
+
+def read_label_privacy(given: Any) -> LabelDP:
+    """The setting from a mapping, as configs have it; one that was read as it is."""
+    if isinstance(given, LabelDP):
+        return given
+    if not isinstance(given, dict):
+        raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
+
+    known = [one.name for one in fields(LabelDP) if one.init]
+    for name in given:
+        if name not in known:
+            raise ConfigError(
+                f"privacy.labels: no setting is called {name!r}: {did_you_mean(str(name), known)}"
+            )
+    if "epsilon" not in given:
+        raise ConfigError("privacy.labels: give the epsilon of each label: {epsilon: 2}.")
+    return LabelDP(**given)
+
+
+def _range(given: Any) -> tuple[float, float]:
+    """The range, checked."""
+    pair = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
+    if not pair or not all(_is_finite(one) for one in given) or not given[0] < given[1]:
+        raise ConfigError(
+            f"privacy.labels.range must be the lowest and the highest label, but is {given!r}."
+        )
+    return float(given[0]), float(given[1])
+
+
+def _classes(given: Any) -> tuple[str | float, ...]:
+    """The classes, checked."""
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    if not listed or len(given) < 2 or len(set(given)) < len(given):
+        raise ConfigError(
+            f"privacy.labels.classes must be a list of two different classes or more, but is "
+            f"{given!r}."
+        )
+    if len({isinstance(one, str) for one in given}) > 1:
+        raise ConfigError("privacy.labels.classes must all be texts, or all be numbers.")
+    return tuple(given)
+
+
+def _is_finite(number: Any) -> bool:
+    real = isinstance(number, int | float | np.number) and not isinstance(number, bool)
+    return real and math.isfinite(number)
+
+
+def _check_bounded(model: Any) -> None:
+    """Refuse linear parts without l2: the corrected loss of classes has no lower bound."""
+    weights = {"model": getattr(model, "l2_weight", None)}
+    families = {**getattr(model, "parties", {}), "default": getattr(model, "default", None)}
+    for name, given in families.items():
+        if isinstance(given, dict):
+            weights[f"model.parties.{name}"] = given.get("l2")
+
+    for place, weight in weights.items():
+        if weight is not None and not weight > 0:
+            raise ConfigError(
+                f"privacy.labels: {place}.l2 must be above 0, as the loss of randomised labels has "
+                "no lowest value without it: set l2: 1."
+            )
