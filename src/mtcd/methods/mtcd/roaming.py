@@ -154,12 +154,12 @@ class Roaming:
 
     def ends_tour(self, hop: int) -> bool:
         """Without a server: whether the token is at its home client after ``hop`` hops."""
-        return hop % tour_length(self.lone) == 0
+        return hop % tour_length(self.walks[0]) == 0
 
     def has_visited_all(self, hop: int) -> bool:
         """Without a server: whether the token, after ``hop`` hops, has visited every client of its
         tour."""
-        return has_visited_all(self.lone, self.lone_start, hop)
+        return has_visited_all(self.walks[0], self.first(0, 0), hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         """Whether the visit after ``hop`` hops of iteration t is the last of this client before the

@@ -166,7 +166,7 @@ class TouringClient(TokenClient):
         old, old_penalty = self.copies.get(token.index, self.theta)
         new = self.memory.apply(old, instruction)
         if new is not old:
-            self.combined = self._with_penalty(new)
+            self.combined = new, self.model.penalty(new)
             if token.index in self.copies:
                 self.copies[token.index] = self.combined
             else:  # the start of this iteration, for all tokens
@@ -176,21 +176,23 @@ class TouringClient(TokenClient):
             token.sync_penalty += change
         if instruction.starts:
             products = products_of(token)
-            products[: instruction.keep] += [
-                self.model.penalty_product(new, s) for s in self.memory.snapshots
-            ]
+            for place, s in enumerate(self.memory.snapshots):
+                products[place] += self.model.penalty_product(new, s)
             if instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         super().report_sync_change(token, old, new)
-        if instruction_of(token).starts:
-            self.add_products(token, old[0], new[0])
+        self.add_products(token, old[0], new[0])
 
     def add_products(self, token: Token, old: Array, new: Array) -> None:
-        """Update the inner products with the change since the start of the tour."""
-        products = products_of(token)
-        kept = instruction_of(token).keep
+        """Update the inner products with the change since the start of the tour, where the
+        instruction asks for them."""
+        instruction = instruction_of(token)
+        if not instruction.starts:
+            return
+
+        products, kept = products_of(token), instruction.keep
         product = self.model.penalty_product
         *earlier, start = self.memory.snapshots
         step = new - old
@@ -201,9 +203,11 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and (
-            instruction_of(token).trial or not self.plan.roaming.has_visited_all(token.hop)
-        ):
+        if self.plan.hops is not None:
+            return messages
+
+        whole = self.plan.roaming.has_visited_all(token.hop)
+        if not whole or instruction_of(token).trial:
             return messages[:1]  # without the progress report
         return messages
 
