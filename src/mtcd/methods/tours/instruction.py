@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any
 
 import numpy as np
@@ -119,7 +120,7 @@ TOUR = declare(
         2,
         "tour",
         Nested(Instruction),
-        lambda instruction: instruction.floats,
+        attrgetter("floats"),
         always=False,
         check=_check,
         extrapolates=lambda instruction: bool(instruction.weights),

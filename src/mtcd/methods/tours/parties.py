@@ -23,7 +23,6 @@ from mtcd.methods.tours.instruction import (
     SURVEYED,
     TOUR,
     instruct,
-    instruction_of,
     products_of,
 )
 from mtcd.protocol.codec.limits import Bounds
@@ -117,10 +116,12 @@ class TouringClient(TokenClient):
         assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
-            if instruction_of(token).starts and not self.plan.roaming.begins_view(token.hop):
+            if token.slots.get(
+                TOUR.name, NO_INSTRUCTION
+            ).starts and not self.plan.roaming.begins_view(token.hop):
                 self.update(token, 1)  # the last visit of the tour that ends here
             self.start_tour(token)
-        instruction = instruction_of(token)
+        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
         if instruction.starts:  # one for its first visit of this tour, one for its last
             updates = int(instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
         self.apply_instruction(token)
@@ -135,7 +136,7 @@ class TouringClient(TokenClient):
     def update(self, token: Token, times: int) -> None:
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
-        reach = instruction_of(token).stepsize
+        reach = token.slots.get(TOUR.name, NO_INSTRUCTION).stepsize
         if reach:
             Q, eta = steps_of(reach, self.model.smoothness)
         else:
@@ -147,20 +148,25 @@ class TouringClient(TokenClient):
         last tours."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
         if self.plan.roaming.begins_view(token.hop):
-            tour = instruction_of(token).tour + 1
+            tour = token.slots.get(TOUR.name, NO_INSTRUCTION).tour + 1
             self.acceleration = tours_of(self.plan).begin(z, penalty, fit, tour)
             instruct(token, self.acceleration.opening())
         else:
             assert self.acceleration is not None
             value = fit.objective(z, penalty)
-            instruct(token, self.acceleration.end_tour(z, value, penalty, products_of(token)))
+            instruct(
+                token,
+                self.acceleration.end_tour(
+                    z, value, penalty, token.slots.get(PRODUCTS.name, NO_PRODUCTS)
+                ),
+            )
 
     def apply_instruction(self, token: Token) -> None:
         """Apply the instruction once a tour, before the update. The aggregate includes its effect
         already."""
         if token.t != self.t:
             self.apply_sync(token.t)
-        instruction = instruction_of(token)
+        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
         if instruction.tour == self.memory.tour:
             return
         old, old_penalty = self.copies.get(token.index, self.theta)
@@ -175,22 +181,21 @@ class TouringClient(TokenClient):
             token.penalty += change
             token.sync_penalty += change
         if instruction.starts:
-            products = products_of(token)
-            products[: instruction.keep] += [
-                self.model.penalty_product(new, s) for s in self.memory.snapshots
-            ]
+            products = token.slots.get(PRODUCTS.name, NO_PRODUCTS)
+            for place, snapshot in enumerate(self.memory.snapshots):
+                products[place] += self.model.penalty_product(new, snapshot)
             if instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         super().report_sync_change(token, old, new)
-        if instruction_of(token).starts:
+        if token.slots.get(TOUR.name, NO_INSTRUCTION).starts:
             self.add_products(token, old[0], new[0])
 
     def add_products(self, token: Token, old: Array, new: Array) -> None:
         """Update the inner products with the change since the start of the tour."""
-        products = products_of(token)
-        kept = instruction_of(token).keep
+        products = token.slots.get(PRODUCTS.name, NO_PRODUCTS)
+        kept = token.slots.get(TOUR.name, NO_INSTRUCTION).keep
         product = self.model.penalty_product
         *earlier, start = self.memory.snapshots
         step = new - old
@@ -202,7 +207,8 @@ class TouringClient(TokenClient):
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
         if self.plan.hops is None and (
-            instruction_of(token).trial or not self.plan.roaming.has_visited_all(token.hop)
+            token.slots.get(TOUR.name, NO_INSTRUCTION).trial
+            or not self.plan.roaming.has_visited_all(token.hop)
         ):
             return messages[:1]  # without the progress report
         return messages
@@ -210,7 +216,7 @@ class TouringClient(TokenClient):
     def copy_for(self, token: Token) -> Theta:
         """The copy for the token, or the one after the next visit if the client was present in the
         last tour."""
-        instruction = instruction_of(token)
+        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
         if self.memory.tour < instruction.tour - 1:
             return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), instruction)
