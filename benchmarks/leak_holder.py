@@ -20,7 +20,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -278,7 +278,6 @@ def false_answers(careless: bool) -> tuple[Matrix, Matrix]:
         return messages
 
     holding.steering.released, holding.end_tour = lied, read
-    holding.plan = replace(holding.plan, most_tours=None)
     run.run(columns + 1)
     steps = np.stack([one - opened[0] for one in opened[1 : columns + 1]], axis=1)
     steps *= holding.scale / lie
@@ -313,11 +312,12 @@ def chosen_tokens(parties: int) -> tuple[float, float]:
 
 
 def no_checks(run: Recording) -> None:
-    """Parties that take every answer."""
+    """Parties that take every answer, and go on for ever."""
     for number in (HOLDER, A):
-        run.by_number[number].plan = Unchecked(**vars(run.by_number[number].plan))
+        plan = run.by_number[number].plan
+        run.by_number[number].plan = Unchecked(**{**vars(plan), "most_tours": None})
     holding = run.by_number[SERVER].holding
-    holding.plan = Unchecked(**vars(holding.plan))
+    holding.plan = Unchecked(**{**vars(holding.plan), "most_tours": None})
 
 
 class Unchecked(SealedPlan):

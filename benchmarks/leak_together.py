@@ -4,7 +4,7 @@ Both follow the protocol, and put together what they have seen (seconds; without
 which the integers are the same). Three parties of 12 columns, 300 samples:
 
 - the *server and a party*: the server has the key, so that they read the token as the party gets it
-  from its neighbour, the label holder, and know by how much its scores have changed;
+  from its neighbour, the label holder: the labels are taken off, and its scores have changed;
 - the *server and the label holder*: the same for the party that the label holder gets the token
   from, with the labels besides;
 - *two parties*: they guess labels from the gradients of both.
@@ -92,6 +92,8 @@ def rows() -> list[str]:
     found = []
     # the label holder also subtracts the labels, the same in every tour: differences are free of it
     changes, _ = with_the_key(seen, 0, 1)
+    guess = auc(-changes[0], seen.labels)
+    found.append(f"| server and party | labels, from the first token of the party | {guess:.2f} |")
     vectors = np.stack(changes[1:], axis=1) - changes[0][:, None]
     share = overlap(vectors, seen.blocks[HOLDER])
     found.append(f"| server and party | the label holder's columns | {share:.2f} |")

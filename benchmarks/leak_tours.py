@@ -33,7 +33,9 @@ def main(l2: float = 1.0) -> None:
     run = Recording(SealedTours(server=False, scheme="clear"), problem, network)
     holder = run.by_number[HOLDER]
     cap = holder.holding.plan.most_tours
-    holder.holding.plan = replace(holder.holding.plan, most_tours=None)
+    # the key holder and the other party: each of them keeps to the cap
+    for party in (holder.holding, holder, run.by_number[A]):
+        party.plan = replace(party.plan, most_tours=None)
     other = np.asarray(problem.blocks[A])
     seen = []
     for _ in range(max(TOURS)):

@@ -13,7 +13,7 @@ from mtcd_experiments.accuracy import (
     share_of_baseline,
 )
 from mtcd_experiments.numbers import (
-    Entry,
+    CurveEntry,
     column_name,
     mean_cost,
     shown_costs,
@@ -39,24 +39,22 @@ def accuracy_headings(results: Results, brief: bool = False) -> list[str]:
     return [*titles, "seconds"]
 
 
-def accuracy_cells(results: Results, entry: Entry) -> list[str]:
+def accuracy_cells(results: Results, entry: CurveEntry) -> list[str]:
     """One row, as text."""
     curve = entry.result
     way = [accuracy_after(curve, epoch) for epoch in quarters(results)]
     row = [scientific(curve.stepsize), *map(_accuracy, [*way, accuracy_at_end(curve)])]
     for axis, ratio in shown_costs(results).values():
         share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
-        row += [
-            mean_cost(cost_at_end(curve, ratio, axis)),
-            "-" if share is None else percent(share),
-        ]
+        row.append(mean_cost(cost_at_end(curve, ratio, axis)))
+        row.append("-" if share is None else percent(share))
         if target := results.experiment.target_accuracy:
             there = curve.reach(target, axis, ratio)
             row.append(mean_cost(there) + some_seeds(there))
     return [*row, f"{curve.seconds:.1f}"]
 
 
-def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
+def accuracy_summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
     """One row of the CSV."""
     curve, target = entry.result, results.experiment.target_accuracy
     row = {
@@ -73,9 +71,8 @@ def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
     for name, (axis, ratio) in shown_costs(results).items():
         row |= spread_columns(column_name(name), cost_at_end(curve, ratio, axis))
         share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
-        row[f"{'' if axis == 'cost' else 'float_'}share_of_svfl_R{ratio:g}"] = (
-            "" if share is None else share
-        )
+        per = "" if axis == "cost" else "float_"
+        row[f"{per}share_of_svfl_R{ratio:g}"] = "" if share is None else share
         if target:
             there = curve.reach(target, axis, ratio)
             row[f"reached_{target:g}"] = there.reached if there else 0

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mtcd_experiments.results import CurveResult, Results, Spread, Trained
+from mtcd_experiments.results import CurveResult, Results, Spread, TrainedCurve
 
 ROUNDING = 1e-6  # of epochs, which are batches over batches per epoch
 
@@ -48,24 +48,21 @@ def cost_per_epoch(curve: CurveResult, ratio: float, axis: str = "cost") -> floa
 
 def best_of_all(results: Results) -> float:
     """The accuracy that every seed of every curve came to at some time, in whole percent."""
-    best = [
-        float(one.columns["test_accuracy"].max())
-        for curve in results.curves.values()
-        for one in curve.trained
-    ]
+    best = []
+    for curve in results.curves.values():
+        best += [float(one.columns["test_accuracy"].max()) for one in curve.trained]
+
     return math.floor(100 * min(best) + ROUNDING) / 100
 
 
 def baseline(results: Results, case: str) -> str | None:
     """The curve of a case that the others are held against: its first of SVFL."""
-    kinds = {
-        name: results.experiment.curves[name].method.get("kind")
-        for name in results.experiment.shown(case)
-    }
-    return next(
-        (name for name, kind in kinds.items() if kind == "svfl" and (case, name) in results.curves),
-        None,
-    )
+    for name in results.experiment.shown(case):
+        kind = results.experiment.curves[name].method.get("kind")
+        if kind == "svfl" and (case, name) in results.curves:
+            return name
+
+    return None
 
 
 def share_of_baseline(
@@ -76,13 +73,15 @@ def share_of_baseline(
     other = baseline(results, case)
     if other is None:
         return None
-    ours, theirs = (
-        cost_per_epoch(results.curves[case, name], ratio, axis) for name in (curve, other)
-    )
-    return ours / theirs if ours is not None and theirs else None
+
+    ours = cost_per_epoch(results.curves[case, curve], ratio, axis)
+    theirs = cost_per_epoch(results.curves[case, other], ratio, axis)
+    if ours is None or not theirs:
+        return None
+    return ours / theirs
 
 
-def _after(one: Trained, epoch: float) -> float | None:
+def _after(one: TrainedCurve, epoch: float) -> float | None:
     """At the last measurement up to that epoch, if the training came so far."""
     epochs = one.columns["epoch"]
     if epochs[-1] < epoch - ROUNDING:

@@ -14,9 +14,9 @@ from mtcd_experiments.accuracy import (
 from mtcd_experiments.checks import Check
 from mtcd_experiments.reading import (
     NOTABLE,
+    FigureReader,
     NotThereError,
     Outcome,
-    Reader,
     Verdict,
     less,
     number,
@@ -32,7 +32,7 @@ LEARNT = 0.05  # a curve that has not risen by this much has shown nothing yet
 def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """At each quarter of the epochs, each of ours is at most a little less accurate than theirs."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
         for case in read.cases(theirs, *ours):
             other = read.curve(case, theirs)
@@ -56,7 +56,7 @@ def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """An epoch of each of ours costs less communication than one of theirs, per message and per
     float."""
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = [], []
         for per, axis in COST_AXES.items():
             parts = []
@@ -84,7 +84,7 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
     target, or else the most that all curves reached.
     """
 
-    def check(read: Reader) -> tuple[str, Verdict]:
+    def check(read: FigureReader) -> tuple[str, Verdict]:
         level = read.results.experiment.target_accuracy or best_of_all(read.results)
         findings = []
         outcomes: list[Outcome] = []
@@ -95,9 +95,9 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 for name in ours:
                     mine = read.amount(case, name, axis, target=level)
                     parts.append(f"{read.label(name)} {mine} against {other}")
-                    outcomes.append(
-                        less(mine, other) if _has_learnt(read.curve(case, theirs)) else None
-                    )
+                    # a curve that has learnt nothing is no measure of another
+                    learnt = _has_learnt(read.curve(case, theirs))
+                    outcomes.append(less(mine, other) if learnt else None)
             findings.append(f"per {per}: {'; '.join(parts)}")
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
@@ -106,19 +106,20 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
     return check
 
 
-def _accuracies(read: Reader, curve: CurveResult) -> list[float | None]:
+def _accuracies(read: FigureReader, curve: CurveResult) -> list[float | None]:
     """At each quarter, as far as it came, and at the end."""
-    found = [accuracy_after(curve, epoch) for epoch in quarters(read.results)]
-    return [
-        *(one.mean if one and one.everywhere else None for one in found),
-        accuracy_at_end(curve).mean,
-    ]
+    accuracies: list[float | None] = []
+    for epoch in quarters(read.results):
+        found = accuracy_after(curve, epoch)
+        accuracies.append(found.mean if found and found.everywhere else None)
+
+    return [*accuracies, accuracy_at_end(curve).mean]
 
 
-def _way(read: Reader, curve: CurveResult) -> str:
-    return " → ".join(
-        "not there" if one is None else percent(one) for one in _accuracies(read, curve)
-    )
+def _way(read: FigureReader, curve: CurveResult) -> str:
+    """The accuracies on the way, as text."""
+    said = ["not there" if one is None else percent(one) for one in _accuracies(read, curve)]
+    return " → ".join(said)
 
 
 def _close(ours: float | None, theirs: float | None) -> Outcome:

@@ -25,7 +25,7 @@ from mtcd_experiments.checks import (
     slower_but_cheaper,
     times_less,
 )
-from mtcd_experiments.reading import NotThereError, Reader, Verdict
+from mtcd_experiments.reading import FigureReader, NotThereError, Verdict
 from mtcd_experiments.results import Results
 
 
@@ -47,7 +47,7 @@ def check_claims(results: Mapping[str, Results]) -> list[Claim]:
     for name, found in results.items():
         for says, check in CLAIMS.get(name, ()):
             with suppress(NotThereError):
-                measured, holds = check(Reader(found))
+                measured, holds = check(FigureReader(found))
                 claims.append(Claim(name, says, measured, holds))
     return claims
 

@@ -22,7 +22,7 @@ from mtcd_experiments.plan import FigurePlan, plan_figure
 from mtcd_experiments.read import ALL, find_experiments, known_experiments, read_experiment
 from mtcd_experiments.results import Results
 from mtcd_experiments.run import reproduce
-from mtcd_experiments.schedule import Schedule
+from mtcd_experiments.schedule import TrainingQueue
 from mtcd_experiments.store import Store
 from mtcd_experiments.tables import results_table
 
@@ -137,6 +137,6 @@ def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None
 def _interrupted(figures: Sequence[FigurePlan], folder: Path) -> str:
     """The state of the cache, read from disk: a training may have been written during the
     interrupt."""
-    status = Schedule(figures, Store(folder)).status(workers=1)
+    status = TrainingQueue(figures, Store(folder)).status(workers=1)
     kept = f"{status.done} of {status.total} trainings are kept in {escape(str(folder))}"
     return f"Interrupted: {kept}. Run the same command again, without --fresh, to continue."

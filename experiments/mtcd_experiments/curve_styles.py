@@ -25,11 +25,11 @@ def curve_styles(experiment: Experiment, cases: Sequence[str]) -> dict[tuple[str
     groups = list(shown.values())
     if any(count > 1 for count in used.values()):
         groups = [[name for name in experiment.curves if name in used]]
-    looks = {
-        name: look
-        for names in groups
-        for name, look in zip(names, _looks(experiment, names), strict=True)
-    }
+
+    looks: dict[str, Style] = {}
+    for names in groups:
+        looks.update(zip(names, _looks(experiment, names), strict=True))
+
     return {(case, name): looks[name] for case, names in shown.items() for name in names}
 
 
@@ -37,15 +37,18 @@ def _looks(experiment: Experiment, names: Sequence[str]) -> list[Style]:
     """Later curves are narrower, so that one which lies under them still shows at their sides."""
     places = _families([experiment.curves[name].method for name in names])
     widths = np.linspace(WIDEST, NARROWEST, len(names))
-    return [
-        Style(
+
+    styles = []
+    for i, ((colour, dash), width) in enumerate(zip(places, widths, strict=True)):
+        style = Style(
             COLOURS[colour % len(COLOURS)],
             DASHES[dash % len(DASHES)],
             MARKERS[i % len(MARKERS)],
             float(width),
         )
-        for i, ((colour, dash), width) in enumerate(zip(places, widths, strict=True))
-    ]
+        styles.append(style)
+
+    return styles
 
 
 def _families(methods: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -56,15 +59,17 @@ def _families(methods: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
     up.
     """
     best, most = [(i, i) for i in range(len(methods))], 1
-    settings = [
-        {key: str(value) for key, value in method.items() if key != "stepsize"}
-        for method in methods
-    ]
+    settings = []
+    for method in methods:
+        # step sizes are tuned: they differ, but are not what a figure is about
+        settings.append({key: str(value) for key, value in method.items() if key != "stepsize"})
+
     for key in sorted({key for method in settings for key in method}):
-        rests = [
-            str(sorted((other, value) for other, value in method.items() if other != key))
-            for method in settings
-        ]
+        rests = []
+        for method in settings:
+            rest = {other: value for other, value in method.items() if other != key}
+            rests.append(str(sorted(rest.items())))
+
         values = [method.get(key, "") for method in settings]
         families = sum(count > 1 for count in Counter(rests).values())
         pairs = list(zip(_numbered(rests), _numbered(values), strict=True))

@@ -14,7 +14,7 @@ from mtcd.plots.paper import Paper
 from mtcd.plots.styles import COLOURS, plain
 from mtcd_experiments.numbers import entries, panel_axis, panel_ratio
 from mtcd_experiments.panels import x_label
-from mtcd_experiments.reading import Reader
+from mtcd_experiments.reading import FigureReader
 from mtcd_experiments.results import Results
 from mtcd_experiments.schema import Panel
 
@@ -69,7 +69,7 @@ def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
 
 
 def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -> None:
-    read, ratio = Reader(results), panel_ratio(results, panel)
+    read, ratio = FigureReader(results), panel_ratio(results, panel)
     axes.set_xscale("log")
     for label, colour, marker in zip(labels, COLOURS, MARKERS, strict=False):
         axes.plot(
@@ -108,7 +108,7 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
 
 def small_print(results: Results) -> str:
     """What to know of the figure, for its caption."""
-    read, shown = Reader(results), entries(results)
+    read, shown = FigureReader(results), entries(results)
     seeds = "one seed" if results.seeds == 1 else f"means over {results.seeds} seeds"
     said = f"To a relative gap of {results.experiment.target:g}, {seeds}."
     if any(not read.amount(entry.case, entry.curve).exact for entry in shown):

@@ -53,15 +53,15 @@ def write_figure(results: Results, out: Path, paper: Paper | None = None) -> lis
     if results.experiment.layout == "lines":
         contents[f"{results.name}.csv"] = lines_csv(results)
     contents[f"{results.name}-table.csv"] = table_csv(results)
+
     if paper is not None:
-        said = (
-            dots_print(results)
-            if results.experiment.layout == "dots"
-            else "\n".join(_small_print(results, 10_000))
-        )
-        contents[f"{results.name}-caption.txt"] = (
-            f"{results.experiment.title}.\n{said}\n{_remarks(results)}"
-        )
+        if results.experiment.layout == "dots":
+            said = dots_print(results)
+        else:
+            said = "\n".join(_small_print(results, 10_000))  # a line for each text
+        caption = f"{results.experiment.title}.\n{said}\n{_remarks(results)}"
+        contents[f"{results.name}-caption.txt"] = caption
+
     for name, content in contents.items():  # only now, when nothing can go wrong any more
         write_whole(out / name, content)
     return [out / name for name in contents]
@@ -123,9 +123,11 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
         else:
             texts = {case: _legend_texts(results, [case]) for case in cases}
             wide = width / scale / columns
-            lines = rows * max(
+            heights = [
                 _legend(axes.figure, axes, texts[case], wide) for case, axes in first.items()
-            )
+            ]
+            lines = rows * max(heights)
+
         rows *= len(results.experiment.panels) // side_by_side
         height = scale * 0.5 + min(max(0.62 * width / panels, 1.9 if paper else 2.6), 3.6)
         text = (lines + len(title) + len(small_print)) * LINE_HEIGHT * scale
@@ -139,10 +141,10 @@ def _draw_cases(
     """All cases, each a group of panels under its title. Returns the first panel of each."""
     experiment, cases = results.experiment, results.case_names()
     styles = curve_styles(experiment, cases)
-    said = {
-        case: [remarks(results, panel, case) * remarked for panel in experiment.panels]
-        for case in cases
-    }
+    said = {}
+    for case in cases:
+        said[case] = [remarks(results, panel, case) * remarked for panel in experiment.panels]
+
     # all panels leave the same room
     most = max(len(lines) for row in said.values() for lines in row)
     first: dict[str, Axes] = {}
@@ -219,30 +221,30 @@ def _tuned_text(curves: Sequence[CurveResult]) -> str:
 
 def _small_print(results: Results, letters: int) -> list[str]:
     """The caption of the figure, with notes for the reader."""
-    said = ["Quick version: smaller than the paper's."] if results.quick else []
-    said += (
-        _said_of_accuracies(results)
-        if results.experiment.measure == "accuracy"
-        else _said_of_gaps(results)
-    )
+    said = []
+    if results.quick:
+        said.append("Quick version: smaller than the paper's.")
+
+    if results.experiment.measure == "accuracy":
+        said += _said_of_accuracies(results)
+    else:
+        said += _said_of_gaps(results)
+
     if any(entry.result.tuned for entry in entries(results)):
-        said.append(
-            f"Step sizes η in the legend: "
-            f"tuned{', case by case' if len(results.case_names()) > 1 else ''}."
-        )
-    return [
-        line
-        for text in (" ".join(said), *map(plain, dict.fromkeys(results.notes)))
-        for line in textwrap.wrap(text, letters)
-    ]
+        each = ", case by case" if len(results.case_names()) > 1 else ""
+        said.append(f"Step sizes η in the legend: tuned{each}.")
+
+    lines = textwrap.wrap(" ".join(said), letters)
+    for note in dict.fromkeys(results.notes):  # several cases may have the same
+        lines += textwrap.wrap(plain(note), letters)
+
+    return lines
 
 
 def _said_of_gaps(results: Results) -> list[str]:
     said = []
-    target, axes = (
-        f"{results.experiment.target:g}",
-        {panel.x for panel in results.experiment.panels},
-    )
+    target = f"{results.experiment.target:g}"
+    axes = {panel.x for panel in results.experiment.panels}
     if axes - {"ratio"}:
         said.append(_said_of_lines(results, "geometric mean", f"a gap of {target}"))
     if "ratio" in axes:
@@ -257,11 +259,16 @@ def _said_of_gaps(results: Results) -> list[str]:
 
 def _said_of_accuracies(results: Results) -> list[str]:
     target = results.experiment.target_accuracy
-    bands = ["Bands: from the least to the most of the seeds."] if results.seeds > 1 else []
-    return [_said_of_lines(results, "mean", f"{target:.0%}" if target else ""), *bands]
+    said = [_said_of_lines(results, "mean", f"{target:.0%}" if target else "")]
+    if results.seeds > 1:
+        said.append("Bands: from the least to the most of the seeds.")
+    return said
 
 
 def _said_of_lines(results: Results, mean: str, dotted: str) -> str:
-    seeds = "one seed" if results.seeds == 1 else f"{mean} over {results.seeds} seeds"
-    ends = sorted({END_MARKS[entry.result.ending] for entry in entries(results)} - {""})
-    return f"Lines: {'; '.join([seeds, *([f'dotted: {dotted}'] if dotted else []), *ends])}."
+    said = ["one seed" if results.seeds == 1 else f"{mean} over {results.seeds} seeds"]
+    if dotted:
+        said.append(f"dotted: {dotted}")
+
+    said += sorted({END_MARKS[entry.result.ending] for entry in entries(results)} - {""})
+    return f"Lines: {'; '.join(said)}."

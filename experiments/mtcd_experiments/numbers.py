@@ -19,7 +19,7 @@ POINTS = 150
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class CurveEntry:
     """A curve in a case, with the names people read."""
 
     case: str
@@ -28,15 +28,17 @@ class Entry:
     result: CurveResult
 
 
-def entries(results: Results, case: str | None = None) -> list[Entry]:
+def entries(results: Results, case: str | None = None) -> list[CurveEntry]:
     """All curves that were run, or those of one case, in the order of the experiment."""
     experiment = results.experiment
-    return [
-        Entry(name, curve, experiment.cases[name].title, results.curves[name, curve])
-        for name in ([case] if case else results.case_names())
-        for curve in experiment.shown(name)
-        if (name, curve) in results.curves
-    ]
+    found = []
+    for name in [case] if case else results.case_names():
+        title = experiment.cases[name].title
+        for curve in experiment.shown(name):
+            if (name, curve) in results.curves:
+                found.append(CurveEntry(name, curve, title, results.curves[name, curve]))
+
+    return found
 
 
 def panel_ratio(results: Results, panel: Panel) -> float:
@@ -46,8 +48,11 @@ def panel_ratio(results: Results, panel: Panel) -> float:
 
 def panel_scale(results: Results, panel: Panel) -> Literal["log", "linear"]:
     """The axis of a panel: the configured one, or the default of the measure."""
-    usual: Literal["log", "linear"] = "log" if results.experiment.measure == "gap" else "linear"
-    return "log" if panel.x == "ratio" else panel.scale or usual
+    if panel.x == "ratio":
+        return "log"
+    if panel.scale:
+        return panel.scale
+    return "log" if results.experiment.measure == "gap" else "linear"
 
 
 def panel_axis(results: Results, panel: Panel) -> str:
@@ -98,7 +103,9 @@ def panel_name(results: Results, panel: Panel) -> str:
     if panel.x == "ratio":
         return "ratio" if panel_priced(results, panel) == "cost" else "ratio, float cost"
     axis = panel_axis(results, panel)
-    return cost_name(axis, panel_ratio(results, panel)) if panel.x == "cost" else axis
+    if panel.x == "cost":
+        return cost_name(axis, panel_ratio(results, panel))
+    return axis
 
 
 def panel_priced(results: Results, panel: Panel) -> str:
@@ -112,13 +119,14 @@ def panel_line(results: Results, panel: Panel, curve: CurveResult) -> Line:
     if panel.x != "ratio":
         return curve.line(panel_axis(results, panel), panel_ratio(results, panel), POINTS)
     target, axis = results.experiment.target, panel_priced(results, panel)
-    costs = [
-        (ratio, curve.reach(target, axis, ratio)) for ratio in sorted(results.experiment.ratios)
-    ]
-    there = np.array(
-        [(ratio, cost.mean, cost.least, cost.most) for ratio, cost in costs if cost], dtype=float
-    )
-    return Line(*there.reshape(-1, 4).T)
+    points = []
+    for ratio in sorted(results.experiment.ratios):
+        cost = curve.reach(target, axis, ratio)
+        if cost:
+            points.append((ratio, cost.mean, cost.least, cost.most))
+
+    # also without points an array of four columns
+    return Line(*np.array(points, dtype=float).reshape(-1, 4).T)
 
 
 def lines_csv(results: Results) -> str:
@@ -134,45 +142,49 @@ def _points(results: Results) -> Iterator[dict[str, Any]]:
         for name, panel in panels.items():
             line = panel_line(results, panel, entry.result)
             for point in zip(line.x, line.value, line.low, line.high, strict=True):
-                numbers = {
-                    key: f"{one:.6g}"
-                    for key, one in zip(("x", "value", "low", "high"), point, strict=True)
-                }
+                x, value, low, high = (f"{one:.6g}" for one in point)
                 yield {
                     "case": entry.case,
                     "curve": entry.curve,
                     "label": entry.result.label,
                     "panel": name,
-                    **numbers,
+                    "x": x,
+                    "value": value,
+                    "low": low,
+                    "high": high,
                 }
 
 
 def grid(curve: CurveResult) -> str:
     """The step sizes that were tried and what each led to; empty if none were."""
-    return "; ".join(
-        f"{scientific(step)}: {outcome}" for step, outcome in sorted((curve.tuned or {}).items())
-    )
+    tried = sorted((curve.tuned or {}).items())
+    return "; ".join(f"{scientific(step)}: {outcome}" for step, outcome in tried)
 
 
 def spread_columns(name: str, spread: Spread | None) -> dict[str, Any]:
     """Mean, least and most, in three columns; empty where nothing got there."""
-    values = (spread.mean, spread.least, spread.most) if spread else ("", "", "")
-    return {
-        f"{name}_{what}": value
-        for what, value in zip(("mean", "least", "most"), values, strict=True)
-    }
+    values: tuple[Any, Any, Any] = ("", "", "")
+    if spread:
+        values = (spread.mean, spread.least, spread.most)
+
+    names = (f"{name}_mean", f"{name}_least", f"{name}_most")
+    return dict(zip(names, values, strict=True))
 
 
 def mean_cost(spread: Spread | None) -> str:
     """The mean of iterations or cost, as text."""
     if spread is None:
         return "-"
-    return f"{spread.mean:,.0f}" if spread.mean >= 100 else f"{spread.mean:.3g}"
+    if spread.mean >= 100:
+        return f"{spread.mean:,.0f}"
+    return f"{spread.mean:.3g}"
 
 
 def some_seeds(spread: Spread | None) -> str:
     """How many seeds got there, if not all did."""
-    return f" ({spread.reached} of {spread.seeds})" if spread and not spread.everywhere else ""
+    if spread is None or spread.everywhere:
+        return ""
+    return f" ({spread.reached} of {spread.seeds})"
 
 
 def as_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:

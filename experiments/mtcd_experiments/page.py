@@ -51,24 +51,30 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
     seeds = sorted({result.seeds for result in results.values()})
     usual = quick or all(result.seeds == result.experiment.seeds for result in results.values())
     figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
-    command = (
-        f"mtcd reproduce {figures}"
-        + (" --quick" if quick else "")
-        + ("" if usual else f" --seeds {seeds[0]}")
-    )
-    counted = (
-        f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
-    )
+    command = f"mtcd reproduce {figures}"
+    if quick:
+        command += " --quick"
+    if not usual:
+        command += f" --seeds {seeds[0]}"
+
+    counted = ""
+    if seeds:
+        counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}"
+
     curves = [entry.result for result in results.values() for entry in entries(result)]
     training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
     trying = f" and trying out step sizes {span(trials)} of processor time" if trials else ""
-    what = (
-        "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library"
-        if paper
-        else "Run"
-    )
+    what = "Run"
+    if paper:
+        what = (
+            "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this "
+            "library"
+        )
+    if quick:
+        what = f"{QUICK} {what}"
+
     return (
-        f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with "
+        f"{what}{counted}. `{command}` makes this page again, with "
         f"all its pictures "
         f"and numbers. Training took {span(training)}{trying}, all curves and seeds added up."
     )
@@ -77,16 +83,21 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
 def _claims(claims: Sequence[Claim], results: Mapping[str, Results], paper: bool) -> list[str]:
     if not claims:
         return []
-    rows = [
-        (claim.says, claim.measured, claim.holds, _to_section(claim.figure, results))
-        for claim in claims
-    ]
+
+    rows = []
+    for claim in claims:
+        section = _to_section(claim.figure, results)
+        rows.append((claim.says, claim.measured, claim.holds, section))
+
     says = "## What the paper says, and what was measured" if paper else "## In short"
     return [says, _table(["claim", "measured", "holds?", "figure"], rows)]
 
 
 def _to_section(name: str, results: Mapping[str, Results]) -> str:
-    return f"[{name}](#{name})" if name in results else name
+    """The name of a figure, as a link where the page has it."""
+    if name not in results:
+        return name
+    return f"[{name}](#{name})"
 
 
 def _figure(result: Results, folder: str) -> list[str]:

@@ -119,7 +119,7 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class FigureReader:
     """Reads one figure."""
 
     results: Results

@@ -20,7 +20,7 @@ END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedCurve:
     """One training, as it is kept on disk: its measurements in columns, and how it ended.
 
     ``notes`` are about its data. ``columns`` holds iteration, client_client and client_server:
@@ -112,7 +112,7 @@ class CurveResult:
     training for all."""
 
     label: str
-    trained: tuple[Trained, ...]
+    trained: tuple[TrainedCurve, ...]
     # what each step size of the grid led to, where it was tuned
     tuned: dict[float, str] | None = None
     at_edge: bool = False  # the chosen step size is the first or last of the grid
@@ -229,7 +229,7 @@ def _grid(end: float, points: int) -> Array:
     return np.concatenate([[0.0], np.geomspace(first, end, points)])
 
 
-def _interpolated(one: Trained, x: str, ratio: float, places: Array) -> Array:
+def _interpolated(one: TrainedCurve, x: str, ratio: float, places: Array) -> Array:
     """log(gap) at these places."""
     return np.interp(places, one.along(x, ratio), np.log(_positive(one.columns["gap"])))
 

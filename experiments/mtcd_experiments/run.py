@@ -9,7 +9,7 @@ from mtcd.config.unfinished import Unfinished
 from mtcd.core.workers import Backend, Failed, QueueStatus, Workers, open_workers
 from mtcd_experiments.plan import CurvePlan, FigurePlan
 from mtcd_experiments.results import CurveResult, Results
-from mtcd_experiments.schedule import Job, Schedule
+from mtcd_experiments.schedule import TrainingJob, TrainingQueue
 from mtcd_experiments.store import Store
 from mtcd_experiments.work import CurveJob
 
@@ -30,7 +30,7 @@ def reproduce(
     A figure with a training that cannot be done is given up, the others are not. Returns why, by
     figure.
     """
-    schedule = Schedule(figures, store)
+    schedule = TrainingQueue(figures, store)
     pending = list(figures)
     unfinished = Unfinished(store.folder / "unfinished", store.fresh)
     with open_workers(backend) as workers:
@@ -49,13 +49,13 @@ def reproduce(
             progress(schedule.status(workers.jobs))
 
 
-def _give(schedule: Schedule, workers: Workers[Job], unfinished: Unfinished) -> None:
+def _give(schedule: TrainingQueue, workers: Workers[TrainingJob], unfinished: Unfinished) -> None:
     while workers.free and (task := schedule.next()):
         job, config = task
         workers.give(job, CurveJob(config, unfinished))
 
 
-def _hear(schedule: Schedule, workers: Workers[Job]) -> None:
+def _hear(schedule: TrainingQueue, workers: Workers[TrainingJob]) -> None:
     for job, news in workers.news(PATIENCE):
         if isinstance(news, Failed):
             schedule.fail(job, news.why)
@@ -65,7 +65,7 @@ def _hear(schedule: Schedule, workers: Workers[Job]) -> None:
             schedule.finish(job, news)
 
 
-def _results(figure: FigurePlan, schedule: Schedule) -> Results:
+def _results(figure: FigurePlan, schedule: TrainingQueue) -> Results:
     curves = {(plan.case, plan.curve): _curve(figure, plan, schedule) for plan in figure.curves}
     notes = [
         *figure.notes,
@@ -100,9 +100,9 @@ def _results(figure: FigurePlan, schedule: Schedule) -> Results:
     )
 
 
-def _curve(figure: FigurePlan, plan: CurvePlan, schedule: Schedule) -> CurveResult:
+def _curve(figure: FigurePlan, plan: CurvePlan, schedule: TrainingQueue) -> CurveResult:
     label = figure.experiment.curves[plan.curve].label
-    trained = tuple(schedule.finished[Job(plan, seed)] for seed in plan.seeds)
+    trained = tuple(schedule.finished[TrainingJob(plan, seed)] for seed in plan.seeds)
     choice = schedule.choices.get(plan)
     if choice is None:
         return CurveResult(label, trained)

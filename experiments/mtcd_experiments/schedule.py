@@ -12,15 +12,15 @@ from mtcd.config.schema import Config
 from mtcd.core.errors import MtcdError
 from mtcd.core.workers import QueueStatus
 from mtcd_experiments.plan import CurvePlan, FigurePlan
-from mtcd_experiments.results import Trained
+from mtcd_experiments.results import TrainedCurve
 from mtcd_experiments.store import Record, Store
-from mtcd_experiments.tuning import Choice, choose
+from mtcd_experiments.tuning import ChosenStepsize, choose
 
 TOO_EARLY = 0.02  # a training that is not this far yet says little about its end
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One training of a curve: with one of the seeds, or a trial of one of the step sizes."""
 
     plan: CurvePlan
@@ -48,7 +48,7 @@ class Job:
         return f"{self.plan.figure} {self.plan.case} {self.plan.curve} {self.which}"
 
 
-class Schedule:
+class TrainingQueue:
     """All trainings of some figures. What the store holds is finished from the start."""
 
     def __init__(self, figures: Sequence[FigurePlan], store: Store) -> None:
@@ -59,20 +59,20 @@ class Schedule:
             for plan in figure.curves
             for job in (*_trials(plan), *_finals(plan))
         ]
-        self.finished: dict[Job, Trained] = {}
-        self.choices: dict[CurvePlan, Choice] = {}
+        self.finished: dict[TrainingJob, TrainedCurve] = {}
+        self.choices: dict[CurvePlan, ChosenStepsize] = {}
         self.failed: dict[str, str] = {}
-        self._waiting: dict[Job, tuple[Config, Path]] = {}
+        self._waiting: dict[TrainingJob, tuple[Config, Path]] = {}
         # those that wait for a file: the first of them is trained
-        self._same: dict[Path, list[Job]] = {}
+        self._same: dict[Path, list[TrainingJob]] = {}
         # its file, when it began, how far it is
-        self._running: dict[Job, tuple[Path, float, float]] = {}
+        self._running: dict[TrainingJob, tuple[Path, float, float]] = {}
         self._seconds: dict[tuple[CurvePlan, bool], list[float]] = {}
         for figure in figures:
             for plan in figure.curves:
                 self._ready(_trials(plan) or _finals(plan))
 
-    def _ready(self, jobs: Sequence[Job]) -> None:
+    def _ready(self, jobs: Sequence[TrainingJob]) -> None:
         """These can be trained now, unless they are kept from before."""
         for job in jobs:
             plan = job.plan
@@ -88,7 +88,7 @@ class Schedule:
                 self._same[path] = [job]
                 self._waiting[job] = config, path
 
-    def next(self) -> tuple[Job, Config] | None:
+    def next(self) -> tuple[TrainingJob, Config] | None:
         """The next to train: what others wait for first, then the longest."""
         open_jobs = [job for job, (_, path) in self._waiting.items() if self._wanted(path)]
         if not open_jobs:
@@ -102,25 +102,25 @@ class Schedule:
         """Whether a figure that can still be made waits for this file."""
         return any(job.plan.figure not in self.failed for job in self._same[path])
 
-    def advance(self, job: Job, fraction: float) -> None:
+    def advance(self, job: TrainingJob, fraction: float) -> None:
         """A training is that far."""
         path, began, _ = self._running[job]
         self._running[job] = path, began, fraction
 
-    def finish(self, job: Job, record: Record) -> None:
+    def finish(self, job: TrainingJob, record: Record) -> None:
         """A training has ended: keep it."""
         path, began, _ = self._running.pop(job)
         trained = self.store.save(path, record)
         for same in self._same.pop(path):
             self._finish(same, trained, monotonic() - began)
 
-    def fail(self, job: Job, why: str) -> None:
+    def fail(self, job: TrainingJob, why: str) -> None:
         """A training cannot be done, and so neither can its figure."""
         path, *_ = self._running.pop(job)
         for same in self._same.pop(path):
             self.failed.setdefault(same.plan.figure, f"{same.what}: {why}")
 
-    def _finish(self, job: Job, trained: Trained, seconds: float) -> None:
+    def _finish(self, job: TrainingJob, trained: TrainedCurve, seconds: float) -> None:
         self.finished[job] = trained
         self._seconds.setdefault((job.plan, job.trial is None), []).append(seconds)
         trials, tune = _trials(job.plan), job.plan.tune
@@ -148,20 +148,20 @@ class Schedule:
             done, len(jobs), tuple(job.brief for job in self._running), self._left(jobs, workers)
         )
 
-    def _left(self, jobs: Sequence[Job], workers: int) -> float | None:
+    def _left(self, jobs: Sequence[TrainingJob], workers: int) -> float | None:
         expected = [self._remaining(job) for job in jobs if job not in self.finished]
         known = [seconds for seconds in expected if seconds is not None]
         if len(known) < len(expected):
             return None
         return max(sum(known) / workers, max(known)) if known else 0.0
 
-    def _remaining(self, job: Job) -> float | None:
+    def _remaining(self, job: TrainingJob) -> float | None:
         expected = self._expected(job)
         if expected is None or job not in self._running:
             return expected
         return max(expected - (monotonic() - self._running[job][1]), 0.0)
 
-    def _expected(self, job: Job) -> float | None:
+    def _expected(self, job: TrainingJob) -> float | None:
         """Seconds, from other seeds of the curve, from how far it is, or from what others took."""
         same = self._seconds.get((job.plan, job.trial is None))
         if same:
@@ -173,12 +173,12 @@ class Schedule:
         return fmean(others) if others else None
 
 
-def _trials(plan: CurvePlan) -> tuple[Job, ...]:
+def _trials(plan: CurvePlan) -> tuple[TrainingJob, ...]:
     """The trainings that its step size is chosen from, if any."""
     stepsizes = dict.fromkeys(plan.tune.stepsizes) if plan.tune else ()
-    return tuple(Job(plan, plan.seeds[0], stepsize) for stepsize in stepsizes)
+    return tuple(TrainingJob(plan, plan.seeds[0], stepsize) for stepsize in stepsizes)
 
 
-def _finals(plan: CurvePlan) -> tuple[Job, ...]:
+def _finals(plan: CurvePlan) -> tuple[TrainingJob, ...]:
     """The trainings that are drawn."""
-    return tuple(Job(plan, seed) for seed in plan.seeds)
+    return tuple(TrainingJob(plan, seed) for seed in plan.seeds)

@@ -12,7 +12,7 @@ from mtcd.config.identity import identity
 from mtcd.config.schema import Config
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import write_whole
-from mtcd_experiments.results import Trained
+from mtcd_experiments.results import TrainedCurve
 from mtcd_experiments.schema import Measure
 
 FORMAT = 2  # count up when a training gives other numbers, or is kept in another form
@@ -39,7 +39,7 @@ class Store:
         another file."""
         return self.folder / f"{identity(config, FORMAT)}.json"
 
-    def load(self, path: Path) -> Trained | None:
+    def load(self, path: Path) -> TrainedCurve | None:
         """The stored training; a damaged file counts as missing."""
         if self.fresh and path not in self._saved:
             return None
@@ -48,8 +48,8 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
-    def save(self, path: Path, record: Record) -> Trained:
-        """Keep a training."""
+    def save(self, path: Path, record: Record) -> TrainedCurve:
+        """Keep the outcome of a training, so that it is not trained again."""
         trained = as_trained(record)
         try:
             write_whole(path, json.dumps(record, allow_nan=False))
@@ -65,8 +65,8 @@ def measure_of(config: Config) -> Measure:
     return "accuracy" if config.stop.gap is None else "gap"
 
 
-def as_trained(record: Record) -> Trained:
-    """A Trained from plain values; an error if they are not whole."""
+def as_trained(record: Record) -> TrainedCurve:
+    """A TrainedCurve from plain values; an error if they are not whole."""
     names = COLUMNS["gap" if "gap" in record["columns"] else "accuracy"]
     columns = {name: np.array(record["columns"][name], dtype=float) for name in names}
     lengths = {column.shape for column in columns.values()}
@@ -76,7 +76,7 @@ def as_trained(record: Record) -> Trained:
         or not all(np.isfinite(c).all() for c in columns.values())
     ):
         raise ValueError("the columns are not whole")
-    return Trained(
+    return TrainedCurve(
         seed=int(record["config"]["seed"]),
         status=str(record["status"]),
         stepsize=None if record["stepsize"] is None else float(record["stepsize"]),

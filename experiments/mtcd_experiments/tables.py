@@ -9,7 +9,7 @@ from mtcd.core.terminal.table import ScreenTable
 from mtcd.plots.styles import scientific
 from mtcd_experiments.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
 from mtcd_experiments.numbers import (
-    Entry,
+    CurveEntry,
     amounts,
     as_csv,
     column_name,
@@ -60,7 +60,7 @@ def headings(results: Results, brief: bool = False) -> list[str]:
     return [*WORDS, "step size", *found, "final gap", "seconds"]
 
 
-def cells(results: Results, entry: Entry, brief: bool = False) -> list[str]:
+def cells(results: Results, entry: CurveEntry, brief: bool = False) -> list[str]:
     """One row, as text."""
     curve = entry.result
     if results.experiment.measure == "accuracy":
@@ -80,7 +80,7 @@ def table_csv(results: Results) -> str:
     return as_csv(rows, list(rows[0]) if rows else [])
 
 
-def _summary(results: Results, entry: Entry) -> dict[str, Any]:
+def _summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
     curve, target = entry.result, results.experiment.target
     iterations = curve.reach(target)
     row = {

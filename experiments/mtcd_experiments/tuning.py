@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtcd.core.errors import ConfigError
-from mtcd_experiments.results import Trained
+from mtcd_experiments.results import TrainedCurve
 from mtcd_experiments.schema import Tune
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenStepsize:
     """The step size chosen, what each led to, whether a longer grid might hold a better one, and
     the time it took."""
 
@@ -21,7 +21,7 @@ class Choice:
     seconds: float
 
 
-def choose(tune: Tune, trials: Mapping[float, Trained], where: str) -> Choice:
+def choose(tune: Tune, trials: Mapping[float, TrainedCurve], where: str) -> ChosenStepsize:
     """The step size that reaches the gap in the fewest iterations; if none does, the one that comes
     closest."""
     if all(trial.status == "diverged" for trial in trials.values()):
@@ -32,17 +32,17 @@ def choose(tune: Tune, trials: Mapping[float, Trained], where: str) -> Choice:
     best = min(sorted(trials), key=lambda stepsize: _rank(trials[stepsize], tune.gap))
     tuned = {stepsize: _outcome(trials[stepsize], tune.gap) for stepsize in sorted(trials)}
     seconds = sum(trial.seconds for trial in trials.values())
-    return Choice(best, tuned, best in (min(trials), max(trials)), seconds)
+    return ChosenStepsize(best, tuned, best in (min(trials), max(trials)), seconds)
 
 
-def _rank(trial: Trained, gap: float) -> tuple[int, float]:
+def _rank(trial: TrainedCurve, gap: float) -> tuple[int, float]:
     if trial.status == "diverged":
         return 2, 0.0
     iterations = trial.reach(gap, "iterations")
     return (1, float(trial.columns["gap"][-1])) if iterations is None else (0, iterations)
 
 
-def _outcome(trial: Trained, gap: float) -> str:
+def _outcome(trial: TrainedCurve, gap: float) -> str:
     if trial.status == "diverged":
         return "diverged"
     iterations = trial.reach(gap, "iterations")

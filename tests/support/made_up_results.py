@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.results import CurveResult, Results, TrainedCurve
 from mtcd_experiments.schema import Experiment
 
 ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
@@ -20,7 +20,7 @@ LONG = (
 
 def trained(
     rate: float, seed: int = 0, end: int = 20_000, server: float = 0.05, status: str = "converged"
-) -> Trained:
+) -> TrainedCurve:
     """A gap that falls like exp(-rate x), a little differently for each seed."""
     x = np.unique(np.concatenate([[0], np.geomspace(1, max(end, 1), 300).astype(int)]))[
         : None if end else 1
@@ -36,7 +36,7 @@ def trained(
         "client_server": server * x,
     }
     columns |= {"floats_client_client": 1000.0 * x, "floats_client_server": 500 * server * x}
-    return Trained(
+    return TrainedCurve(
         seed,
         status,
         1e-5,
@@ -165,7 +165,7 @@ def nothing_moves() -> Results:
 
 def learnt(
     rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **messages: float
-) -> Trained:
+) -> TrainedCurve:
     """An accuracy that rises from 10% to 90%, a little differently for each seed; messages are
     those of a batch."""
     epoch = np.arange(epochs + 1.0)
@@ -182,7 +182,7 @@ def learnt(
         "floats_client_client": 1600 * between * batches * epoch,
         "floats_client_server": 1600 * server * batches * epoch,
     }
-    return Trained(
+    return TrainedCurve(
         seed,
         "epochs",
         1e-4,

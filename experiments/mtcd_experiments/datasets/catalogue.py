@@ -19,14 +19,21 @@ from mtcd.data.vertical import VerticalData
 from mtcd_experiments.datasets.basehock import BASEHOCK
 from mtcd_experiments.datasets.beijing_air import BEIJING_AIR
 from mtcd_experiments.datasets.cifar10 import CIFAR10
-from mtcd_experiments.datasets.entry import Dataset, Entry, Forecast, Pictures, RawSeries, Series
+from mtcd_experiments.datasets.entry import (
+    CatalogueEntry,
+    Dataset,
+    Forecast,
+    Pictures,
+    RawSeries,
+    Series,
+)
 from mtcd_experiments.datasets.folder import absence, find_all
 from mtcd_experiments.datasets.gisette import GISETTE
 from mtcd_experiments.datasets.gisette_like import GISETTE_LIKE
 from mtcd_experiments.datasets.modelnet10 import MODELNET10
 from mtcd_experiments.datasets.pictures import vertical
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=CatalogueEntry)
 
 DATASETS: dict[str, Dataset] = {
     "gisette": GISETTE,
@@ -35,7 +42,7 @@ DATASETS: dict[str, Dataset] = {
 }
 PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
 SERIES: dict[str, Series] = {"beijing-air": BEIJING_AIR}
-ALL: dict[str, Entry] = {**DATASETS, **PICTURES, **SERIES}
+ALL: dict[str, CatalogueEntry] = {**DATASETS, **PICTURES, **SERIES}
 
 
 @overload
@@ -210,15 +217,22 @@ def load_table(
     columns = _part("features", raw.values.shape[1], features, seed)
     labels = raw.labels[rows]
     _check_classes(name, labels)
-    values = raw.values if samples is None else raw.values[rows]
-    values = values if features is None else values[:, columns]
+    # a part that is all of it is not copied
+    values = raw.values
+    if samples is not None:
+        values = values[rows]
+    if features is not None:
+        values = values[:, columns]
+
     data = split(values / raw.scale, labels, clients, [f"x{j}" for j in columns])
-    whole = samples is None and features is None
-    part = (
-        ""
-        if whole
-        else f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed {seed}."
-    )
+
+    part = ""
+    if samples is not None or features is not None:
+        part = (
+            f" A part of it: {len(rows)} samples and {len(columns)} features, drawn with seed "
+            f"{seed}."
+        )
+
     return replace(data, notes=(raw.note + part,))
 
 
@@ -242,7 +256,7 @@ def _entry(entries: Mapping[str, E], name: str) -> E:
     return entries[name]
 
 
-def _files(entry: Entry) -> dict[str, Path]:
+def _files(entry: CatalogueEntry) -> dict[str, Path]:
     files = find_all(entry.subfolder, entry.files)
     if files is None:
         raise DataError(_absent(entry))
@@ -256,7 +270,7 @@ def _check_classes(name: str, labels: NDArray[np.int64]) -> None:
         )
 
 
-def _absent(entry: Entry) -> str:
+def _absent(entry: CatalogueEntry) -> str:
     return f"{entry.title} is not at hand: {absence(entry.subfolder, entry.files)} To get it: {entry.how}"
 
 

@@ -79,7 +79,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """The common part of all entries of the catalogue."""
 
     title: str
@@ -90,14 +90,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Dataset(Entry):
+class Dataset(CatalogueEntry):
     """A table that can be loaded where its files are at hand."""
 
     read: Callable[[Mapping[str, Path], int], Raw]  # from the files found, and a seed
 
 
 @dataclass(frozen=True)
-class Pictures(Entry):
+class Pictures(CatalogueEntry):
     """Pictures that can be loaded where their files are at hand."""
 
     read: Callable[[Mapping[str, Path]], RawPictures]
@@ -107,7 +107,7 @@ class Pictures(Entry):
 
 
 @dataclass(frozen=True)
-class Series(Entry):
+class Series(CatalogueEntry):
     """Measurements over time, of which later ones are predicted from earlier ones."""
 
     read: Callable[[Mapping[str, Path]], RawSeries]

@@ -40,7 +40,7 @@ def check_run(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Samples:
+class NewSamples:
     """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``,
     but ``labels``."""
 
@@ -61,7 +61,7 @@ class OnTable:
     table: Path
     run_code: bool = False
 
-    def loaded(self) -> Samples:
+    def loaded(self) -> NewSamples:
         """The run, and the samples of the table."""
         check_run(self.run)
         run = load_run(self.run, run_code=self.run_code)
@@ -72,14 +72,14 @@ class OnTable:
                     "Samples for a split network are CSV or Parquet tables, not svmlight files."
                 )
             X, labels, notes = read_new_svmlight(self.table, run.column_names)
-            return Samples(run, len(labels), X, None, labels, notes)
+            return NewSamples(run, len(labels), X, None, labels, notes)
 
         codes_but = None
         if run.trained().preparations is not None:
             codes_but = (self._named("label"),)
 
         table = read_table(self.table, self._named("id"), codes_but)
-        return Samples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
+        return NewSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
     def _named(self, key: str) -> str | None:
         """A column that the config of the run names; None where it has none."""
@@ -92,7 +92,7 @@ class OnTable:
         named: str | None = getattr(data, key)
         return named
 
-    def labels(self, asked: str | None, samples: Samples) -> NDArray[Any]:
+    def labels(self, asked: str | None, samples: NewSamples) -> NDArray[Any]:
         """The labels of the samples: a column of the table, or those inside an svmlight file."""
         if samples.table is None:
             assert samples.labels is not None

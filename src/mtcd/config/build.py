@@ -69,7 +69,10 @@ class Setup:
         return self.config.data.standardise and self.config.model.train_standardises
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share; the method has its privacy."""
+        """The arguments that ``mtcd.train`` and ``mtcd.inspect`` share.
+
+        The method has its privacy already.
+        """
         return {
             "data": self.data,
             "model": self.model,

@@ -42,7 +42,10 @@ def explain(
 def _message(kind: str, said: str, value: Any) -> str:
     """What pydantic, or a check of ours, says of a value; with the value, unless it is in it."""
     if kind == "string_type" and isinstance(value, bool):
-        return "write it in quotes: without them, YAML reads no, off and false as false, yes, on and true as true"
+        return (
+            "write it in quotes: without them, YAML reads no, off and false as false, yes, on and "
+            "true as true"
+        )
     message = (
         said.removeprefix("Value error, ")
         .removeprefix("Input ")

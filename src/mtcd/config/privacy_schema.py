@@ -85,7 +85,7 @@ class PrivacySection(Section):
         return None
 
     def privacy(self) -> Privacy:
-        """The settings."""
+        """The settings, as methods and parties take them."""
         dp = None
         if self.dp is not None:
             dp = DP(**self.dp.model_dump())

@@ -63,12 +63,14 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``method__local_updates=5`` changes one setting of the method."""
-        nested = {
-            name.removeprefix(NESTED): params[name] for name in params if name.startswith(NESTED)
-        }
-        super().set_params(
-            **{name: value for name, value in params.items() if not name.startswith(NESTED)}
-        )
+        own, nested = {}, {}
+        for name, value in params.items():
+            if name.startswith(NESTED):
+                nested[name.removeprefix(NESTED)] = value
+            else:
+                own[name] = value
+
+        super().set_params(**own)
         if nested:
             method = self._method()
             known = {field.name for field in dataclasses.fields(method) if field.init}  # type: ignore[arg-type]
@@ -95,7 +97,10 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
     def _split(
         self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: Any = None
     ) -> VerticalData:
-        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
+        clients: Any = self.blocks
+        if clients is None:
+            clients = min(DEFAULT_CLIENTS, X.shape[1])
+
         columns = getattr(self, "feature_names_in_", None)
         return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
 

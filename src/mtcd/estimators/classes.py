@@ -45,17 +45,18 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
         return self._decision(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The predicted classes."""
+        """The class with the highest score, of every sample."""
         scores = self._decision(X)
-        return np.asarray(
-            self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-        )
+        # two classes have one score, that of the second
+        numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[numbers])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """The probability of every class."""
         scores = self._decision(X)
-        return LOSSES["logistic" if scores.ndim == 1 else "multinomial"]().probabilities(scores)
+        kind = "logistic" if scores.ndim == 1 else "multinomial"
+        return LOSSES[kind]().probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:

@@ -29,12 +29,24 @@ def warn_unless_converged(
     """Emit a ``ConvergenceWarning`` if the training ended at ``max_iter``, or on a plateau above
     the optimum.
 
-    Parameters: the name of the estimator; the run, its model and data; ``tol``, the improvement by
-    which the plateau is defined: a gap of more than 100 times as much is not small.
+    Parameters
+    ----------
+    estimator
+        The name of the estimator.
+    run
+        The training that has ended.
+    model
+        Its model.
+    data
+        Its samples.
+    tol
+        The improvement by which the plateau is defined: a gap of more than 100 times as much is not
+        small.
     """
     small = max(SLOWEST * tol, LEAST)
     gap = gap_of(run, model, data, small)
-    if gap <= (small if run.status == PLATEAU else ROUNDING):
+    allowed = small if run.status == PLATEAU else ROUNDING
+    if gap <= allowed:
         return
 
     after = f"after {run.final.iteration} iterations"
@@ -47,7 +59,10 @@ def warn_unless_converged(
             f"{cure}, or set a smaller tol and a larger max_iter."
         )
     else:
-        text = f"{estimator} ended at its limit {after}, before f had settled: {above}. {cure}, or increase max_iter."
+        text = (
+            f"{estimator} ended at its limit {after}, before f had settled: {above}. {cure}, or "
+            f"increase max_iter."
+        )
     warn_user(text, ConvergenceWarning)
 
 

@@ -60,7 +60,9 @@ class LinearEstimator(SplitEstimator):
         refuse_categories(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return np.asarray(scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores)
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores.ravel()
+        return np.asarray(scores)
 
     def _stop(self, clients: int) -> Stop:
         """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by

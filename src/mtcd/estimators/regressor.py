@@ -83,5 +83,5 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        """The predicted targets."""
+        """The predicted value of every sample."""
         return self._decision(X)

@@ -232,7 +232,10 @@ def lone_guarantee(
         return
     tau, pi_min = by_key.get("mixing_time_pi_min"), by_key.get("pi_min")
     if tau is None or pi_min is None or tau.shown == "infinite":
-        why = "it is about walks that are Markov chains on clients and forget their start: this one is not"
+        why = (
+            "it is about walks that are Markov chains on clients and forget their start: this one "
+            "is not"
+        )
         yield TheoryFinding(key, title, None, "none", why)
     elif tau.value is None or not pi_min.value:
         yield finding(key, title, None, tau.meaning)

@@ -108,7 +108,10 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[TheoryFindi
         times = [mixing_times(*chain, distances) for chain in chains]
         exact = [max(of_chains) for of_chains in zip(*times, strict=True)]
 
-    near = f"until the position of a token is nearly independent of its start (total variation 1/4){where}"
+    near = (
+        "until the position of a token is nearly independent of its start (total variation 1/4)"
+        f"{where}"
+    )
     bounds = []
     for gap, (_, share) in zip(gaps, chains, strict=False):  # no gaps of irreversible chains
         bounds.append(mixing_bounds(gap, float(share.min())))

@@ -29,7 +29,10 @@ def registered(best_at: str, otherwise: Callable[[], Method]) -> Method:
     """The method that a feature has registered for this, or ``otherwise``, where it is not
     installed."""
     home = features.parts(DEFAULTS).get(best_at)
-    make = otherwise if home is None else cast(Callable[[], Method], features.load(home))
+    if home is None:
+        return otherwise()
+
+    make = cast(Callable[[], Method], features.load(home))
     return make()
 
 
@@ -54,15 +57,19 @@ def default_method(
             return summing
 
     if privacy.sealed:
-        # the noise of differential privacy is added at a server
-        return MTCD(walk="tour") if server or privacy.dp is not None else STCD(walk="tour")
+        # The noise of differential privacy is added at a server.
+        if server or privacy.dp is not None:
+            return MTCD(walk="tour")
+        return STCD(walk="tour")
 
+    # In a federation some parties are down now and then: a plain token goes round them, while for
+    # those of an accelerated tour all would wait.
     if server is not None:
-        # a plain token goes round parties that are down; for those of an accelerated tour all would
-        # wait
         return MTCD() if server else STCD()
 
-    return kind.default_method(model) if connected else MTCD()
+    if not connected:
+        return MTCD()
+    return kind.default_method(model)
 
 
 def default_note(method: Method, connected: bool = True) -> str:

@@ -115,19 +115,14 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
     ``LARGEST``.
     """
     w = np.zeros(along.changes.shape[1])
-    least, largest = (
-        (0.0, most) if isinstance(most, float) else (None, LARGEST if most is None else most)
-    )
-    bounds = (
-        np.broadcast_to(-largest if least is None else least, w.shape),
-        np.broadcast_to(largest, w.shape),
-    )
+    bounds = _bounds(most, w)
     value = along.value(w)
-    if not (
-        np.isfinite(along.changes).all()
-        and np.isfinite([value, *along.slope, *along.bend.flat]).all()
-    ):
+
+    # A training that diverges ends at its next measurement; until then weights of 0 keep the start.
+    numbers = np.array([value, *along.slope, *along.bend.flat])
+    if not np.isfinite(along.changes).all() or not np.isfinite(numbers).all():
         return w
+
     for _ in range(NEWTON_STEPS):
         gradient, hessian = along.derivatives(w)
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
@@ -141,7 +136,17 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
         settled = before - value <= SMALL * abs(before)  # not to stop only takes time
         if settled:
             break  # not to stop only takes time
+
     return w
+
+
+def _bounds(most: float | Array | None, w: Array) -> tuple[Array, Array]:
+    """The least and the largest weights."""
+    if isinstance(most, float):
+        return np.zeros_like(w), np.full_like(w, most)
+
+    largest = np.broadcast_to(LARGEST if most is None else most, w.shape)
+    return -largest, largest
 
 
 def _without_negative(bend: Array) -> Array:
@@ -161,6 +166,7 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
+
     most = 20 + 10 * len(w)  # far more than it takes
     found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=most)
     if found.status == ENDS_EARLY:

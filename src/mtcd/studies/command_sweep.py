@@ -99,4 +99,7 @@ def _mean(values: list[float | None]) -> str:
 
 def _interrupted(out: Path) -> str:
     kept = len(list((out / TRAININGS).glob("*.json")))
-    return f"Interrupted: {kept} finished trainings are kept in {out / TRAININGS}. Run the same command to continue."
+    return (
+        f"Interrupted: {kept} finished trainings are kept in {out / TRAININGS}. Run the same command "
+        f"to continue."
+    )

@@ -77,7 +77,8 @@ class RegularisationPath(Outcomes):
         ends = f"{self.values[0]:.4g} to {self.values[-1]:.4g}"
         best = ""
         if self.metric is not None:
-            best = f", best {self.metric} {self.metrics[self.best_index][self.metric]:.4g} at {self.best_value:.4g}"
+            value = self.metrics[self.best_index][self.metric]
+            best = f", best {self.metric} {value:.4g} at {self.best_value:.4g}"
         return f"RegularisationPath({len(self.runs)} runs, {self.over} from {ends}{best})"
 
     @property

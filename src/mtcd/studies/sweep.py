@@ -70,7 +70,10 @@ class Sweep(Outcomes):
     """Trainings that an earlier sweep into the same folder had finished."""
 
     def __repr__(self) -> str:
-        return f"Sweep({len(self.points)} trainings of {len(self.groups)} settings, best by {self.by}: {self.best})"
+        return (
+            f"Sweep({len(self.points)} trainings of {len(self.groups)} settings, best by {self.by}: "
+            f"{self.best})"
+        )
 
     @property
     def keys(self) -> list[str]:

@@ -31,7 +31,7 @@ class Attachment(Protocol):
     """The name of the file."""
 
     def write(self, path: Path) -> None:
-        """Write the file."""
+        """Write it to a file, from which ``read`` makes it again."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -49,8 +49,14 @@ class RunListener(Listener, Protocol):
     ) -> Attachment:
         """What was seen, up to the last of these measurements.
 
-        ``parameters``: those of the model, at the end of a training that did not diverge.
-        ``running``: it goes on training, in another thread.
+        Parameters
+        ----------
+        rows
+            The measurements so far.
+        parameters
+            Those of the model, at the end of a training that did not diverge.
+        running
+            Whether it goes on training, in another thread.
         """
 
 

@@ -192,7 +192,7 @@ class History:
 
     @staticmethod
     def read(path: Path) -> History:
-        """From CSV."""
+        """The history in a CSV file, as ``write`` leaves it."""
         with path.open(newline="") as file:
             rows = [Measurement.from_row(row) for row in csv.DictReader(file)]
         if not rows:

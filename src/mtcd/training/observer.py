@@ -56,9 +56,26 @@ class Observer:
     """Observes a training through its engine: measures it, and ends it at a limit or when it
     diverges.
 
-    ``best`` is f*, where gaps are asked for. ``worst_end``: see
-    :class:`mtcd.training.divergence.Divergence`. ``keep`` is called after every measurement, with
-    whether it is the last. ``pausing``: see ``advance``. ``watcher``: who follows the training.
+    Parameters
+    ----------
+    problem
+        The measurements of the model on its data.
+    engine
+        The engine, which is not running yet.
+    costs
+        The prices of messages.
+    best
+        f*, where gaps are asked for.
+    worst_end
+        See :class:`mtcd.training.divergence.Divergence`.
+    pausing
+        Whether ``advance`` can return between two messages.
+    pace
+        How often is measured.
+    keep
+        Called after every measurement, with whether it is the last.
+    watcher
+        Who follows the training.
     """
 
     def __init__(
@@ -73,15 +90,16 @@ class Observer:
         keep: Keep | None = None,
         watcher: Watcher | None = None,
     ) -> None:
-        self.problem, self.engine, self.costs, self.best, self.worst_end = (
-            problem,
-            engine,
-            costs,
-            best,
-            worst_end,
-        )
-        self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
+        self.problem = problem
+        self.engine = engine
+        self.costs = costs
+        self.best = best
+        self.worst_end = worst_end
+        self.pausing = pausing
+        self.pace = pace or Growing()
+        self.keep = keep
         self.watcher = watcher or Watcher()
+
         self.rows: list[Measurement] = []
         self.clock = _Clock()
         self._observations: Iterator[Progress | None] | None = None
@@ -121,9 +139,7 @@ class Observer:
         Called again, it continues. Built with ``pausing``, it checks the time after every message,
         otherwise only at observations.
         """
-        limit = min(
-            stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf)
-        )
+        limit = self._last_iteration(stop)
         if self._observations is None and self.rows:  # it continues an earlier training
             self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
@@ -133,9 +149,12 @@ class Observer:
                 return ended
         if self.watcher.stopped is not None:
             return STOPPED
+
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
-        # these limits are checked at every observation
+
+        # these limits are checked at every observation; for others the engine may run on to the
+        # next measurement without making any
         wants_syncs = self.watcher.wants_syncs
         often = stop.seconds is not None or stop.cost is not None or wants_syncs
         self.engine.skip_to(0 if often else self._due)
@@ -162,13 +181,18 @@ class Observer:
             "method."
         )
 
+    def _last_iteration(self, stop: Stop) -> float:
+        """The iteration at which a limit ends the training, whatever is measured."""
+        epoch = self.pace.epoch or math.inf
+        return min(stop.iterations or math.inf, (stop.epochs or math.inf) * epoch)
+
     def _ended_by_parties(self, status: str) -> str:
         """The parties ended the training by their own stop rules, before the observer did."""
-        if (
-            status != DIVERGED
-            and self._latest is not None
-            and self._latest.hop > self.rows[-1].iteration
-        ):
+        if status == DIVERGED or self._latest is None:
+            return status
+
+        # the history ends with the model that the parties hold
+        if self._latest.hop > self.rows[-1].iteration:
             with self.clock.paused():
                 self.rows.append(self._model_row(self._latest))
         return status
@@ -181,7 +205,7 @@ class Observer:
                 return DIVERGED
             row = self._row(progress, held)
             if row.iteration == self.rows[-1].iteration:
-                self.rows.pop()
+                self.rows.pop()  # it was of the token, which the clients do not hold
             self.rows.append(row)
             return INTERRUPTED
 
@@ -197,6 +221,7 @@ class Observer:
             score = self._score(progress)
             row = self._row(progress, score)
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
+
             # not a measurement; at the end, there is no model
             if not math.isfinite(score.objective):
                 ends_here = diverged or stop.reached(row) or not self.rows
@@ -204,11 +229,13 @@ class Observer:
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
+
             ends = stop.reached(row) or self._on_plateau(stop, self.rows, row)
             # at the end, measure the model, not the token
             if ends and progress.aggregate is not None:
                 row = self._model_row(progress)
             self.rows.append(row)
+
             fraction, last = stop.fraction(row, self.rows[0].gap), True
             try:
                 self.watcher.measured(row, fraction, self.engine.parameters)
@@ -257,6 +284,7 @@ class Observer:
         if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
             return None
         if self._plateau is None or self._plateau.settings != rule:
+            # the first, or that of another call of ``advance``
             self._plateau = PlateauHistory(rule, epoch)
         return self._plateau.reached(earlier, row)
 

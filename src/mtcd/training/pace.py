@@ -7,16 +7,28 @@ from abc import ABC, abstractmethod
 
 
 class Pace(ABC):
-    """A spacing of measurements. ``epoch``: the iterations of an epoch, None with the full
-    batch."""
+    """A spacing of measurements: a function of the iterations alone, so that reruns agree.
+
+    Parameters
+    ----------
+    epoch
+        The iterations of an epoch; None with the full batch.
+    """
 
     def __init__(self, epoch: int | None = None) -> None:
         self.epoch = epoch
 
     @abstractmethod
     def next(self, iteration: int, near: bool) -> float:
-        """The iteration at which to measure after this one; ``near``: the requested gap is
-        close."""
+        """The iteration at which to measure after this one.
+
+        Parameters
+        ----------
+        iteration
+            The iteration of the last measurement.
+        near
+            Whether the requested gap is close.
+        """
 
 
 class Growing(Pace):
@@ -28,7 +40,7 @@ class Growing(Pace):
         self.spacing = spacing
 
     def next(self, iteration: int, near: bool) -> float:
-        # close to the gap, look more often
+        # close to the gap, look more often: the run ends at the first measurement below it
         spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing
         return max(iteration + 1, math.ceil(iteration * spacing))
 

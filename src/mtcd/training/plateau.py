@@ -63,7 +63,8 @@ class Plateau:
     ) -> tuple[Windows, bool]:
         """What to remember after this value at the end of a window, and whether the plateau is
         reached."""
-        best = Best(self.on, self.min_improvement, None if seen is None else seen.best)
+        before = None if seen is None else seen.best
+        best = Best(self.on, self.min_improvement, before)
         improved = best.improves(value)
         assert best.value is not None
         return Windows(iteration // (self.patience * epoch), best.value), not improved

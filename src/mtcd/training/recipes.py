@@ -28,7 +28,7 @@ class MethodRecipe:
         return token_clusters(self.method, self.network, self.seed)
 
     def device(self) -> str:
-        """Where visits compute."""
+        """Where visits compute: NumPy has the CPU alone."""
         return "cpu"
 
     def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:

@@ -110,7 +110,7 @@ class Run:
 
     @property
     def final(self) -> Measurement:
-        """The last measurement."""
+        """The measurement at the end, which is of the model."""
         return self.history.rows[-1]
 
     @property

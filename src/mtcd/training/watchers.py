@@ -115,8 +115,10 @@ class Watchers(Watcher):
 
     @property
     def stopped(self) -> str | None:
-        reasons = (one.stopped for one in self.watchers)
-        return next((reason for reason in reasons if reason is not None), None)
+        for one in self.watchers:
+            if one.stopped is not None:  # the first one says why
+                return one.stopped
+        return None
 
     def check_private(self) -> None:
         for one in self.watchers:

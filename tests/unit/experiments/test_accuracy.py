@@ -22,8 +22,8 @@ from mtcd_experiments.accuracy import (
     quarters,
     share_of_baseline,
 )
-from mtcd_experiments.reading import NotThereError, Reader
-from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.reading import FigureReader, NotThereError
+from mtcd_experiments.results import CurveResult, Results, TrainedCurve
 from mtcd_experiments.store import Store
 from mtcd_experiments.work import CurveJob
 
@@ -40,7 +40,7 @@ def trained(
     server: float = 1.0,
     status: str = "epochs",
     floats: float = 100.0,
-) -> Trained:
+) -> TrainedCurve:
     """Ten batches an epoch, and so many messages with the server in each, of so many floats."""
     one = learnt(1.0, epochs=len(epochs) - 1)
     places = np.array(epochs, dtype=float)
@@ -56,7 +56,7 @@ def trained(
     return replace(one, status=status, columns={**one.columns, **own})
 
 
-def results(**curves: list[Trained]) -> Results:
+def results(**curves: list[TrainedCurve]) -> Results:
     made = accuracies(target_accuracy=None)
     return replace(
         made,
@@ -151,10 +151,10 @@ def test_the_most_that_all_reached() -> None:
 
 def read(
     svfl: list[float], mtcd: list[float], server: float = 0.5, floats: float = 100.0
-) -> Reader:
+) -> FigureReader:
     epochs = [float(epoch) for epoch in range(len(svfl))]
     ours = trained(epochs[: len(mtcd)], mtcd, server, floats=floats)
-    return Reader(results(svfl=[trained(epochs, svfl)], mtcd=[ours]))
+    return FigureReader(results(svfl=[trained(epochs, svfl)], mtcd=[ours]))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_an_accuracy_that_is_not_reached_is_more_than_what_was_spent() -> None:
     seen = read([0.1, 0.5, 0.7, 0.8], [0.1, 0.2, 0.5, 0.7])
     target = seen.results.experiment.model_copy(update={"target_accuracy": 0.75})
     measured, found = checks.cheaper_to_accuracy(["mtcd"], "svfl")(
-        Reader(replace(seen.results, experiment=target))
+        FigureReader(replace(seen.results, experiment=target))
     )
     assert "more than 15 (70.0% there) against 30" in measured
     assert found == "open"

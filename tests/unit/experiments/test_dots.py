@@ -15,7 +15,7 @@ from mtcd_experiments import checks
 from mtcd_experiments.dots import draw_dots
 from mtcd_experiments.figures import draw, write_figure
 from mtcd_experiments.numbers import entries
-from mtcd_experiments.reading import Reader
+from mtcd_experiments.reading import FigureReader
 from mtcd_experiments.results import Results
 from mtcd_experiments.tables import cells, headings
 
@@ -45,7 +45,7 @@ def test_every_amount_is_a_dot_in_the_row_of_its_case() -> None:
         for line in axes.lines
         if len(line.get_xdata()) == 1
     }
-    read = Reader(found)
+    read = FigureReader(found)
     for row, case in enumerate(("path", "cycle")):
         for name in RATES:
             amount = read.amount(case, name, "messages")
@@ -105,7 +105,7 @@ def test_floats_are_an_axis_a_column_and_a_claim(tmp_path: Path) -> None:
     found = dotted(
         panels=[{"x": "messages"}, {"x": "floats"}, {"x": "cost"}], floats=True, further_targets=[]
     )
-    read, fast = Reader(found), entries(found, "path")[0]
+    read, fast = FigureReader(found), entries(found, "path")[0]
     amount, messages = (
         read.amount("path", "fast", "floats"),
         read.amount("path", "fast", "messages"),

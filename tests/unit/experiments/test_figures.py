@@ -42,7 +42,7 @@ from mtcd_experiments.curve_styles import curve_styles
 from mtcd_experiments.figures import draw, write_figure
 from mtcd_experiments.numbers import POINTS, lines_csv
 from mtcd_experiments.page import write_page
-from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.results import CurveResult, Results, TrainedCurve
 from mtcd_experiments.tables import results_table, table_csv
 
 SHAPES = (
@@ -253,7 +253,7 @@ def test_step_sizes_that_differ_by_case_are_given_as_a_range() -> None:
         one = trained(0.01)
         step = 1e-5 if case == "a" else 4e-5
         return CurveResult(
-            "MTCD", (Trained(0, "converged", step, 1.0, one.columns),), {step: "best"}
+            "MTCD", (TrainedCurve(0, "converged", step, 1.0, one.columns),), {step: "best"}
         )
 
     text = said(draw(results("range", given, make)))

@@ -25,7 +25,7 @@ from mtcd_experiments.merge import laid_over
 from mtcd_experiments.plan import plan_figure
 from mtcd_experiments.results import Results
 from mtcd_experiments.run import reproduce
-from mtcd_experiments.schedule import Schedule
+from mtcd_experiments.schedule import TrainingQueue
 from mtcd_experiments.schema import Experiment
 from mtcd_experiments.store import SENT, Store
 from mtcd_experiments.work import CurveJob
@@ -400,7 +400,7 @@ def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
 
 
 def test_the_first_seeds_go_first_then_the_longest(tmp_path) -> None:
-    schedule = Schedule([plan(SMALL, 3)], Store(tmp_path))
+    schedule = TrainingQueue([plan(SMALL, 3)], Store(tmp_path))
     first = [schedule.next()[0] for _ in range(4)]
     assert all(job.first for job in first)
     assert schedule.status(2).left is None
@@ -444,7 +444,7 @@ def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
     assert f"Interrupted: {kept} of 20 trainings are kept" in said
     assert "Traceback" not in said
     figure = plan_figure("slow", Experiment.model_validate(content), tmp_path)
-    assert Schedule([figure], Store(tmp_path / "out" / "curves")).status(2).done == kept > 0
+    assert TrainingQueue([figure], Store(tmp_path / "out" / "curves")).status(2).done == kept > 0
 
 
 def test_what_is_written_in_the_moment_of_an_interrupt_is_counted(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd_experiments.results import CurveResult, Results, Trained
+from mtcd_experiments.results import CurveResult, Results, TrainedCurve
 from mtcd_experiments.schema import Experiment
 
 
 def trained(
     x: list[float], gap: list[float], seed: int = 0, server: float = 0.0, status: str = "converged"
-) -> Trained:
+) -> TrainedCurve:
     """One message between clients per iteration, and this many with the server."""
     places = np.array(x, dtype=float)
     floats = {"floats_client_client": 10 * places, "floats_client_server": 3 * server * places}
@@ -24,10 +24,10 @@ def trained(
         "client_server": server * places,
         **floats,
     }
-    return Trained(seed, status, 1e-3, 2.0, columns)
+    return TrainedCurve(seed, status, 1e-3, 2.0, columns)
 
 
-def exponential(rate: float, x: list[float], **more: Any) -> Trained:
+def exponential(rate: float, x: list[float], **more: Any) -> TrainedCurve:
     return trained(x, [float(np.exp(-rate * place)) for place in x], **more)
 
 

@@ -1,5 +1,6 @@
 """Alignment on ids: the same samples as plain set intersection, and nothing readable on the way."""
 
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -170,3 +171,20 @@ def test_a_psi_response_does_not_tell_the_order_of_the_table(
         blinded = list(setup.raw.encrypted_elements)
         assert len(blinded) == 40
         assert blinded == sorted(blinded)
+
+
+def test_a_psi_response_with_a_filter_is_refused() -> None:
+    """A filter has false positives: ids that only one party has would count as common."""
+    pytest.importorskip("private_set_intersection")
+    from private_set_intersection import python as library
+
+    ours = asker("psi", ["one"])
+    whole = answerer("psi", ["one"]).respond(ours.request())
+    (size,) = struct.unpack_from(">Q", whole)
+    server = library.server.CreateWithNewKey(True)
+    setup = server.CreateSetupMessage(1e-9, 1, ["one"], library.DataStructure.BLOOM_FILTER)
+    content = setup.SerializeToString()
+    filtered = struct.pack(">Q", len(content)) + content + whole[8 + size :]
+    with pytest.raises(DataError, match="holds a filter, not a set"):
+        ours.shared(filtered)
+    assert ours.shared(whole) == {"one"}

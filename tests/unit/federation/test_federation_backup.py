@@ -132,3 +132,13 @@ def test_files_that_are_no_backups_restore_nothing(
             restore(file, inside / "kit")
     assert list(inside.iterdir()) == []
     assert sorted(tmp_path.iterdir()) == [file, inside]
+
+
+def test_an_archive_without_a_bundle_is_no_backup(tmp_path: Path) -> None:
+    file = tmp_path / "other.tar"
+    one, content = member("kit/README.txt")
+    with tarfile.open(file, "w") as tar:
+        tar.addfile(one, io.BytesIO(content))
+    with pytest.raises(MtcdError, match=r"is not a backup of a party: there is no party\.yaml"):
+        restore(file, tmp_path / "again")
+    assert list(tmp_path.iterdir()) == [file]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from federations import written
 from mtcd.core.errors import MtcdError, WireError
+from mtcd.federation import relay_encryption
 from mtcd.federation.administrator import init_federation, renew, revoke
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import read_bundle
@@ -188,7 +189,9 @@ def test_who_is_revoked_is_refused_until_renewed(own_bundles: Path, name: str) -
     assert c.open(seal_of(own_bundles, name).seal("c", "labels", BODY)).origin == name
 
 
-def test_sizes_kinds_and_receivers_are_checked(bundles: Path) -> None:
+def test_sizes_kinds_and_receivers_are_checked(
+    bundles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, c = seal_of(bundles, "a"), seal_of(bundles, "c")
     with pytest.raises(MtcdError, match="limits.message_mb"):
         a.seal("c", "labels", bytes(1024 * 1024))
@@ -200,6 +203,12 @@ def test_sizes_kinds_and_receivers_are_checked(bundles: Path) -> None:
     for kind in ("", "x" * 81, "a\nb", "é"):
         with pytest.raises(MtcdError, match="of the kind"):
             a.seal("c", kind, BODY)
+    for kind in ("", "x" * 81, "a\nb", "é"):
+        with monkeypatch.context() as careless:
+            careless.setattr(relay_encryption, "_usable", lambda kind: True)
+            data = a.seal("c", kind, BODY)
+        with pytest.raises(WireError, match="the kind of a sealed message of 'a' is not readable"):
+            c.open(data)
     for name in ("server", "operator"):
         with pytest.raises(MtcdError, match=r"no parties\.key"):
             seal_of(bundles, name)

@@ -139,9 +139,12 @@ class DCPA(Method):
         return "dcpa"
 
     def describe(self) -> str:
-        dual = "" if self.dual_stepsize is None else f", μ_y={self.dual_stepsize:g}"
-        primal = f", μ_w={self.stepsize:g}" if self.stepsize != "auto" else ""
-        return f"DCPA ({self.variant}){primal}{dual}"
+        shown = f"DCPA ({self.variant})"
+        if self.stepsize != "auto":
+            shown += f", μ_w={self.stepsize:g}"
+        if self.dual_stepsize is not None:
+            shown += f", μ_y={self.dual_stepsize:g}"
+        return shown
 
     def with_stepsize(self, stepsize: float) -> DCPA:
         return replace(self, stepsize=stepsize)
@@ -159,15 +162,14 @@ class DCPA(Method):
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
         if self.variant == "B":
-            return scipy.sparse.csr_array(
-                (scipy.sparse.eye_array(network.size) - metropolis_weights(network)) / 2
-            )
+            difference = scipy.sparse.eye_array(network.size) - metropolis_weights(network)
+            return scipy.sparse.csr_array(difference / 2)
+
         mu_x = self.consensus_stepsize
         # below 1/(mu_y * largest eigenvalue of L), which is at most twice the largest degree
         if mu_x is None:
-            mu_x = 1.0 / (
-                4.0 * self.resolved_dual_stepsize() * max(1, *map(len, network.neighbours))
-            )
+            largest = max(1, *map(len, network.neighbours))
+            mu_x = 1.0 / (4.0 * self.resolved_dual_stepsize() * largest)
         return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
     def check(self, network: Network, problem: Problem | None = None) -> None:
@@ -186,6 +188,7 @@ class DCPA(Method):
         self.check(network)
         weights = self.weights(network)
         role = {"B": ClientB, "A": ClientA}[self.variant]
+
         clients = []
         for k, near in enumerate(network.neighbours):
             model = problem.client(k)
@@ -194,10 +197,12 @@ class DCPA(Method):
                     "dcpa trains models with one number per sample and a dual: not this one. Use "
                     "mtcd."
                 )
+
             # read directly: 10,000 rows would take seconds
             row = slice(weights.indptr[k], weights.indptr[k + 1])
             own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
             clients.append(role(k, model, self, network.size, near, own))
+
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
 
@@ -240,11 +245,14 @@ class DCPAClient(RoundClient):
         offer = message.payload
         if isinstance(offer, Begin):
             return self.begin()
+
         assert isinstance(offer, Offer)
         heard = self.heard.setdefault(offer.iteration, {})
         heard[message.sender] = offer.vector
         if offer.iteration > self.iteration or len(heard) < len(self.sources):
             return []  # a neighbour may be one iteration ahead
+
+        # In the order of the sources, not of arrival: sums of floats depend on it.
         del self.heard[offer.iteration]
         self.take(self.weights @ np.stack([heard[j] for j in self.sources]))
         return self.begin()
@@ -272,7 +280,11 @@ class ClientB(DCPAClient):
     def offer(self) -> Array:
         old = self.w
         self.w = self.model.primal_step(old, self.y, self.mu_w)
-        psi = self.model.represent(self.w if self.model.strongly_convex else 2 * self.w - old)
+        ahead = self.w
+        if not self.model.strongly_convex:
+            ahead = 2 * self.w - old
+
+        psi = self.model.represent(ahead)
         psi *= self.mu_y
         psi += self.y
         psi += self.x

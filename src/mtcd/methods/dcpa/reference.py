@@ -17,25 +17,23 @@ from mtcd.network.topology import Network
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
     """w^0, ..., w^T."""
     K, mu_w, mu_y = network.size, resolved_stepsize(method), method.resolved_dual_stepsize()
-    mu_x = method.consensus_stepsize or 1 / (
-        4 * mu_y * max(1, *dict(network.graph.degree).values())
-    )
+    largest = max(1, *dict(network.graph.degree).values())
+    mu_x = method.consensus_stepsize or 1 / (4 * mu_y * largest)
     iterates = [zeros(problem)]
     y = np.zeros((K, problem.samples))
     x = np.zeros((K, problem.samples))
     for _ in range(T):
         old = iterates[-1]
+
         new = [_primal_step(problem, k, old[k], y[k], mu_w) for k in range(K)]
         iterates.append(new)
         ahead = [2 * new[k] - old[k] for k in range(K)]
         if method.variant == "B":
-            # strongly
-            convex = [penalty.l2 > 0 and not penalty.free for penalty in problem.penalties]
-            psi = (
-                y
-                + mu_y * _products(problem, [new[k] if convex[k] else ahead[k] for k in range(K)])
-                + x
-            )
+            for k, penalty in enumerate(problem.penalties):
+                if penalty.l2 > 0 and not penalty.free:  # strongly convex
+                    ahead[k] = new[k]
+
+            psi = y + mu_y * _products(problem, ahead) + x
             mixed = (np.eye(K) - _metropolis(network.graph)) @ psi / 2
             x = x - mixed
             y = psi - mixed
@@ -43,6 +41,7 @@ def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list
             x_new = x - mu_x * nx.laplacian_matrix(network.graph) @ y
             y = y + mu_y * (_products(problem, ahead) + 2 * x_new - x)
             x = x_new
+
         y = np.stack([problem.loss.dual_prox(row, problem.labels, mu_y / K) for row in y])
     return iterates
 

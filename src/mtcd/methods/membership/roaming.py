@@ -9,8 +9,9 @@ stays in its component.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,33 +72,35 @@ class ChangingRoaming(Roaming):
 
     def first(self, token: int, iteration: int) -> int:
         start = self.view(iteration).starts[token]
-        return (
-            NOWHERE
-            if start is None
-            else start.pick(uniform(self.seed, "start", (token,), iteration))
-        )
+        if start is None:
+            return NOWHERE
+        return start.pick(uniform(self.seed, "start", (token,), iteration))
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         if self.hops is None:
             return self._next_alone(hop, client, previous)
-        walk, draw = (
-            self.view(t).walks[token],
-            uniform(self.seed, "walk", (token,), t * self.hops + hop),
-        )
-        return walk.next(
-            client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw
-        )
+
+        walk = self.view(t).walks[token]
+        start = NOWHERE
+        if walk.needs_start:
+            start = self.first(token, t)
+
+        draw = uniform(self.seed, "walk", (token,), t * self.hops + hop)
+        return walk.next(client, previous, start, t, hop, draw)
 
     def _next_alone(self, hop: int, client: int, previous: int) -> int:
         """Without a server. The first hop of a view leads to its entry, possibly through absent
         clients."""
         view = self.view(hop)
+        if hop == view.begins and view.entry != NOWHERE:
+            return next_on_way(self.network, client, view.entry)
+
         if hop == view.begins:
-            entry = (
-                nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
-            )
-            if view.entry != NOWHERE or entry != client:
+            # A walk that is no tour goes on where it is, if that client has not left.
+            entry = nearest(self.network, client, view.absent)
+            if entry != client:
                 return next_on_way(self.network, client, entry)
+
         draw = uniform(self.seed, "walk", (0,), hop)
         return view.lone.next(client, previous, view.entry, view.begins, hop - view.begins, draw)
 
@@ -149,20 +152,30 @@ class Relay(Wrapped):
 def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
     """The client itself, if it is there, or the nearest one that is; the first of those equally
     near."""
-    levels = (
-        breadth_first(network.neighbours, client, set(range(network.size)))
-        if client in absent
-        else [[client]]
-    )
-    return next(k for level in levels for k in sorted(level) if k not in absent)
+    if client not in absent:
+        return client
+    levels = breadth_first(network.neighbours, client, set(range(network.size)))
+    return _first_of(levels, set(range(network.size)) - absent)
 
 
 def next_on_way(network: Network, client: int, to: int) -> int:
     """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to
     it."""
-    near = {client} if client == to else set(network.neighbours[client])
+    if client == to:
+        return client
     levels = breadth_first(network.neighbours, to, set(range(network.size)))
-    return next(k for level in levels for k in sorted(level) if k in near)
+    return _first_of(levels, set(network.neighbours[client]))
+
+
+def _first_of(levels: Iterable[Iterable[int]], wanted: Collection[int]) -> int:
+    """The wanted client on the first level that has one; of several, the smallest number, so that
+    all parties agree."""
+    for level in levels:
+        here = [k for k in level if k in wanted]
+        if here:
+            return min(here)
+
+    raise AssertionError("Some client is always present, and the network is connected.")
 
 
 def changing_roaming(
@@ -173,34 +186,41 @@ def changing_roaming(
 ) -> ChangingRoaming:
     """The roaming through the changes of the network. ``whole_tours``: a view begins between two
     tours only."""
-    regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
-    repairs = {
-        walk: Repairs(network, walk, region)
-        for walk, region in zip(roaming.walks, regions, strict=True)
-    }
+    regions: Sequence[Sequence[int]] = [range(network.size)] * len(roaming.walks)
+    if clusters is not None:
+        regions = clusters
+
+    # Tokens that roam everywhere share a walk, which is then repaired once.
+    repairs = {}
+    for walk, region in zip(roaming.walks, regions, strict=True):
+        repairs[walk] = Repairs(network, walk, region)
+
     views: list[MembershipView] = []
     for iteration, absent in absences(network):
-        here = [[k for k in region if k not in absent] for region in regions]
-        made = {
-            walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)
-        }
-        starts = [
-            _start(roaming, network, i, regions[i], there, whole_tours)
-            for i, there in enumerate(here)
-        ]
+        made: dict[Walk, Walk] = {}
+        starts = []
+        for token, walk in enumerate(roaming.walks):
+            here = [k for k in regions[token] if k not in absent]
+            if walk not in made:
+                made[walk] = repairs[walk].walk(here)
+            starts.append(_start(roaming, network, token, regions[token], here, whole_tours))
+
         begins = _begins(iteration, roaming.hops, views, whole_tours)
         if views and views[-1].begins == begins:  # the previous view is empty
             views.pop()
-        view = MembershipView(begins, absent, [made[walk] for walk in roaming.walks], starts)
+
+        walks = [made[walk] for walk in roaming.walks]
+        view = MembershipView(begins, absent, walks, starts)
         if roaming.hops is None and roaming.lone.length is not None:
             view = _touring(view, views, roaming, network, whole_tours)
         elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
             raise ConfigError(
                 f"network.changes: from iteration {iteration} on a cluster is disconnected, but "
-                f"method.acceleration "
-                "needs a tour of it: leave acceleration out, or choose other clusters."
+                "method.acceleration needs a tour of it: leave acceleration out, or choose other "
+                "clusters."
             )
         views.append(view)
+
     return ChangingRoaming(
         roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views
     )
@@ -217,15 +237,19 @@ class Repairs:
 
     def walk(self, present: Sequence[int]) -> Walk:
         """The walk over the present clients; one tour for each connected component."""
-        pieces = (
-            connected_pieces(self.network.neighbours, present)
-            if self.touring
-            else (tuple(present),)
-        )
+        pieces: Sequence[tuple[int, ...]] = (tuple(present),)
+        if self.touring:
+            pieces = connected_pieces(self.network.neighbours, present)
+
+        # Without anybody present the token does not move, and the walks are kept for later.
         if present:
             self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
             self.known |= self.last
-        return Pieces(self.last) if len(self.last) > 1 else next(iter(self.last.values()))
+
+        if len(self.last) > 1:
+            return Pieces(self.last)
+        [only] = self.last.values()
+        return only
 
     def _repaired(self, piece: tuple[int, ...]) -> Walk:
         members = set(piece)
@@ -247,22 +271,30 @@ def _start(
     among = asked.among(set(here))
     if not here or (among is not None and asked.weights is None):
         return among
+
     reached = reach(network, asked, region, roaming.hops).intersection(here)
     if among is not None and reached <= reach(network, among, here, roaming.hops):
         return among
-    return StartAt(here[:1] if fixed else here)
+
+    # An accelerated tour must begin at the same client every time.
+    if fixed:
+        return StartAt(here[:1])
+    return StartAt(here)
 
 
 def _begins(
     iteration: int, hops: int | None, before: Sequence[MembershipView], whole_tours: bool
 ) -> int:
+    """The iteration, or without a server the hop, at which the view of a change begins."""
     if hops is not None:
-        return -(-iteration // hops)
+        return math.ceil(iteration / hops)  # at the next sync
     if not whole_tours or not before:
         return iteration
+
     last = before[-1]
     length = tour_length(last.lone)
-    return last.begins + max(0, -(-(iteration - last.begins) // length)) * length
+    tours = math.ceil((iteration - last.begins) / length)
+    return last.begins + max(0, tours) * length
 
 
 def _touring(
@@ -299,8 +331,7 @@ def _position(view: MembershipView, hop: int) -> int:
     since = hop - view.begins
     client, previous = view.entry, NOWHERE
     for at in range(since - since % tour_length(walk), since):
-        client, previous = (
-            walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW),
-            client,
-        )
+        following = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW)
+        client, previous = following, client
+
     return client

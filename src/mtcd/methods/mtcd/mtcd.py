@@ -21,8 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
-from mtcd.core.checks import check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
 from mtcd.methods.method import (
     METHODS,
@@ -31,6 +30,7 @@ from mtcd.methods.method import (
     check_connected,
     resolved_stepsize,
 )
+from mtcd.methods.mtcd.checks import GRADIENT, MAJORISE, check_settings
 from mtcd.methods.mtcd.client import Done, Plan, Share
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
@@ -65,7 +65,6 @@ from mtcd.protocol.token import Token
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
-GRADIENT, MAJORISE = "gradient", "majorise"
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 
 
@@ -163,78 +162,8 @@ class MTCD(TokenMethod):
 
     def __post_init__(self) -> None:
         self._check_local_settings()
-        self._check_tokens()
-        self._check_sync()
-        self._check_local_solver()
-        self._check_acceleration()
-        self._check_lone_token()
-        self._check_transport()
+        check_settings(self)
         self.aggregation.check(self)
-
-    def _check_tokens(self) -> None:
-        for name in ("tokens", "hops", "fusion_updates"):
-            value = getattr(self, name)
-            if value is not None:
-                check_whole(f"method.{name}", value)
-
-        if not isinstance(self.first_pass, bool):
-            raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
-
-    def _check_sync(self) -> None:
-        if self._rule.server_chooses and (self.batch is not None or self.hops is None):
-            raise ConfigError(
-                f"method.combine: {self.combine_rule} needs mtcd and the full batch, to compute f "
-                "from the tokens: leave batch out, or choose another rule."
-            )
-        if not _are_clusters(self.clusters):
-            raise ConfigError(
-                "method.clusters is 'auto' or a list of lists of clients, but is "
-                f"{self.clusters!r}."
-            )
-
-    def _check_local_solver(self) -> None:
-        if self.local_solver not in (GRADIENT, MAJORISE):
-            hint = did_you_mean(str(self.local_solver), (GRADIENT, MAJORISE))
-            raise ConfigError(f"method.local_solver: unknown solver {self.local_solver!r}: {hint}")
-
-        if self.local_solver == MAJORISE and self.batch is not None:
-            raise ConfigError(
-                "method.local_solver: majorise needs the full batch: leave batch out."
-            )
-
-    def _check_acceleration(self) -> None:
-        if self.depth is not None:
-            check_whole("method.depth", self.depth)
-
-        kind = self._accelerated
-        if self.adaptive and not (kind and kind.adapts):
-            raise ConfigError(
-                "method.adaptive is for acceleration: conjugate, which chooses its own step sizes."
-            )
-        if kind is not None:
-            kind.check_settings(self)
-
-    def _check_lone_token(self) -> None:
-        if self.hops is not None:
-            return
-
-        several = self.tokens not in (None, 1) or self.clusters is not None
-        if several or self.batch is not None:
-            raise ConfigError(
-                "stcd has one token, no clusters and the full batch: use mtcd for anything else."
-            )
-        if self.schedule is not None:
-            raise ConfigError(
-                "method.schedule changes the step size from sync to sync: stcd has none."
-            )
-
-    def _check_transport(self) -> None:
-        if self.transport != DEFAULT and (self._accelerated or self._rule.server_chooses):
-            raise ConfigError(
-                f"method.transport: {self.transport} changes tokens on their way, but acceleration "
-                "and combine: optimal compute with differences of tokens. Leave these out, or set "
-                f"transport: {DEFAULT}."
-            )
 
     @property
     def kind(self) -> str:
@@ -542,12 +471,4 @@ def _payloads(plan: Plan) -> frozenset[type]:
         return frozenset({Token})
     return frozenset(
         {Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress}
-    )
-
-
-def _are_clusters(given: object) -> bool:
-    if given is None or isinstance(given, str):
-        return given in (None, "auto")
-    return isinstance(given, Sequence) and all(
-        isinstance(g, Sequence) and not isinstance(g, str) for g in given
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
@@ -37,15 +37,17 @@ class StartAt:
 
     def __init__(self, clients: Sequence[int], weights: Sequence[float] | None = None) -> None:
         self.clients, self.weights = clients, weights
-        self.cumulative = None if weights is None else list(accumulate(weights))
+        self.cumulative: list[float] | None = None
+        if weights is not None:
+            self.cumulative = list(accumulate(weights))
 
     def support(self) -> list[int]:
         """The clients at which a token may start."""
         if self.weights is None:
             return list(self.clients)
-        return [
-            client for client, weight in zip(self.clients, self.weights, strict=True) if weight > 0
-        ]
+
+        weighted = zip(self.clients, self.weights, strict=True)
+        return [client for client, weight in weighted if weight > 0]
 
     def among(self, present: Collection[int]) -> StartAt | None:
         """The distribution restricted to present clients; None if it is empty."""
@@ -54,6 +56,7 @@ class StartAt:
             return None
         if self.weights is None:
             return StartAt(here)
+
         weight = dict(zip(self.clients, self.weights, strict=True))
         return StartAt(here, [weight[client] for client in here])
 
@@ -61,6 +64,9 @@ class StartAt:
         """The client for a uniform draw in [0, 1)."""
         if self.cumulative is None:
             return self.clients[int(draw * len(self.clients))]
+
+        # The sum of the weights need not be 1. Rounding may place a draw just below 1 behind the
+        # last client.
         place = bisect_right(self.cumulative, draw * self.cumulative[-1])
         return self.clients[min(place, len(self.clients) - 1)]
 
@@ -104,8 +110,15 @@ class Roaming:
         """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of
         iteration t."""
         walk = self.walks[token]
-        start = self.first(token, t) if walk.needs_start else NOWHERE
-        position = t * self.hops + hop if self.hops else hop
+        start = NOWHERE
+        if walk.needs_start:
+            start = self.first(token, t)
+
+        # Each hop of a token has a random number of its own, whoever asks for it and when: so
+        # engines agree, and a token that is regenerated takes the same way again.
+        position = hop
+        if self.hops:
+            position += t * self.hops
 
         block, place = divmod(position, BLOCK)
         known, draws = self._blocks.get(token, NO_BLOCK)
@@ -116,10 +129,12 @@ class Roaming:
 
     def last(self, token: int, t: int) -> int:
         """The last client that the token visits in iteration t."""
-        client, previous = self.first(token, t), NOWHERE
         assert self.hops is not None  # a token that roams for ever has no last client
+        client, previous = self.first(token, t), NOWHERE
         for hop in range(1, self.hops):
-            client, previous = self.next(token, t, hop, client, previous), client
+            following = self.next(token, t, hop, client, previous)
+            client, previous = following, client
+
         return client
 
     @property
@@ -139,12 +154,12 @@ class Roaming:
 
     def ends_tour(self, hop: int) -> bool:
         """Without a server: whether the token is at its home client after ``hop`` hops."""
-        return hop % tour_length(self.lone) == 0
+        return hop % tour_length(self.walks[0]) == 0
 
     def has_visited_all(self, hop: int) -> bool:
         """Without a server: whether the token, after ``hop`` hops, has visited every client of its
         tour."""
-        return has_visited_all(self.lone, self.lone_start, hop)
+        return has_visited_all(self.walks[0], self.first(0, 0), hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         """Whether the visit after ``hop`` hops of iteration t is the last of this client before the
@@ -197,19 +212,31 @@ def plan_roaming(
 ) -> Roaming:
     """The roaming of tokens over the whole network, or each in its cluster, ``hops`` per iteration
     (None: for ever)."""
-    regions = [range(network.size)] * tokens if clusters is None else clusters
-    if clusters is None and WALKS[walk].shared:
-        walks = [make_walk(walk, network)] * tokens
-    else:
-        parts = [None] * tokens if clusters is None else clusters
-        walks = [make_walk(walk, network, part, seed, token) for token, part in enumerate(parts)]
-    choices = _per_token(start, tokens)
-    starts = [
-        _start_at(network, choice, region) for choice, region in zip(choices, regions, strict=True)
-    ]
+    regions: Sequence[Sequence[int]] = [range(network.size)] * tokens
+    if clusters is not None:
+        regions = clusters
+
+    walks = _walks(network, tokens, clusters, walk, seed)
+    starts = []
+    for choice, region in zip(_per_token(start, tokens), regions, strict=True):
+        starts.append(_start_at(network, choice, region))
     if start is not None:
         _check_reach(network, starts, regions, hops)
+
     return Roaming(walks, starts, seed, hops)
+
+
+def _walks(
+    network: Network, tokens: int, clusters: Sequence[Sequence[int]] | None, walk: str, seed: int
+) -> Sequence[Walk]:
+    """The walk of each token, in its cluster if it has one."""
+    # A walk that depends on neither seed nor token is made once: it may hold tables of all clients.
+    if clusters is None and WALKS[walk].shared:
+        return [make_walk(walk, network)] * tokens
+
+    if clusters is None:
+        return [make_walk(walk, network, None, seed, token) for token in range(tokens)]
+    return [make_walk(walk, network, part, seed, i) for i, part in enumerate(clusters)]
 
 
 def through_changes(
@@ -254,6 +281,7 @@ def through_changes(
 def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
     if start is None or isinstance(start, str | int | Integral | Mapping):
         return [start] * tokens
+
     if len(start) != tokens:
         raise ConfigError(
             f"method.start lists {len(start)} starts for {tokens} tokens: give one for each, or "
@@ -265,15 +293,20 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
 def _start_at(network: Network, choice: Distribution | None, region: Sequence[int]) -> StartAt:
     if choice is None:
         return StartAt(region)
-    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}
+
+    weights: Mapping[Any, float]
+    if isinstance(choice, Mapping):
+        weights = choice
+    else:
+        weights = {choice: 1.0}
+
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):
         raise ConfigError(f"method.start: {choice!r} is outside the cluster of its token.")
-    if (
-        not all(0 <= weight < math.inf for weight in weights.values())
-        or not sum(weights.values()) > 0
-    ):
+
+    possible = all(0 <= weight < math.inf for weight in weights.values())
+    if not possible or not sum(weights.values()) > 0:
         raise ConfigError("method.start: weights must be finite, 0 or more, and not all 0.")
     return StartAt(numbers, list(weights.values()))
 
@@ -285,22 +318,36 @@ def _check_reach(
     reached: set[int] = set()
     for start, region in zip(starts, regions, strict=True):
         reached |= reach(network, start, region, hops)
-    missed = next((k for k in range(network.size) if k not in reached), None)
-    if missed is not None:
-        raise ConfigError(
-            f"method.start: client {network.clients[missed]!r} can never be visited from the given "
-            f"starts"
-            + ("." if hops is None else f" within {hops} hops: give more hops or other starts.")
-        )
+
+    missed = sorted(set(range(network.size)) - reached)
+    if not missed:
+        return
+
+    where = "."
+    if hops is not None:
+        where = f" within {hops} hops: give more hops or other starts."
+    raise ConfigError(
+        f"method.start: client {network.clients[missed[0]]!r} can never be visited from the given "
+        f"starts{where}"
+    )
 
 
 def reach(network: Network, start: StartAt, region: Iterable[int], hops: int | None) -> set[int]:
     """The clients that a token may visit in an iteration."""
     within, edge = set(region), set(start.support())
     seen = set(edge)
-    for _ in range(network.size if hops is None else hops - 1):
-        edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
+
+    most = network.size
+    if hops is not None:
+        most = hops - 1  # the start is the first visit
+    for _ in range(most):
+        near: set[int] = set()
+        for client in edge:
+            near.update(network.neighbours[client])
+
+        edge = (near & within) - seen
         seen |= edge
         if not edge:
             break  # only saves time
+
     return seen

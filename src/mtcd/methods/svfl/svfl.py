@@ -120,7 +120,8 @@ class SVFL(TokenMethod):
         return "svfl"
 
     def describe(self) -> str:
-        return f"SVFL, Q={self.local_updates}" + ("" if self.batch is None else f", B={self.batch}")
+        shown = f"SVFL, Q={self.local_updates}"
+        return shown if self.batch is None else f"{shown}, B={self.batch}"
 
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
@@ -146,9 +147,14 @@ class SVFL(TokenMethod):
         batches = Batches(problem.samples, self.batch, seed)
         clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
-        if problem.warm:  # the round before the first: K uploads
-            server.round = -1
-        opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
+
+        opening: Sequence[Message]
+        if problem.warm:
+            server.round = -1  # the round before the first: K uploads
+            opening = [client.upload(0) for client in clients]
+        else:
+            opening = server.start_round()
+
         summed = Summed(server.aggregate, batches=batches, batch_of=_next_batch)
         return equipped(self, Parties(clients, server, opening, summed=summed))
 
@@ -240,11 +246,16 @@ class SVFLServer(Party):
 
     def start_round(self) -> Sequence[Message]:
         """Send the aggregate to every present client."""
+        # f follows from the aggregate of all samples only.
         known = self.aggregate if self.batches.size is None else None
+        progress = Progress(self.round, self.round, known, self.penalty)
+
         shared, absent = Shared(self.round, self.aggregate), self.absent(self.round)
-        present = [k for k in range(self.clients) if k not in absent]
-        progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
-        return [progress, *(send(SERVER, k, shared) for k in present)]
+        messages = [Message(SERVER, MONITOR, progress)]
+        for k in range(self.clients):
+            if k not in absent:
+                messages.append(send(SERVER, k, shared))
+        return messages
 
     def receive(self, message: Message) -> Sequence[Message]:
         assert isinstance(message.payload, Fresh)

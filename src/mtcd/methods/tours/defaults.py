@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.mtcd import MAJORISE, STCD
+from mtcd.methods.mtcd.checks import MAJORISE
+from mtcd.methods.mtcd.mtcd import STCD
 
 
 def smooth_method() -> Method:

@@ -23,6 +23,7 @@ from mtcd.methods.tours.instruction import (
     SURVEYED,
     TOUR,
     instruct,
+    instruction_of,
     products_of,
 )
 from mtcd.protocol.codec.limits import Bounds
@@ -116,12 +117,10 @@ class TouringClient(TokenClient):
         assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
-            if token.slots.get(
-                TOUR.name, NO_INSTRUCTION
-            ).starts and not self.plan.roaming.begins_view(token.hop):
+            if instruction_of(token).starts and not self.plan.roaming.begins_view(token.hop):
                 self.update(token, 1)  # the last visit of the tour that ends here
             self.start_tour(token)
-        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
+        instruction = instruction_of(token)
         if instruction.starts:  # one for its first visit of this tour, one for its last
             updates = int(instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
         self.apply_instruction(token)
@@ -136,7 +135,7 @@ class TouringClient(TokenClient):
     def update(self, token: Token, times: int) -> None:
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
-        reach = token.slots.get(TOUR.name, NO_INSTRUCTION).stepsize
+        reach = instruction_of(token).stepsize
         if reach:
             Q, eta = steps_of(reach, self.model.smoothness)
         else:
@@ -148,31 +147,26 @@ class TouringClient(TokenClient):
         last tours."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
         if self.plan.roaming.begins_view(token.hop):
-            tour = token.slots.get(TOUR.name, NO_INSTRUCTION).tour + 1
+            tour = instruction_of(token).tour + 1
             self.acceleration = tours_of(self.plan).begin(z, penalty, fit, tour)
             instruct(token, self.acceleration.opening())
         else:
             assert self.acceleration is not None
             value = fit.objective(z, penalty)
-            instruct(
-                token,
-                self.acceleration.end_tour(
-                    z, value, penalty, token.slots.get(PRODUCTS.name, NO_PRODUCTS)
-                ),
-            )
+            instruct(token, self.acceleration.end_tour(z, value, penalty, products_of(token)))
 
     def apply_instruction(self, token: Token) -> None:
         """Apply the instruction once a tour, before the update. The aggregate includes its effect
         already."""
         if token.t != self.t:
             self.apply_sync(token.t)
-        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
+        instruction = instruction_of(token)
         if instruction.tour == self.memory.tour:
             return
         old, old_penalty = self.copies.get(token.index, self.theta)
         new = self.memory.apply(old, instruction)
         if new is not old:
-            self.combined = self._with_penalty(new)
+            self.combined = new, self.model.penalty(new)
             if token.index in self.copies:
                 self.copies[token.index] = self.combined
             else:  # the start of this iteration, for all tokens
@@ -181,21 +175,24 @@ class TouringClient(TokenClient):
             token.penalty += change
             token.sync_penalty += change
         if instruction.starts:
-            products = token.slots.get(PRODUCTS.name, NO_PRODUCTS)
-            for place, snapshot in enumerate(self.memory.snapshots):
-                products[place] += self.model.penalty_product(new, snapshot)
+            products = products_of(token)
+            for place, s in enumerate(self.memory.snapshots):
+                products[place] += self.model.penalty_product(new, s)
             if instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         super().report_sync_change(token, old, new)
-        if token.slots.get(TOUR.name, NO_INSTRUCTION).starts:
-            self.add_products(token, old[0], new[0])
+        self.add_products(token, old[0], new[0])
 
     def add_products(self, token: Token, old: Array, new: Array) -> None:
-        """Update the inner products with the change since the start of the tour."""
-        products = token.slots.get(PRODUCTS.name, NO_PRODUCTS)
-        kept = token.slots.get(TOUR.name, NO_INSTRUCTION).keep
+        """Update the inner products with the change since the start of the tour, where the
+        instruction asks for them."""
+        instruction = instruction_of(token)
+        if not instruction.starts:
+            return
+
+        products, kept = products_of(token), instruction.keep
         product = self.model.penalty_product
         *earlier, start = self.memory.snapshots
         step = new - old
@@ -206,17 +203,18 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and (
-            token.slots.get(TOUR.name, NO_INSTRUCTION).trial
-            or not self.plan.roaming.has_visited_all(token.hop)
-        ):
+        if self.plan.hops is not None:
+            return messages
+
+        whole = self.plan.roaming.has_visited_all(token.hop)
+        if not whole or instruction_of(token).trial:
             return messages[:1]  # without the progress report
         return messages
 
     def copy_for(self, token: Token) -> Theta:
         """The copy for the token, or the one after the next visit if the client was present in the
         last tour."""
-        instruction = token.slots.get(TOUR.name, NO_INSTRUCTION)
+        instruction = instruction_of(token)
         if self.memory.tour < instruction.tour - 1:
             return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), instruction)

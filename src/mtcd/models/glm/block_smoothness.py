@@ -21,7 +21,7 @@ class BlockSmoothness(Smoothness):
 
     @cached_property
     def overall(self) -> float:
-        """L."""
+        """L, of the gradient of f in all parameters."""
         return positive(overall_smoothness(self.problem.blocks, self.problem.loss, self.l2))
 
     @cached_property

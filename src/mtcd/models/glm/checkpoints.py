@@ -30,9 +30,10 @@ class ArrayFile:
     name = LINEAR_CHECKPOINT
 
     def write(self, path: Path, facts: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-        arrays = [
-            (name, array.dtype.str, array.shape, _order(array)) for name, array in tensors.items()
-        ]
+        arrays = []
+        for name, array in tensors.items():
+            arrays.append((name, array.dtype.str, array.shape, _order(array)))
+
         text = json.dumps({"format": FORMAT, "arrays": arrays, **facts}, default=plain).encode()
         parts = [array.ravel(order="K").view(np.uint8) for array in tensors.values()]
         with whole_file(path) as writing:
@@ -57,7 +58,11 @@ class ArrayFile:
 
 
 def _order(array: NDArray[Any]) -> Literal["C", "F"]:
-    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    """How the array lies in memory: columns first (F), or rows first (C)."""
+    # a product with a block in the other order rounds differently, so the order is kept too
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return "F"
+    return "C"
 
 
 def _arrays(described: Sequence[Sequence[Any]], data: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -65,7 +70,10 @@ def _arrays(described: Sequence[Sequence[Any]], data: NDArray[np.uint8]) -> dict
     found, start = {}, 0
     for name, dtype, shape, order in described:
         count = math.prod(shape)
-        array = np.frombuffer(data, dtype, count, start) if count else np.empty(0, dtype)
+        array = np.empty(0, dtype)
+        if count:  # frombuffer refuses nothing
+            array = np.frombuffer(data, dtype, count, start)
+
         found[name] = array.reshape(shape, order=order)
         start += array.nbytes
     return found
@@ -75,11 +83,11 @@ def linear_checkpoints(
     asked: Request, data: VerticalData, start: Sequence[NDArray[np.float64]] | None = None
 ) -> Checkpoints | None:
     """The checkpoints of a linear model on this data, standardised if asked for."""
-    warm = (
-        None
-        if start is None
-        else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
-    )
+    warm = None
+    if start is not None:
+        digest = hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()
+        warm = f"parameters {digest[:8]}"
+
     return array_checkpoints(asked, data, warm)
 
 

@@ -63,11 +63,12 @@ class LinearClient:
 
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:
         """h_k = X_k theta_k, on all samples or on these rows."""
-        return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
+        X = self.X if rows is None else self.X[rows]
+        return np.asarray(X @ theta)
 
     @cached_property
     def smoothness(self) -> float:
-        """L_k."""
+        """L_k, of the gradient of f in theta_k."""
         [largest] = block_smoothness([self.X], self.loss, self.regulariser.l2)
         return float(largest)
 
@@ -79,19 +80,24 @@ class LinearClient:
         squares = float(values @ values)
         norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
         columns = self.X.shape[1]
-        return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
+        skew = columns * norm / squares if squares else 1.0
+        return np.array([1.0, columns, squares, norm, skew])
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
         if rows is None:
+            # what depends on the settings alone, a Gram matrix say, is computed once per training
             if self._prepared_for != (Q, eta, majorise):  # at the first visit
                 self._steps = make_steps(
                     self.X, self.y, self.loss, self.regulariser, Q, eta, majorise
                 )
                 self._prepared_for = (Q, eta, majorise)
             return self._steps(theta, aggregate)
-        X, y, loss, scale = self.X[rows], self.y[rows], self.loss.at(rows), len(self.y) / len(rows)
+
+        # a mini-batch stands for all samples: its gradient is multiplied by N/B
+        X, y, loss = self.X[rows], self.y[rows], self.loss.at(rows)
+        scale = len(self.y) / len(rows)
         return plain_steps(X, y, loss, self.regulariser, theta, aggregate, Q, eta, scale)
 
     def gradient(self, theta: Array, slope: Array) -> Array:
@@ -117,17 +123,41 @@ class LinearClient:
 def make_steps(
     X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False
 ) -> Steps:
-    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper
-    bound of f."""
+    """Q steps of size eta on all samples, by the fastest exact method.
+
+    Parameters
+    ----------
+    X
+        The block of the client.
+    y
+        The encoded labels.
+    loss
+        The loss, with the weights of samples.
+    penalty
+        r_k.
+    Q
+        The number of steps.
+    eta
+        The step size.
+    majorise
+        Whether the steps are on the quadratic upper bound of f at the token, instead of on f.
+    """
     quadratic = majorise or loss.quadratic
     small = min(X.shape) <= LARGEST_GRAM  # only saves time
+    # of a quadratic, Q steps are powers of one matrix: one gradient and two products do for all
     if quadratic and Q > 1 and small:
         if X.shape[1] <= X.shape[0]:
-            return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
+            if penalty.l1:
+                return gram_steps(X, y, loss, penalty, Q, eta)
+            return closed_steps(X, y, loss, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
             return wide_steps(X, y, loss, penalty, Q, eta)
+
+    # the bound is needed whatever the size; a single step on it is a gradient step on f
     if quadratic and Q > 1 and not loss.quadratic:
         return partial(bound_steps, X, y, loss, penalty, Q=Q, eta=eta)
+
+    # with l1 most columns stay at 0: steps look at the others
     if penalty.l1 and Q > 1 and y.ndim == 1:
         return ScreenedSteps(X, y, loss, penalty, Q, eta)
     return partial(plain_steps, X, y, loss, penalty, Q=Q, eta=eta)
@@ -157,8 +187,9 @@ def plain_steps(
         step = new - theta
         if not step.any():
             break  # a fixed point, the remaining steps would not move either
-        z += X.dot(step)
+        z += X.dot(step)  # so that the token stays sum_k X_k theta_k
         theta = new
+
     return theta
 
 
@@ -204,8 +235,9 @@ def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
         for _ in range(Q):
             new = theta - eta * gradient
             penalty.prox(new, eta)
-            gradient += M.dot(new - theta)
+            gradient += M.dot(new - theta)  # of a quadratic, exactly
             theta = new
+
         z += X.dot(theta - start)
         return theta
 
@@ -288,4 +320,6 @@ def _l2_weights(X: Block, penalty: Penalty) -> Array:
 
 
 def _dense(matrix: Block) -> Array:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
+    if is_sparse(matrix):
+        matrix = matrix.toarray()
+    return np.asarray(matrix)

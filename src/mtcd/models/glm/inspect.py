@@ -71,10 +71,11 @@ def stepsize_facts(method: Method, smoothness: Smoothness) -> dict[str, Any]:
     if method.stepsize is None:
         return {"stepsize": None, "steps": method.steps}
 
-    limit = method.stepsize_rules(smoothness).limit
-    auto = method.stepsize_rules(smoothness).auto
+    rules = method.stepsize_rules(smoothness)
+    limit, auto = rules.limit, rules.auto
+    chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
     return {
-        "stepsize": auto.value if isinstance(method.stepsize, str) else method.stepsize,
+        "stepsize": chosen,
         "stepsize_limit": limit.value,
         "stepsize_limit_rule": limit.reason,
         "stepsize_auto": auto.value,

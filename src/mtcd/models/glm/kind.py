@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LinearKind:
-    """Generalised linear models."""
+    """Generalised linear models: trained on tables, in this process or where the blocks are."""
 
     linear = True
     reads_sources = True

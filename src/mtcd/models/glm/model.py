@@ -100,8 +100,13 @@ class Glm:
             raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
         if self.class_weight is not None:
             check_class_weight(self.class_weight)
-        settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
-        settings |= {} if self.positive is None else {"positive": self.positive}
+
+        settings: dict[str, Any] = {}
+        if kind.uses_delta:
+            settings["delta"] = self.delta
+        if self.positive is not None:
+            settings["positive"] = self.positive
+
         loss = kind(**settings)
         if self.label_noise is not None:
             loss = self.label_noise.corrected(loss, self)
@@ -111,7 +116,9 @@ class Glm:
     def l2_weight(self) -> float:
         """The l2 in use: ``alpha`` is another name for ridge, where the default is 1."""
         given = self.l2 if self.alpha is None else self.alpha
-        return float(given if given is not None else self.kind == "ridge")
+        if given is None:
+            return 1.0 if self.kind == "ridge" else 0.0
+        return float(given)
 
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
@@ -130,19 +137,42 @@ class Glm:
 
     def block(self, k: int, X: Block) -> Block:
         """The block of client k: its columns, and at the first client that of the intercept."""
-        return _with_ones(X) if self.intercept and k == 0 else X
+        if self.intercept and k == 0:
+            return _with_ones(X)
+        return X
 
     def penalties(self, clients: int) -> tuple[Penalty, ...]:
         """r, client by client."""
-        return tuple(
-            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0))
-            for k in range(clients)
-        )
+        found = []
+        for k in range(clients):
+            # the intercept is the last column of the first client, and is not penalised
+            free = int(self.intercept and k == 0)
+            found.append(Penalty(float(self.l1), self.l2_weight, free))
+
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """A linear model on data: the models of the clients, and the measurements."""
+    """A linear model on data: the models of the clients, and the measurements.
+
+    Parameters
+    ----------
+    loss
+        The loss, with the weights of samples.
+    labels
+        The encoded labels.
+    classes
+        The classes they stand for; empty in regression.
+    blocks
+        X_k, client by client.
+    penalties
+        r_k, client by client.
+    evaluation
+        The metrics of a score; none unless given.
+    start
+        theta_k at the start of a training; 0 unless given.
+    """
 
     loss: Loss
     labels: Array
@@ -150,13 +180,11 @@ class LinearProblem:
     blocks: tuple[Block, ...]
     penalties: tuple[Penalty, ...]
     evaluation: Evaluation | None = None
-    """The metrics of a score; none unless given."""
     start: tuple[Array, ...] | None = None
-    """theta_k at the start of a training; 0 unless given."""
 
     @property
     def samples(self) -> int:
-        """N."""
+        """N, those that it is trained on."""
         return len(self.labels)
 
     @property
@@ -172,6 +200,7 @@ class LinearProblem:
     def with_blocks(self, own: Mapping[int, Block]) -> Self:
         """The problem of a process that has these blocks only: others have no columns, and there
         are no metrics."""
+        # a block without columns changes no sum, so every index stays that of its client
         nothing = np.zeros((self.samples, 0))
         blocks = tuple(own.get(k, nothing) for k in range(len(self.penalties)))
         return replace(self, blocks=blocks, evaluation=None)
@@ -205,7 +234,9 @@ class LinearProblem:
     def metrics(self, aggregate: Array, parameters: Parameters) -> dict[str, float]:
         """The metrics, from the aggregate; those of a test set from the parameters of all
         clients."""
-        return {} if self.evaluation is None else self.evaluation.measured(aggregate, parameters)
+        if self.evaluation is None:
+            return {}
+        return self.evaluation.measured(aggregate, parameters)
 
     def score(self, parameters: Sequence[Array]) -> Score:
         """f and the metrics, from scratch."""

@@ -40,9 +40,8 @@ def linear_onnx(trained: TrainedModel) -> bytes:
     several = trained.coefficients.ndim == 2
     each: list[str | int | None] = [samples]
     per_class: list[str | int | None] = [samples, len(trained.classes)]
-    outputs = [
-        helper.make_tensor_value_info("decision", TensorProto.FLOAT, per_class if several else each)
-    ]
+    decision = per_class if several else each
+    outputs = [helper.make_tensor_value_info("decision", TensorProto.FLOAT, decision)]
     nodes = [
         helper.make_node("Cast", ["X"], ["x"], to=TensorProto.DOUBLE),
         helper.make_node("MatMul", ["x", "coefficients"], ["products"]),

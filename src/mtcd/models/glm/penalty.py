@@ -29,16 +29,24 @@ class Penalty:
             check_number(f"model.{name}", value)
 
     def value(self, theta: Array) -> float:
-        """r(theta)."""
+        """r(theta), without the columns that are free."""
         part = theta[: len(theta) - self.free] if self.free else theta
         if part.ndim > 1:
             part = part.ravel()
-        value = 0.5 * self.l2 * float(part.dot(part)) if self.l2 else 0.0
-        return value + self.kink(theta) if self.l1 else value
+
+        # called at every visit: what is 0 is not computed
+        value = 0.0
+        if self.l2:
+            value = 0.5 * self.l2 * float(part.dot(part))
+        if self.l1:
+            value += self.kink(theta)
+        return value
 
     def kink(self, theta: Array) -> float:
         """The part of r that is not smooth, l1 * sum|theta_j|."""
-        return self.l1 * float(np.abs(self._penalised(theta)).sum()) if self.l1 else 0.0
+        if not self.l1:
+            return 0.0
+        return self.l1 * float(np.abs(self._penalised(theta)).sum())
 
     def product(self, a: Array, b: Array) -> float:
         """l2 * sum a_j b_j: the smooth part of r is half of theta's product with itself."""

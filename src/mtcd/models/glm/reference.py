@@ -44,7 +44,7 @@ class Objective:
 
 
 def zeros(problem: LinearProblem) -> Theta:
-    """theta^0 = 0."""
+    """theta^0, which is 0 unless a start is given."""
     return [problem.client(k).initial() for k in range(len(problem.blocks))]
 
 

@@ -31,7 +31,7 @@ class Surveyed:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class BlockReader:
     """Reads the block of a client and describes it, in another process."""
 
     data: BlockSources

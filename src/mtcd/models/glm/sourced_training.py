@@ -12,7 +12,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import resolve_stepsize
 from mtcd.models.glm.checkpoints import linear_checkpoints
 from mtcd.models.glm.reports import ReportedSmoothness
-from mtcd.models.glm.sourced_recipe import Adder, SourcedProblem, SourcedRecipe, Survey
+from mtcd.models.glm.sourced_recipe import Adder, BlockReader, SourcedProblem, SourcedRecipe
 from mtcd.models.glm.training import LinearTraining, evaluation_of
 from mtcd.models.losses.own import check_own_loss
 from mtcd.training.divergence import worst_end_of
@@ -44,7 +44,7 @@ class SourcedTraining(LinearTraining):
                 "stop.iterations or plateau."
             )
         self.model, self.network, self.seed, self.sources = model, network, asked.seed, data
-        found = engine.map(Survey(data, model, asked.standardise), range(len(data.clients)))
+        found = engine.map(BlockReader(data, model, asked.standardise), range(len(data.clients)))
         self.scaling = None
         if asked.standardise:
             own = [one.scaling for one in found if one.scaling is not None]

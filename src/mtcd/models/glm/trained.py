@@ -204,7 +204,7 @@ class TrainedModel(TakesSamples, Trained):
         return written
 
     def onnx(self, path: Path) -> dict[Path, bytes]:
-        """One file."""
+        """The model as one file, of the columns as given."""
         return {path: find("mtcd.models.glm.onnx_file").linear_onnx(self)}
 
 

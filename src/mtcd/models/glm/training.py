@@ -70,16 +70,16 @@ class LinearTraining(Training):
     @property
     def best(self) -> float | None:
         """f*, if a gap is requested."""
-        return (
-            best_objective(self.data, self.model, self.problem)
-            if self.stop.gap is not None
-            else None
-        )
+        if self.stop.gap is None:  # it takes as long as many a training
+            return None
+        return best_objective(self.data, self.model, self.problem)
 
     def account(self) -> Account:
         """The account of the tables, where the method has one."""
-        kept = self.checkpoints
-        place, resumes = (None, False) if kept is None else (kept.path.parent, kept.resumes)
+        place, resumes = None, False
+        if self.checkpoints is not None:
+            place, resumes = self.checkpoints.path.parent, self.checkpoints.resumes
+
         return self.method.conditions.account(
             self.network, self.data.tables, self.stop.iterations, place, resumes
         )
@@ -114,7 +114,10 @@ class LinearTraining(Training):
                 f"in size: scale them (standardise: true).{self._curvature_advice()}"
             )
         limit = method.stepsize_rules(self.smoothness).limit
-        said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+        said = (
+            "Diverged: the objective grew beyond where it started, with a stepsize of "
+            f"{method.stepsize:.4g}"
+        )
         within = resolved_stepsize(method) <= limit.value
         if method.batch is not None and within:
             return (

@@ -10,7 +10,8 @@ import numpy as np
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.mtcd import GRADIENT, MTCD
+from mtcd.methods.mtcd.checks import GRADIENT
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.checkpoints import array_checkpoints
 from mtcd.models.metrics import chosen_metrics
 from mtcd.models.trees.families.family import Family

@@ -207,6 +207,7 @@ class MaskedCheckpoints:
 def masked_parties(parties: Parties, masking: Masking) -> Parties:
     """The same parties, with masks on what the server sums."""
     assert parties.server is not None
+    # first messages wait until all keys are exchanged: they may have uploads
     server, size = parties.server, masking.clients
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]

@@ -74,6 +74,7 @@ def shared_keys(
             secret = own.exchange(x25519.X25519PublicKey.from_public_bytes(theirs.tobytes()))
         except ValueError:
             raise WireError("keys", f"hold an invalid key of client {k}") from None
+        # in the same order at both clients, which then derive the same key
         first, second = sorted((k, number))
         numbers = PAIR.pack(first, second) if numbered else b""
         keys.append(
@@ -98,6 +99,7 @@ class PairMasks:
         found = words.copy()
         for other, holder in enumerate(holders):
             if other != place:
+                # added at one of the two places and taken off at the other: 0 in the sum
                 first, second = sorted((place, other))
                 mask = stream(self._keys[holder], found, COUNTER.pack(sync, first, second))
                 (np.add if place < other else np.subtract)(found, mask, out=found)

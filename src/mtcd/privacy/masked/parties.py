@@ -276,6 +276,7 @@ class MaskingClient(Client):
         if not len(self.previous):
             return
         for k, key in enumerate(payload.keys):
+            # a process that goes on has its key still, and knows its uploads
             is_new = key.tobytes() != self.previous[k].tobytes()
             if is_new and k != self.number and payload.uploads[k] < self._fewest_uploads(k):
                 raise WireError(
@@ -452,6 +453,7 @@ class MaskingServer(Party):
         self, generation: int, sync: int, place: int, words: Words, places: int
     ) -> Words | None:
         """Add to the total. Returns it once all have arrived, and starts anew."""
+        # masks of another set of keys would not cancel
         if generation != self.generation or sync < self.sync:
             return None  # it will be, or was, sent again with other masks
         assert sync == self.sync or not self.arrived

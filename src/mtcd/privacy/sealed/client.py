@@ -35,7 +35,7 @@ NO_WEIGHTS: Integers = np.empty(0, np.int64)
 class SealedClient(Client):
     """Client k: learns its own gradient at each visit, and nothing else."""
 
-    state_fields: ClassVar[tuple[str, ...]] = ("block", "public", "token", "mask", "check")
+    state_fields: ClassVar[tuple[str, ...]] = ("block", "public", "token", "mask", "check", "asked")
 
     def __init__(self, number: int, block: SealedBlock, plan: SealedPlan) -> None:
         self.number, self.block, self.plan = number, block, plan
@@ -47,6 +47,8 @@ class SealedClient(Client):
         self.check: Integers = NO_WEIGHTS
         """The secret weights of the check column; kept, since an answer may come after a
         restart."""
+        self.asked = 0
+        """The last tour in which this client has asked the key holder."""
         self._prepared: tuple[Sealer, Any] | None = None
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -65,12 +67,14 @@ class SealedClient(Client):
             stretch = 1.0  # no tour follows that would use the move
             self.block.start_tour(t + 1, weights, stretch)
         self.token = self.mask = None
+        self.asked = t  # a training that is resumed begins the next tour again
 
     def receive(self, message: Message) -> Sequence[Message]:
         match message.payload:
             case SealedKeys() as keys if keys.client == self.number:
                 return self.take_keys(keys.data)
             case SealedToken() as token:
+                self._check_way(message.sender, token)
                 return self.arrive(token)
             case SealedAnswer() as answer if answer.client == self.number:
                 return self.finish(answer)
@@ -119,11 +123,14 @@ class SealedClient(Client):
 
     def arrive(self, token: SealedToken) -> Sequence[Message]:
         """A token arrives: an update at the first visit of a tour, otherwise it goes on."""
+        is_first = self.plan.order(token.t).index(self.number) == token.place
+        if is_first:
+            self._check_tour(token.t)
         if self.block.tour != token.t:
             self.block.start_tour(token.t, token.weights, token.stretch)
 
         # the key holder answers a client once in a tour: more sums would tell more of g
-        if self.plan.order(token.t).index(self.number) != token.place:
+        if not is_first:
             return self.pass_on(token)
 
         self.token = token
@@ -131,8 +138,36 @@ class SealedClient(Client):
             return []  # links may deliver the token before the keys
         return self.visit(token)
 
+    def _check_way(self, sender: int, token: SealedToken) -> None:
+        """Refuse a token that does not come from the party before on its way.
+
+        The label holder takes the labels off at the start of a tour, and adds them at its end. A
+        key holder that sent a token of its own into the middle, or to the end, would read them.
+        """
+        order = self.plan.order(token.t)
+        before = self.plan.holder
+        if token.place > 0:
+            before = order[token.place - 1]
+        if sender != before or order[token.place] != self.number:
+            raise WireError("sealed token", "does not come from the party before on its way")
+
+    def _check_tour(self, t: int) -> None:
+        """Refuse to ask twice in a tour, or in more tours than the cap.
+
+        Every token that the key holder opens tells it a vector of the parties' columns. It may not
+        follow the protocol, so the cap is every client's own.
+        """
+        most = self.plan.most_tours
+        if most is not None and t > most:
+            raise WireError("sealed token", f"is of tour {t}, but this training has {most} at most")
+        if t <= self.asked:
+            raise WireError(
+                "sealed token", f"is of tour {t}, though tour {self.asked} has begun here"
+            )
+
     def visit(self, token: SealedToken) -> Sequence[Message]:
         """Compute Enc(X_k^T g), mask it, and have it decrypted."""
+        self.asked = token.t
         sealer, columns = self._prepare()
         vector = sealer.vector_from_bytes(token.data.tobytes())
         masked, self.mask = sealer.mask(sealer.product(vector, columns))
@@ -211,6 +246,9 @@ class LabelHolder(SealedClient):
     def end_tour(self, token: SealedToken) -> Sequence[Message]:
         """Add y back, so that the server sees scores only, and ask it to decrypt <y, change>,
         masked."""
+        if not self.begun.size:
+            raise WireError("sealed token", "ends a tour that has not begun here")
+
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
         token = self.with_vector(token, vector)

@@ -83,6 +83,7 @@ class KeyHolding(Stateful):
     def begin(self, t: int) -> tuple[list[Message], Integers]:
         """Start tour t: the keys for clients that do not have them, and the integers of the token
         without labels."""
+        # also after a restart for which the key was lost: clients take a new one at any time
         keys: list[Message] = []
         if self.fingerprint != self.key.fingerprint:
             self.fingerprint = self.key.fingerprint
@@ -181,6 +182,7 @@ class KeyHolding(Stateful):
         ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>,
         None if unknown.
         """
+        # tokens carry integers: the change of the scores is exact but for what clients have rounded
         change, sums = self.scales.changes(opened, start, self.scale)
         if self.plan.corrects(self.tour):
             self.steering.correct(change, sums, label_sum(change))
@@ -239,6 +241,7 @@ class SealedServer(Party):
         label_sum = None
         if end.told:
             label_sum = end.label_sum
+        # it depends on the labels alone: the server cannot compute it
         holding.steering.constant = end.constant
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 

@@ -103,6 +103,7 @@ class SealedParticipant(LinearParticipant):
         network = config.network
         bounds = method.messages(network, config.seed, samples, 1).bounds(agreed.run)
         self.most_tours = method.most_tours(sizes.columns)
+        # every party stops at the cap: the key holder is not trusted to
         stop = self.stop.at_most(self.most_tours)
         watch = Watch(stop, method, network, self.costs, 1, samples, log)
         parties = method.parties(problem, network, config.seed, sizes, self._key)
@@ -176,6 +177,7 @@ class SealedParticipant(LinearParticipant):
         """The key of this run: made once, then read from the run folder, which only its owner can
         read."""
         assert self.folder is not None
+        # after a restart tokens of the old key are on their way: a new one could not open them
         path, scheme = self.folder / KEY_FILE, find(self.tours.scheme)
         if path.exists():
             return scheme.load(path)

@@ -75,6 +75,7 @@ class SealedToken(Payload):
         return self.weights.size + 2 + words(self.data)
 
     def check(self, bounds: Bounds) -> None:
+        # clients divide by both
         if not (self.scale > 0 and self.stretch > 0):
             raise WireError("scale", "is not positive")
 

@@ -66,6 +66,7 @@ class SealedPlan:
     def order(self, t: int) -> Sequence[int]:
         """The clients of tour t, in order, the home client at both ends."""
         if t not in self._orders:
+            # every party computes the same way from the seed: no message has to say it
             found, previous = [self.home], NOWHERE
             for hop in range(1, self.length + 1):
                 found.append(self.roaming.next(SealedToken.index, t, hop, found[-1], previous))

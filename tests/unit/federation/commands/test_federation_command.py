@@ -12,6 +12,7 @@ pytest.importorskip("cryptography")
 from bundles_on_disk import found
 from federation_commands import run
 from federations import written
+from mtcd.core import features
 
 
 def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,3 +125,14 @@ def test_status_imports_neither_methods_nor_tables(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-2:] == ["1", "[]"]  # 1: no party answers
+
+
+def test_without_a_dashboard_the_command_names_another(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dashboard is a feature, which an installation may lack."""
+    monkeypatch.setattr(features, "parts", lambda group: {})
+    code, _, err = run(capsys, "dashboard")
+    assert code == 2
+    assert "has no dashboard" in err
+    assert "mtcd federation status" in err

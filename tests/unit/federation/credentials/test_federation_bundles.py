@@ -4,6 +4,7 @@ revoked."""
 import os
 import stat
 from datetime import UTC, datetime, timedelta
+from errno import EACCES
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import common_name, issue, make_authority
+from mtcd.federation.credentials.membership import PeerSection
 from mtcd.federation.names import parse_address
 
 
@@ -273,3 +275,46 @@ def test_every_bundle_tells_who_sees_predictions(
 def test_party_files_are_plain_yaml(bundles: Path) -> None:
     for name in EVERYBODY:
         assert yaml.safe_load((bundles / name / "party.yaml").read_text())["name"] == name
+
+
+def test_a_folder_below_which_nothing_can_be_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(MtcdError, match="bundles could not be written to .*federation.yaml/below"):
+        init_federation(path, path / "below", 90)
+    (tmp_path / "locked").mkdir()
+
+    def denied(self: Path) -> None:
+        raise PermissionError(EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(MtcdError, match=r"locked cannot be used \(Permission denied\): choose"):
+        init_federation(path, tmp_path / "locked", 90)
+    monkeypatch.undo()
+    assert sorted(tmp_path.iterdir()) == [*before, tmp_path / "locked"]
+
+
+def test_a_file_of_a_bundle_that_cannot_be_read_is_named(bundles: Path) -> None:
+    path = bundles / "a" / "cert.pem"
+    path.unlink()
+    path.mkdir()
+    refused(bundles, "a", f"{path} cannot be read", "Is a directory")
+
+
+def test_an_authority_with_the_key_of_another_signs_nothing(bundles: Path, tmp_path: Path) -> None:
+    """Parties would refuse what it signs, but only when they start."""
+    (tmp_path / "other").mkdir()
+    init_federation(written(tmp_path / "other"), tmp_path / "other" / "bundles", 90)
+    copied = tmp_path / "other" / "bundles" / "authority" / "ca.key"
+    (bundles / "authority" / "ca.key").write_bytes(copied.read_bytes())
+    with pytest.raises(MtcdError, match="ca.key is not the key of ca.pem"):
+        Authority.load(bundles)
+
+
+@pytest.mark.parametrize("name", ["a~", "a~x", "a~-1", "a~1.0", "a~²", "a~1~2"])
+def test_a_certificate_has_the_name_of_its_party_and_a_number(name: str) -> None:
+    assert PeerSection(certificate="a~12").certificate == "a~12"
+    with pytest.raises(ValueError, match="is not the name of a certificate"):
+        PeerSection(certificate=name)

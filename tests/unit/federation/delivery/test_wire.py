@@ -4,6 +4,7 @@ are as planned."""
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,3 +238,19 @@ def test_torch_is_not_needed_for_linear_models() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
     assert shown.strip() == "fine"
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("text", "frame is not made of bytes"),
+        ([1, 2], "frame is not made of bytes"),
+        (None, "frame is not made of bytes"),
+        (memoryview(bytes(200))[::2], "frame is not in one piece"),
+    ],
+    ids=["text", "list", "None", "every other byte"],
+)
+def test_what_is_no_piece_of_bytes_is_no_frame(data: Any, told: str) -> None:
+    bounds = linear("stcd")[2].bounds
+    with pytest.raises(WireError, match=told):
+        decode(data, bounds)

@@ -28,6 +28,8 @@ from mtcd.federation.node.passing import (
 from mtcd.federation.node.predicting import (
     New,
     Predictor,
+    check_out,
+    classes_from,
     new_samples,
     run_number,
     server_decides,
@@ -307,3 +309,85 @@ class FakeAsked:
 
     def drop(self) -> None:
         self.answers.append("let go")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"pass": 7}, "is not the id of a pass"),
+        ({"pass": ""}, "is not the id of a pass"),
+        ({"pass": "p" * 65}, "is not the id of a pass"),
+        ({"pass": "../p"}, "is not the id of a pass"),
+        ({"pass": "ü"}, "is not the id of a pass"),
+        ({"certificates": {}}, "are not those of all parties"),
+        ({"certificates": list(NAMES)}, "are not those of all parties"),
+        ({"certificates": dict.fromkeys([*NAMES, "e"], "YQ==")}, "are not those of all parties"),
+        ({"certificates": dict.fromkeys(NAMES, "")}, "lack that of a"),
+        ({"certificates": dict.fromkeys(NAMES, "?")}, "lack that of a"),
+        ({"certificates": dict.fromkeys(NAMES, 3)}, "lack that of a"),
+    ],
+)
+def test_the_head_of_a_pass_is_checked_before_it_is_passed_on(
+    changes: dict[str, Any], told: str
+) -> None:
+    stubs, answers = Stubs("b", GRAPHS["path"], "a"), []
+    order = ["a", *order_of(stubs.config)]
+    before = order[order.index("b") - 1]
+    added: list[str] = []
+
+    def own() -> Any:
+        added.append("b")
+        return np.array([7], dtype=np.uint64)
+
+    SumContributor(stubs, stubs, stubs.config, own)  # type: ignore[arg-type]
+    with pytest.raises(WireError, match=told):
+        stubs.handlers["add"](FakeAsked(before, wrap(stubs.head() | changes, bytes(8)), answers))
+    assert (added, stubs.asked, answers) == ([], [], [])
+    stubs.handlers["add"](FakeAsked(before, wrap(stubs.head(), bytes(8)), answers))
+    assert added == ["b"]
+
+
+def collecting(**sizes: Any) -> list[Any]:
+    """The shapes of the passes that a server starts when it is asked for sums of these sizes; a
+    message has at most one megabyte."""
+    head = {"samples": 5, "width": 1, "classes": None, "certificates": {}, **sizes}
+    server, begun = object.__new__(Predictor), []
+    server.config = SimpleNamespace(limits=SimpleNamespace(message_mb=1))  # type: ignore[assignment]
+    server.alignment = SimpleNamespace(read=lambda *asked: (head, []))  # type: ignore[assignment]
+    server._start_pass = lambda shape, *more: begun.append(shape)  # type: ignore[method-assign]
+    server._collect(None)  # type: ignore[arg-type]
+    return begun
+
+
+@pytest.mark.parametrize("name", ["samples", "width"])
+@pytest.mark.parametrize("size", [0, -1, 2**30, True, 1.0, "3", None])
+def test_a_server_collects_no_sums_of_a_size_that_is_none(name: str, size: Any) -> None:
+    with pytest.raises(WireError, match=f"{name} is out of range"):
+        collecting(**{name: size})
+
+
+def test_a_server_collects_what_fits_into_a_message() -> None:
+    assert collecting(samples=2**16, width=2) == [(2**16, 2)]
+    with pytest.raises(WireError, match="are more than fit into a message"):
+        collecting(samples=2**16 + 1, width=2)
+
+
+def test_a_party_adds_nothing_before_it_knows_the_samples() -> None:
+    party = object.__new__(Predictor)
+    party.new, party.rows = SimpleNamespace(), None  # type: ignore[assignment]
+    with pytest.raises(WireError, match="comes before the announcement of samples"):
+        party._own_part()
+
+
+@pytest.mark.parametrize("classes", [None, "ab", {"a": 1}, [None], ["a", ["b"]], [{}]])
+def test_classes_of_the_leader_that_are_none_are_refused(classes: Any) -> None:
+    assert classes_from(["a", 1, 2.5]) == ("a", 1, 2.5)
+    with pytest.raises(DataError, match="did not send the classes"):
+        classes_from(classes)
+
+
+def test_where_no_file_can_be_written_is_told_before_anybody_is_asked(tmp_path: Path) -> None:
+    check_out(tmp_path / "p.csv")
+    for out in (tmp_path, tmp_path / "none" / "p.csv"):
+        with pytest.raises(DataError, match=rf"{out} cannot be written: give a file"):
+            check_out(out)

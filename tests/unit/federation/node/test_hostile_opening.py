@@ -3,6 +3,7 @@ has begun."""
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("cryptography")
 
 from hubs import Hub, linear
 from mtcd.core.errors import DataError
+from mtcd.federation.node.opening import MOST_PACKAGES, OpeningCheck
 from mtcd.federation.node.rpc_client import RpcClient
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -68,3 +70,31 @@ def test_who_answers_nonsense_is_named(
         hub.begin()
         hub.run()
     assert lies >= len(WRONG) - 1
+
+
+FACTS: dict[str, Any] = {"time": 0.0, "mtcd": "1.0", "packages": {"msgpack": "1.1"}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mtcd": 1.0},
+        {"mtcd": None},
+        {"packages": ["msgpack"]},
+        {"packages": {f"p{k}": "1" for k in range(MOST_PACKAGES + 1)}},
+        {"time": "now"},
+        {"time": True},
+        {"time": float("nan")},
+        {"time": float("inf")},
+        {"time": 10**400},
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_facts_of_other_kinds_are_not_compared(changes: dict[str, Any]) -> None:
+    """A clock that is no number would be neither ahead nor behind."""
+    log = SimpleNamespace(say=lambda *said: None)
+    check = OpeningCheck(None, SimpleNamespace(model=None, privacy=None), log)  # type: ignore[arg-type]
+    check._compare_versions = lambda *theirs: None  # type: ignore[method-assign]
+    check._compare("c1", json.dumps(FACTS).encode(), 0.0)
+    with pytest.raises(DataError, match="c1 did not answer the check"):
+        check._compare("c1", json.dumps(FACTS | changes).encode(), 0.0)

@@ -4,6 +4,7 @@ party may say."""
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,19 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from hubs import Hub, Passing, holds, linear
+from hubs import Done, Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.node.aligning import agreement
 from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.context import Handshake, spoken
+from mtcd.federation.node.ending import FINAL_MODULE
+from mtcd.federation.node.exit_status import EXIT_STATUS, ExitStatus, Signer
 from mtcd.federation.node.opening import Agreed, OpeningFollower
+from mtcd.federation.node.passing import order_of
 from mtcd.federation.node.refusal import Refusal
-from mtcd.federation.node.rpc import NO
+from mtcd.federation.node.rpc import NO, OK
+from mtcd.federation.node.training import DEFERRED
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -31,6 +38,7 @@ SETTINGS = {
     "method": {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": "auto"},
     "stop": {"iterations": 3},
 }
+REFUSED = "The message was refused: "
 OF_THE_LEADER = {"check", "align", "prepare", "start", "judge", "verdict"}
 
 
@@ -232,3 +240,105 @@ def test_a_refusal_that_was_relayed_is_refused() -> None:
     rpc.handlers["unable"](told)
     assert told.outcome == "answered"
     assert len(ended) == 1
+
+
+def test_a_hello_that_was_relayed_is_refused() -> None:
+    """Whoever relays it could say that a peer speaks another protocol, and cut it off."""
+    rpc, log = StubRpc(), SimpleNamespace()
+    Handshake(rpc, log)  # type: ignore[arg-type]
+    told = Told("c0", spoken(), direct=False)
+    with pytest.raises(WireError, match="is never relayed"):
+        rpc.handlers["hello"](told)
+    assert told.outcome == ""
+
+
+def refused_while_training(folder: Path, request: Callable[[Hub, Passing], Passing]) -> list[str]:
+    """What a party hears that sends such a request at the first envelope, of which the training
+    takes no notice."""
+    heard: list[str] = []
+    with Hub(folder, DATA.clients, linear(DATA), **SETTINGS) as hub:
+
+        def meddle(passing: Passing) -> None:
+            if passing.kind != "envelope" or heard:
+                return
+            made = request(hub, passing)
+            before = holds(hub.nodes[made.to])
+            answer = hub.ask(made)
+            assert answer is not None
+            assert answer[:1] == NO
+            assert holds(hub.nodes[made.to]) == before
+            heard.append(answer[1:].decode())
+
+        hub.meddle = meddle
+        hub.begin()
+        hub.run()
+        assert {node.status for node in hub.nodes.values()} == {"iterations"}
+    return heard
+
+
+def test_the_divergence_of_another_run_ends_nothing(tmp_path: Path) -> None:
+    def diverged(hub: Hub, passing: Passing) -> Passing:
+        return Passing("c1", "server", DIVERGED, b"another run")
+
+    assert refused_while_training(tmp_path, diverged) == [f"{REFUSED}run is another one."]
+
+
+def test_a_pass_before_the_end_is_refused(tmp_path: Path) -> None:
+    """It would judge a model that is not the one of the end."""
+
+    def add(hub: Hub, passing: Passing) -> Passing:
+        config = hub.bundles["c0"].config
+        order = order_of(config)
+        any_certificates = dict.fromkeys(config.parties, b64encode(b"x").decode())
+        head = {"pass": "p1", "order": order, "certificates": any_certificates}
+        return Passing("c0", order[0], "add", wrap(head, bytes(8)))
+
+    assert refused_while_training(tmp_path, add) == [f"{REFUSED}pass comes before the end."]
+
+
+def test_an_exit_status_of_another_run_is_refused(tmp_path: Path) -> None:
+    """It was signed, but in an earlier run of the same bundles."""
+
+    def ended(hub: Hub, passing: Passing) -> Passing:
+        facts = {"party": "c1", "run": "r9", "outcome": "finished", "time": 10**14}
+        status = ExitStatus.model_validate(
+            {**facts, "status": "iterations", "iteration": 3, "objective": None}
+        )
+        body = json.dumps([Signer(hub.bundles["c1"]).sign(status)]).encode()
+        return Passing("c1", "c0", EXIT_STATUS, body)
+
+    assert refused_while_training(tmp_path, ended) == [f"{REFUSED}run is another one."]
+
+
+def test_the_last_module_comes_from_the_server_if_there_is_one(tmp_path: Path) -> None:
+    def module(hub: Hub, passing: Passing) -> Passing:
+        return Passing("c1", "c2", FINAL_MODULE, b"module")
+
+    [said] = refused_while_training(tmp_path, module)
+    assert said == f"{REFUSED}sender is not the party that ended the training."
+
+
+def test_an_ack_of_another_envelope_counts_for_none(tmp_path: Path) -> None:
+    """The party would not send the envelope again that was lost."""
+    earlier: dict[tuple[str, str], bytes] = {}
+    replayed = []
+    with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
+
+        def tamper(passing: Passing, answer: bytes | None, done: Done) -> None:
+            if passing.kind != "envelope" or answer is None or answer == OK + DEFERRED:
+                return
+            old = earlier.setdefault((passing.sender, passing.to), answer)
+            if old == answer:
+                return
+            node = hub.nodes[passing.sender]
+            before = holds(node)
+            done(old)
+            assert holds(node) == before
+            replayed.append(node.log.tail[-1]["text"])
+
+        hub.tamper = tamper
+        hub.begin()
+        hub.run()
+        assert {node.status for node in hub.nodes.values()} == {"iterations"}
+    assert replayed
+    assert all("sequence is that of another envelope" in one for one in replayed)

@@ -1,5 +1,6 @@
 """Requests that pass through others, where links are cut of which only their ends know."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,15 @@ def test_an_old_start_that_comes_again_over_others_starts_nothing(tmp_path: Path
         hub.begin()
         hub.run()
         assert hub.nodes["c2"].status == hub.nodes["c0"].status == "iterations"
+
+
+def test_the_server_has_no_requests_relayed_to_it(tmp_path: Path) -> None:
+    """It has no key of the parties, so that nobody could tell who asks."""
+    settings = {"server": "127.0.0.1:7447", "method": {"kind": "svfl", "stepsize": 0.01}}
+    with Hub(tmp_path, DATA.clients, linear(DATA), **settings) as hub:
+        head = json.dumps({"to": "server", "left": 2, "by": []}).encode()
+        answer = hub.ask(Passing("c1", "server", "relay", head + b"\nsealed"))
+        assert answer is None
+        refused = hub.nodes["server"].log.tail[-1]
+        assert refused["sender"] == "c1"
+        assert "is the server, which accepts no relayed requests" in refused["text"]

@@ -1,6 +1,8 @@
 """The party's own table: what is read, and what is said where it cannot be used."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,11 @@ import polars as pl
 import pytest
 
 from federations import changed
-from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.federation.file import check_federation, check_keys
+from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.table import PartyTable, own_table, read_party_table
+from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import bundles
 
 CSV = "patient,age,bmi,outcome\n007,30,21.5,yes\n8,41,30,no\nx9,52,25,yes\n"
@@ -156,3 +160,28 @@ def test_a_server_that_accelerates_takes_the_labels() -> None:
     check_federation(
         check_keys(changed(method=method, labels__shared_with=["parties", "server"]), "it")
     )
+
+
+PARTY_TABLE = PartyTable(Path("own.csv"), ("a", "b"), ("x",), np.array([[1.0], [2.0]]))
+
+
+def linear_party() -> LinearParticipant:
+    bundle: Any = SimpleNamespace(config=bundles(CLIENTS, alignment="hashed")["b"])
+    return LinearParticipant(bundle, PARTY_TABLE)
+
+
+def test_a_table_that_lacks_agreed_samples_is_not_the_one_that_was_aligned() -> None:
+    """After a restart with another table, rows of other people would be trained on."""
+    party = linear_party()
+
+    def drawn(*ids: str) -> list[int]:
+        return list(party.drawn(Agreed("r", {}, b"", json.dumps(ids).encode())).training)
+
+    assert drawn("a", "b") == [0, 1]
+    with pytest.raises(DataError, match=r"own\.csv is not the table that was aligned.*--data"):
+        drawn("a", "c")
+
+
+def test_a_model_without_a_fusion_module_takes_none() -> None:
+    with pytest.raises(WireError, match="kind does not belong to this model"):
+        linear_party().accept_final_module(b"module")

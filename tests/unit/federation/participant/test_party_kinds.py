@@ -14,6 +14,7 @@ from live import make_bundles
 from mtcd.config.schema import PrivacySection
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
+from mtcd.data.synthetic import synthetic
 from mtcd.federation.participant.kinds import (
     KINDS,
     NO_PRIVACY,
@@ -115,3 +116,12 @@ def test_without_its_part_a_kind_or_a_mode_of_privacy_is_refused(
         party_privacy(PrivacySection(mode="sealed"))
     assert party_privacy(PrivacySection()) is NO_PRIVACY
     assert party_privacy(None) is NO_PRIVACY
+
+
+def test_the_gap_of_trees_is_not_known(tmp_path: Path) -> None:
+    trees = {"kind": "trees", "loss": "logistic"}
+    bundles = make_bundles(tmp_path, ("a", "b"), alignment="hashed", model=trees)
+    model = bundles["b"].config.model
+    data = synthetic("logistic", 10, 2, 2, seed=0)
+    with pytest.raises(ConfigError, match="optimum of this kind of model is not known"):
+        party_kind(model).gap(model, data, {})

@@ -16,7 +16,7 @@ from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.stepsize import (
-    Curvature,
+    CurvatureReport,
     ReportedSmoothness,
     own_curvature,
     resolve_from_reports,
@@ -34,7 +34,9 @@ def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ReportedSmoothness]:
     data = make_data(model, SAMPLES, WIDTHS, seed)
     parts = own_parts(data, model)
     weighted = model.class_weight is not None
-    reported = [Curvature.from_bytes(own_curvature(part).to_bytes(), weighted) for part in parts]
+    reported = [
+        CurvatureReport.from_bytes(own_curvature(part).to_bytes(), weighted) for part in parts
+    ]
     return BlockSmoothness(model.problem(data)), ReportedSmoothness(
         parts[1].problem, tuple(reported)
     )
@@ -83,7 +85,7 @@ def test_the_bounds_are_bounds(model: Glm, seed: int, size: int) -> None:
 
 
 def test_a_single_party_with_features_needs_no_bound() -> None:
-    reported = [Curvature(3.5, 2.0), Curvature(0.5, 0.0)]
+    reported = [CurvatureReport(3.5, 2.0), CurvatureReport(0.5, 0.0)]
     problem = own_parts(make_data(Glm("ridge", alpha=0.5), 6, [1, 1], 0), Glm("ridge", alpha=0.5))[
         0
     ].problem
@@ -95,7 +97,7 @@ def test_features_that_are_all_0_are_refused() -> None:
     problem = own_parts(make_data(model, 6, [1, 1], 0), model)[0].problem
     for method in (STCD(), SVFL()):
         with pytest.raises(DataError, match="All features are 0"):
-            resolve_from_reports(method, problem, [Curvature(0.0, 0.0)] * 2)
+            resolve_from_reports(method, problem, [CurvatureReport(0.0, 0.0)] * 2)
 
 
 def test_a_step_that_was_given_stays() -> None:
@@ -118,17 +120,17 @@ NORMS = [{"block": 1.0, "longest": 1.0, "norm": value} for value in (None, -0.5,
 )
 def test_what_is_no_curvature_is_refused(content: bytes) -> None:
     with pytest.raises(WireError):
-        Curvature.from_bytes(content)
+        CurvatureReport.from_bytes(content)
     with pytest.raises(WireError):
-        Curvature.from_bytes(content, weighted=True)
+        CurvatureReport.from_bytes(content, weighted=True)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_with_weights_there_is_one_number_more(weighted: bool) -> None:
     sound = [{"block": 1.0, "longest": 2.0}, {"block": 1.0, "longest": 2.0, "norm": 3.0}]
-    assert Curvature.from_bytes(json.dumps(sound[weighted]).encode(), weighted) == Curvature(
-        **sound[weighted]
-    )
+    assert CurvatureReport.from_bytes(
+        json.dumps(sound[weighted]).encode(), weighted
+    ) == CurvatureReport(**sound[weighted])
     for wrong in (sound[not weighted], *NORMS):
         with pytest.raises(WireError):
-            Curvature.from_bytes(json.dumps(wrong).encode(), weighted)
+            CurvatureReport.from_bytes(json.dumps(wrong).encode(), weighted)

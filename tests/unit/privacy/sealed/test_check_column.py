@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import mtcd
 from clear_parties import CLEAR, NETWORK, parties_of, problem_of, run
 from mtcd.core.errors import WireError
+from mtcd.methods.privacy_modes import with_privacy
 from mtcd.privacy.sealed.bfv.layout import centred
 from mtcd.privacy.sealed.bfv.parameters import choose_parameters, plain_prime
 from mtcd.privacy.sealed.check_column import draw_weights, with_check, without_check
@@ -100,7 +101,7 @@ def test_an_answer_that_comes_after_a_restart_is_checked_with_the_same_weights()
 
 
 def test_with_differential_privacy_there_is_no_check_as_answers_have_noise() -> None:
-    method = mtcd.methods.privacy_modes.with_privacy(
+    method = with_privacy(
         mtcd.MTCD(walk="tour"), mtcd.Privacy("sealed", dp=mtcd.DP(epsilon=3)), split=False
     )
     problem = problem_of("logistic")

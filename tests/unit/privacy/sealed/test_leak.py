@@ -108,6 +108,7 @@ def test_members_that_put_together_what_they_have_seen_find_more() -> None:
         found[who, what] = float(share)
     # a token that only the neighbour had in between tells its columns; alone, it is 0.04
     assert found["server and party", "the label holder's columns"] > 0.5
+    assert found["server and party", "labels, from the first token of the party"] == 1.0
     assert found["server and label holder", "a party's columns"] > 0.5
     alone = found["one party", "labels, from its first gradient"]
     assert alone + 0.05 < found["two parties", "labels, from both"] < 0.95

@@ -64,9 +64,16 @@ def optimum(
 
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     lasso = bool(problem.l1.any())
-    closed = (
-        ridge(problem) if isinstance(loss, Squared) and problem.l2.any() and not lasso else None
-    )
-    w, gap = closed or (minimise_lasso(problem) if lasso else minimise(problem, problem.start()))
+    closed = None
+    if isinstance(loss, Squared) and problem.l2.any() and not lasso:
+        closed = ridge(problem)
+
+    if closed is not None:
+        w, gap = closed
+    elif lasso:
+        w, gap = minimise_lasso(problem)
+    else:
+        w, gap = minimise(problem, problem.start())
+
     theta = np.split(problem.scale * w, problem.offsets[1:-1])
     return Optimum(problem.value(w, problem.forward(w)), theta, gap)

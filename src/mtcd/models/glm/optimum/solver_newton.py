@@ -64,9 +64,9 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
         if bound <= tolerance * size:
             return w, bound
         try:
-            step, exact = newton_step(
-                problem, w, z, gradient, damping, 1e-6 if relative <= 1e-3 else 1e-2
-            )
+            # far from the minimum, an accurate step is no better than a rough one
+            accuracy = 1e-6 if relative <= 1e-3 else 1e-2
+            step, exact = newton_step(problem, w, z, gradient, damping, accuracy)
         except LinAlgError:  # the Hessian is not positive definite to within rounding
             damping *= 100.0
             continue
@@ -83,7 +83,10 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
             if runaway > 5:
                 raise ConfigError(UNATTAINED)
         w, length = line_search(problem, w, value, promised, step)
+
+        # Levenberg and Marquardt: less damping after a good step, more after a short one
         damping = max(DAMPING, damping / 10.0) if length > 0.1 else 100.0 * damping
+
     raise _uncertain(bound / size if np.isfinite(bound) else relative)
 
 

@@ -45,12 +45,16 @@ class ScaledProblem:
         shape = (-1,) + (1,) * (y.ndim - 1)
         norms = np.concatenate([_column_norms(block) for block in blocks])
         scale = 1.0 / np.where(norms > 0, norms, 1.0)
-        kept = [
-            np.arange(b.shape[1]) < b.shape[1] - p.free
-            for b, p in zip(blocks, penalties, strict=True)
-        ]
-        l1 = scale * np.concatenate([p.l1 * k for p, k in zip(penalties, kept, strict=True)])
-        l2 = scale**2 * np.concatenate([p.l2 * k for p, k in zip(penalties, kept, strict=True)])
+        l1_parts, l2_parts = [], []
+        for block, penalty in zip(blocks, penalties, strict=True):
+            columns = block.shape[1]
+            penalised = np.arange(columns) < columns - penalty.free  # not the intercept
+            l1_parts.append(penalty.l1 * penalised)
+            l2_parts.append(penalty.l2 * penalised)
+
+        # in the unknowns w = theta / scale
+        l1 = scale * np.concatenate(l1_parts)
+        l2 = scale**2 * np.concatenate(l2_parts)
         return cls(blocks, y, loss, l1.reshape(shape), l2.reshape(shape), scale.reshape(shape))
 
     @cached_property
@@ -60,7 +64,7 @@ class ScaledProblem:
 
     @cached_property
     def zero_value(self) -> float:
-        """f(0)."""
+        """f(0): no penalty is charged there."""
         return self.loss.value(np.zeros_like(self.y), self.y)
 
     @cached_property
@@ -79,7 +83,7 @@ class ScaledProblem:
         return z
 
     def adjoint(self, r: Array) -> Array:
-        """X^T r."""
+        """X^T r, in the scaled unknowns."""
         return np.asarray(self.scale * np.concatenate([block.T @ r for block in self.blocks]))
 
     def value(self, w: Array, z: Array) -> float:
@@ -120,15 +124,19 @@ class ScaledProblem:
 
 
 def _column_norms(block: Any) -> Array:
-    squares = (
-        block.power(2).sum(axis=0) if sp.issparse(block) else np.einsum("nj,nj->j", block, block)
-    )
+    """The length of each column; einsum makes no copy of the block."""
+    if sp.issparse(block):
+        squares = block.power(2).sum(axis=0)
+    else:
+        squares = np.einsum("nj,nj->j", block, block)
     return np.sqrt(np.asarray(squares, dtype=np.float64))
 
 
 def dense(matrix: Any) -> Array:
     """The matrix, if it is sparse as a dense one."""
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+    if sp.issparse(matrix):
+        matrix = matrix.toarray()
+    return np.asarray(matrix)
 
 
 def check_not_negligible(problem: ScaledProblem, value: float, left: float) -> None:

@@ -134,7 +134,10 @@ def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
         crossing = np.full(len(u), np.inf)
         crossing[crosses] = np.abs(u[crosses] / move[crosses])
         times: list[float] = np.sort(crossing[crosses]).tolist()
-        for length in (1.0, times[len(times) // 2], times[0]) if times else (1.0,):
+        lengths = [1.0]
+        if times:
+            lengths += [times[len(times) // 2], times[0]]
+        for length in lengths:
             trial = u + length * move
             leaving = crossing <= length
             trial[leaving] = 0.0

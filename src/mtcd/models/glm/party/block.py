@@ -51,11 +51,10 @@ class PartyBlock(OwnBlock):
         """The block of a party from the final parameters of its client."""
         data, problem = part.data, part.problem
         free = part.problem.penalties[part.number].free
-        theta, intercept = (
-            (parameters[:-1], parameters[-1])
-            if free
-            else (parameters, np.zeros(parameters.shape[1:]))
-        )
+        theta, intercept = parameters, np.zeros(parameters.shape[1:])
+        if free:  # the column of ones is the last one
+            theta, intercept = parameters[:-1], parameters[-1]
+
         return PartyBlock(
             data.clients[0],
             part.model,
@@ -80,7 +79,8 @@ class PartyBlock(OwnBlock):
     def represent(self, table: PartyTable) -> Array:
         """h_k of new samples, in the order of their table."""
         X = self.values(table)
-        X = X if self.scaling is None else self.scaling.apply((X,))[0]
+        if self.scaling is not None:
+            (X,) = self.scaling.apply((X,))
         return np.asarray(X @ self.theta + self.intercept)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
@@ -114,11 +114,14 @@ class PartyBlock(OwnBlock):
 
     def _csv(self) -> bytes:
         """One row per column. Coefficients refer to the scaled columns, if these were scaled."""
-        names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
-        rows = [
-            [name, *np.atleast_1d(theta).tolist()]
-            for name, theta in zip(self.columns, self.theta, strict=True)
-        ]
+        names = ["coefficient"]
+        if self.outputs > 1:
+            names = [f"coefficient {c}" for c in self.classes]
+
+        rows = []
+        for name, theta in zip(self.columns, self.theta, strict=True):
+            rows.append([name, *np.atleast_1d(theta).tolist()])
+
         if self.scaling is not None:
             names += ["mean", "scale"]
             pairs = zip(
@@ -145,7 +148,10 @@ def read_block(folder: Path) -> PartyBlock:
 
 def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:
     check_format(about)
-    scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None
+    scaling = None
+    if "means" in arrays:
+        scaling = Scaling((arrays["means"],), (arrays["scales"],))
+
     block = PartyBlock(
         about["party"],
         Glm(**about["model"]),
@@ -156,7 +162,10 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock
         scaling,
         preparation_of(about),
     )
-    width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
+
+    # read from a file, which may be damaged: the shapes must be those of the model
+    width: tuple[int, ...] = (len(block.columns),)
+    each: tuple[int, ...] = () if block.outputs == 1 else (block.outputs,)
     scales = () if scaling is None else (*scaling.means, *scaling.scales)
     fitting = block.theta.shape == width + each and block.intercept.shape == each
     if not fitting or any(values.shape != width for values in scales) or not block.finite:

@@ -30,8 +30,8 @@ from mtcd.models.predicted import Columns
 from mtcd.network.topology import Network
 
 
-class LinearKind(PartyKind):
-    """Generalised linear models."""
+class LinearPartyKind(PartyKind):
+    """Generalised linear models, each party with its own columns."""
 
     block_files = (NPZ, CSV, COEFFICIENTS)
 
@@ -69,4 +69,4 @@ class LinearKind(PartyKind):
         return abs(held - best) / best
 
 
-LINEAR = LinearKind()
+LINEAR = LinearPartyKind()

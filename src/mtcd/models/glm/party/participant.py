@@ -45,7 +45,7 @@ from mtcd.models.glm.party.problem import (
     start_of,
     without_classes,
 )
-from mtcd.models.glm.party.stepsize import Curvature, own_curvature, resolve_from_reports
+from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -131,9 +131,10 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
-        labels, weights = (
-            labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
-        )
+        labels, weights = None, None
+        if agreed.labels:
+            labels, weights = labels_from_bytes(agreed.labels, samples)
+
         if self.table is None:
             problem = self.server_problem(samples, outputs, labels, weights)
         elif labels is None:
@@ -156,12 +157,14 @@ class LinearParticipant(ParticipantTable):
             # the plug-in of this host, which need not be that of the label holder
             self.check_own_loss(problem.labels)
         self.labels, self.problem = labels, problem
-        reads = problem if labels is not None and reads_objective(method) else None
-        rule = (
-            None
-            if labels is None
-            else Divergence(start_of(problem), worst_end_of(method, linear=True))
-        )
+
+        # without labels a party knows neither the objective nor whether it diverges
+        reads, rule = None, None
+        if labels is not None:
+            rule = Divergence(start_of(problem), worst_end_of(method, linear=True))
+            if reads_objective(method):
+                reads = problem
+
         self.rule = rule
         watch = Watch(
             self.stop,
@@ -197,9 +200,9 @@ class LinearParticipant(ParticipantTable):
         """The labels of the held-out samples as metrics use them; none at parties that do not hold
         them."""
         with advised():
-            labels = (
-                self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
-            )
+            labels: Any = np.empty(0)
+            if self.own.labels is not None:
+                labels = self.held_labels(taken.held_out)
             return known_labels(labels, classes)
 
     def _check_weights(self, rows: Sequence[int], agreed: Array | None) -> None:
@@ -335,8 +338,8 @@ def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
         raise LossError(str(error)) from None
 
 
-def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:
+def _curvature(name: str, answer: bytes, weighted: bool) -> CurvatureReport:
     try:
-        return Curvature.from_bytes(answer, weighted)
+        return CurvatureReport.from_bytes(answer, weighted)
     except WireError as error:
         raise DataError(f"{name}: {error}") from None

@@ -126,9 +126,9 @@ def own_part(
     problem = empty.with_blocks({number: model.block(number, data.blocks[0])})
     apart = own.held_out
     if apart is not None:
-        apart = np.asarray(
-            model.block(number, apart if scaling is None else scaling.apply((apart,))[0])
-        )
+        if scaling is not None:
+            (apart,) = scaling.apply((apart,))
+        apart = np.asarray(model.block(number, apart))
     return OwnPart(number, data, own.preparation, apart, model, problem, scaling)
 
 
@@ -144,6 +144,10 @@ def own_data(
     and weights."""
     order = check_rows(table, rows, len(labels))
     preparation, columns, values, notes = prepared_rows(config.name, table, order, held_out)
+    preparations = None
+    if preparation is not None:
+        preparations = Preparations((preparation,), (tuple(range(len(columns))),))
+
     data = VerticalData(
         clients=(config.name,),
         columns=(columns,),
@@ -151,15 +155,12 @@ def own_data(
         labels=labels,
         weights=weights,
         notes=(*table.notes, *notes),
-        preparations=None
-        if preparation is None
-        else Preparations((preparation,), (tuple(range(len(columns))),)),
+        preparations=preparations,
     )
-    apart = (
-        held_out_values(config.name, table, held_out, preparation, columns)
-        if len(held_out)
-        else None
-    )
+    apart = None
+    if len(held_out):
+        apart = held_out_values(config.name, table, held_out, preparation, columns)
+
     return OwnData(config.parties.index(config.name), data, preparation, apart)
 
 

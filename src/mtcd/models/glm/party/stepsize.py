@@ -17,13 +17,13 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.party.problem import OwnPart
 from mtcd.models.glm.reports import ReportedSmoothness
 
-__all__ = ["Curvature", "ReportedSmoothness", "own_curvature", "resolve_from_reports"]
+__all__ = ["CurvatureReport", "ReportedSmoothness", "own_curvature", "resolve_from_reports"]
 
 FIELD = "the curvature of a block"
 LARGEST = 1e300  # so that sums of these are finite
 
 
-class Curvature(reports.Curvature):
+class CurvatureReport(reports.Curvature):
     """The report of a party on its block, as it travels."""
 
     def to_bytes(self) -> bytes:
@@ -33,7 +33,7 @@ class Curvature(reports.Curvature):
         ).encode()
 
     @staticmethod
-    def from_bytes(data: bytes, weighted: bool = False) -> Curvature:
+    def from_bytes(data: bytes, weighted: bool = False) -> CurvatureReport:
         """Decode and check the report of another party; ``weighted``: whether samples or classes
         have weights."""
         try:
@@ -48,17 +48,17 @@ class Curvature(reports.Curvature):
             raise WireError(FIELD, "is not numbers called block, longest and, with weights, norm")
         if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in report.values()):
             raise WireError(FIELD, "holds values that are not finite numbers of 0 or more")
-        return Curvature(**report)
+        return CurvatureReport(**report)
 
 
-def own_curvature(part: OwnPart) -> Curvature:
+def own_curvature(part: OwnPart) -> CurvatureReport:
     """The curvature of this party's block."""
     own, penalty = part.problem.blocks[part.number], part.problem.penalties[part.number]
-    return Curvature(**asdict(reports.curvature_of(own, part.problem.loss, penalty.l2)))
+    return CurvatureReport(**asdict(reports.curvature_of(own, part.problem.loss, penalty.l2)))
 
 
 def resolve_from_reports(
-    method: Method, problem: LinearProblem, reported: Sequence[Curvature]
+    method: Method, problem: LinearProblem, reported: Sequence[CurvatureReport]
 ) -> tuple[Method, tuple[str, ...]]:
     """The method with 'auto' replaced by a number, and a note on it. ``reported`` is in the order
     of clients."""

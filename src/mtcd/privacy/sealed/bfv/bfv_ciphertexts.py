@@ -117,6 +117,7 @@ class Bfv:
     def _vector(self, data: bytes, primes: int) -> BfvVector:
         frame, parts = self._from_bytes(data, VECTOR, primes)
         frame.expect("columns", frame.columns, 0)
+        # decryption would show the first polynomial, the message, to everybody
         if not frame.seeded and not all(part.limbs[1].any() for part in parts):
             raise WireError("sealed", "is not encrypted: its second polynomial is zero")
 

@@ -100,6 +100,7 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     room = parameters.half // parameters.token_bound - 0.5 * filled
     size = np.abs(reals).sum(axis=0)
     scales = np.where(size > 0, np.maximum(room, 0) / np.where(size > 0, size, 1), 1.0)
+    # a column of few tiny values could have a scale at which integers are not exact any more
     scales = np.minimum(scales, MOST / np.maximum(np.abs(reals).max(axis=0, initial=0), 1e-280))
     levels = scales * np.sqrt((reals**2).sum(axis=0) / np.maximum(filled, 1))
     coarse = np.flatnonzero((size > 0) & (levels < LEAST_LEVELS))
@@ -122,6 +123,7 @@ def check_matrix(integers: npt.ArrayLike, parameters: Parameters, checks: int = 
         )
     matrix = matrix.astype(np.int64)
     bounded = matrix[:, : matrix.shape[1] - checks]
+    # float64 rounds sums of integers: by less than the factor allows
     sums = np.abs(bounded.astype(float)).sum(axis=0) * (1 + 1e-12)
     if np.any(sums * parameters.token_bound > parameters.half):
         raise DataError(

@@ -176,6 +176,7 @@ class Parameters:
         spared : int
             How many of the lowest bytes of each coefficient are not sent.
         """
+        # of both halves together: q / t after the switch to two primes
         bits = sum(self.modulus_bits[:SENT_PRIMES])
         unit = 2.0**bits / self.plain_modulus
         switched = (self.product_noise() * 2.0 ** (bits - self.data_bits)) ** 2
@@ -260,6 +261,7 @@ def _chains(degree: int) -> list[tuple[int, ...]]:
     count = 2
     if degree == min(SECURE_BITS):
         count = 1
+    # rotations lose noise by the special prime: it is large, and so are those that stay
     total = min(SECURE_BITS[degree], 270)  # more bits cost time, and nothing here needs them
     chains = []
     for special in range(LARGEST_PRIME, 49, -1):

@@ -89,6 +89,7 @@ class Polynomials:
     def fields(self, level: tuple[int, ...], ntt: bool) -> bytes:
         """As SEAL has it, at the level of the modulus chain with this id."""
         _, primes, degree = self.limbs.shape
+        # a scale and a correction factor belong to other schemes of SEAL: both are 1
         content = struct.pack("<Q", self.limbs.size) + self.limbs.astype("<u8").tobytes()
         head = _FIELDS.pack(*level, ntt, 2, degree, primes, 1.0, 1)
         return head + _framed(content) + (_framed(self.seed) if self.seed else b"")
@@ -113,10 +114,12 @@ class Polynomials:
         start = 0
         for number, modulus in enumerate(moduli):
             size = count * degree * width(modulus)
+            # the highest bytes of a word are 0 in every prime, and do not travel
             words = np.zeros((count, degree, 8), np.uint8)
             part = np.frombuffer(data[start : start + size], np.uint8)
             words[..., : width(modulus)] = part.reshape(count, degree, width(modulus))
             limbs[:, number] = words.view("<u8")[..., 0]
+            # SEAL takes them as reduced, and computes nonsense otherwise
             if np.any(limbs[:, number] >= modulus):
                 raise WireError("sealed", "contains coefficients beyond the modulus")
             start += size
@@ -191,6 +194,7 @@ def public_key(context: Any, parts: Polynomials) -> Any:
 
 def galois_keys(context: Any, elements: list[int], parts: list[Polynomials]) -> Any:
     """Rotation keys: as many parts for each of the elements, which are sorted."""
+    # by index (element - 1) / 2, with no parts for elements that have no key
     level = tuple(context.key_parms_id())
     each = len(parts) // max(len(elements), 1)
     fields = bytearray(struct.pack("<4QQ", *level, (max(elements, default=-1) + 1) // 2))

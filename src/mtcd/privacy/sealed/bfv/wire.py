@@ -84,6 +84,7 @@ class Frame:
             raise WireError(
                 "sealed.kind", f"is {KINDS.get(found, 'unknown')}, but {KINDS[kind]} was expected"
             )
+        # after the header: a message of another version has another checksum, perhaps
         if data[-_CHECKSUM:] != _checksum(data[:-_CHECKSUM]):
             raise WireError("sealed.checksum", "is wrong: it was cut off or changed on its way")
         if seeded > 1:
