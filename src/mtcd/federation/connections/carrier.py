@@ -182,7 +182,9 @@ class Carrier:
         except (OSError, ssl.SSLError):  # it has ended
             self._remove(connection)
         else:
-            if connection.is_full:
+            if connection.is_over:
+                self._remove(connection)
+            elif connection.is_full:
                 self._watch(connection)
 
     def _look_around(self, now: float, was_held: bool) -> None:

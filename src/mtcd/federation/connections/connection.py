@@ -50,6 +50,8 @@ class Connection:
         """Whether nothing can be sent any more."""
         self.blocked = False
         """Whether something waits for the socket."""
+        self.is_over = False
+        """Whether nothing more can be read: it is not encrypted as agreed."""
         self.paused = False
         """Whether nothing is read for now; for the carrier."""
         self.began = self.heard = self.spoke = monotonic()
@@ -132,7 +134,7 @@ class Connection:
         WireError
             It is no frame, or one that is too long.
         ssl.SSLError
-            It is not encrypted as agreed, or the other end says that it ends.
+            The other end makes this one say more than it reads.
         """
         self.heard = monotonic()
         with self._lock:
@@ -143,16 +145,16 @@ class Connection:
         """The frames that are complete, of all that was received."""
         frames = []
         reader = self._reader
-        while True:
-            with self._lock:
-                count = self.tls.read_into(reader.target)
-            if count == 0:
-                break
-            frame = reader.advance(count)
-            if frame is not None:
-                frames.append(frame)
-                with self._lock:
-                    self.unread_bytes += FRAME_COST_BYTES + len(frame.body)
+        with self._lock:  # for all of it, not for each record
+            try:
+                while count := self.tls.read_into(reader.target):
+                    frame = reader.advance(count)
+                    if frame is not None:
+                        frames.append(frame)
+                        self.unread_bytes += FRAME_COST_BYTES + len(frame.body)
+            except ssl.SSLError:
+                self.is_over = True  # what came before it counts
+                return frames
 
         self._flush_replies()
         return frames

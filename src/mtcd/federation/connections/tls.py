@@ -107,12 +107,21 @@ class TlsSocket:
         Raises
         ------
         ssl.SSLError
-            What was fed is not encrypted as agreed, or the other end says that it ends.
+            What was fed is not encrypted as agreed.
         """
+        read, room, done = self._tls.read, len(target), 0
         try:
-            return int(self._tls.read(len(target), target))
+            while done < room:
+                count = int(read(room - done, target[done:]))  # a record, 16 KB at most
+                if count == 0:  # the other end says that it ends
+                    break
+                done += count
         except ssl.SSLWantReadError:
-            return 0
+            pass
+        except ssl.SSLError:
+            if not done:  # otherwise it is raised again the next time
+                raise
+        return done
 
     def write(self, content: bytes | memoryview) -> None:
         """Encrypt; ``flush`` sends it."""

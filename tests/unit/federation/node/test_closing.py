@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +48,23 @@ def test_what_was_answered_last_arrives_before_the_end(tmp_path: Path) -> None:
         assert until(lambda: answers == [b"here"])
         a.link.close()
         assert until(lambda: b.seen == [("a", True), ("a", False)])
+
+
+def test_what_is_said_in_one_breath_with_the_end_is_heard(tmp_path: Path) -> None:
+    bundles = found(tmp_path)
+    with Member(bundles / "a") as a:
+        with ByHand(str(read_bundle(bundles / "a").config.address), bundles / "b") as b:
+            b.say("b", "a")
+            assert b.hear()
+            a.link._all._carrier._selector.call(lambda: time.sleep(0.3))
+            time.sleep(0.1)
+            for number in range(3):
+                b.send(REQUEST, "x", number, b"last")
+            b.tls.settimeout(0.0)
+            with suppress(OSError):
+                b.tls.unwrap()
+        assert until(lambda: a.seen == [("b", True), ("b", False)])
+        assert a.heard == [("b", "x", b"last")] * 3
 
 
 def test_the_log_is_closed_after_links_that_fail() -> None:
