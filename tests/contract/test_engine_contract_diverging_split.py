@@ -20,8 +20,7 @@ from contract_split_cases import (
 )
 from killed_at_end import KilledAtEnd, run_killing
 from live import run_all
-from mtcd.federation.node import ending
-from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import ending, final_check
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.splitnet.party import participant as networks
@@ -131,7 +130,7 @@ def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(
     assert all(networks.NOT_EVALUATED in summary.notes for summary in told.summaries.values())
 
 
-def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_path: Path) -> None:
+def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_result(tmp_path: Path) -> None:
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.1}
     model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
     bundles, _ = federate(tmp_path, data, 3, model=model, method=method)
@@ -146,10 +145,10 @@ def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_p
     assert_same_networks(tmp_path, bundles, in_process(data, bundles["a"]))
 
 
-def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
+def test_a_result_that_was_missing_at_first_takes_the_networks_away(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
     bundles = bundles_for(

@@ -41,10 +41,10 @@ class Cheats:
                 self.old_envelopes(passing)
             case "relay":
                 self.relay(passing)
-            case "ready" | "diverged" | "judge" | "verdict":
+            case "ready" | "diverged" | "evaluate" | "result":
                 for wrong in (b"", body[:-1], body + b"0", body.swapcase() + b" ", b"\xff" * 16):
                     self.refused(passing._replace(body=wrong))
-            case "last_word":
+            case "exit_status":
                 for spoilt in spoilt_words(body):
                     self.refused(passing._replace(body=spoilt))
             case _:
@@ -58,7 +58,7 @@ class Cheats:
                 ):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
         # without a server, words are passed on
-        if kind not in ("relay", "ready", "diverged", "last_word"):
+        if kind not in ("relay", "ready", "diverged", "exit_status"):
             others = sorted(self.hub.wires[to].peers - {sender})
             for other in others:
                 self.refused(passing._replace(sender=other))  # it speaks in another's name

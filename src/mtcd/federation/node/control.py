@@ -44,7 +44,7 @@ def _status(node: Node) -> dict[str, Any]:
         "lost": {name: int(when) for name, when in node.lost.items()},
         "waiting_for": node.waits_for(),
         "aligning": _aligning(node),
-        "last_words": node.gossip.known.signed(),
+        "exit_statuses": node.gossip.known.signed(),
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable

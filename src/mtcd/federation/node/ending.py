@@ -181,7 +181,7 @@ class Leaving:
         return answered
 
 
-FINAL_MODULE = "words"
+FINAL_MODULE = "fusion_module"
 NOT_TESTED = (
     "There are no metrics on the held-out samples, as the outputs for some of them are too large "
     "to be added up: check that their columns have the same units and scales as those of the "

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # the operator reads statuses, and imports no methods for it
     from mtcd.federation.node.folder import RunFolder
     from mtcd.federation.node.rpc import IncomingRequest
 
-FILE = "last_words.json"  # the name in run folders, also of older versions
+FILE = "exit_statuses.json"  # in run folders
 MARK = b"mtcd last word 1"  # signed: other bytes would refuse parties of older versions
 SIGNATURE = ec.ECDSA(hashes.SHA256())
 RUNNING, FINISHED, STOPPED, DIVERGED = "running", "finished", "stopped", "diverged"
@@ -188,7 +188,7 @@ def _bound(federation: str, certificate: bytes, text: str) -> bytes:
     return b"".join([*(len(part).to_bytes(4, "big") for part in parts), *parts])
 
 
-EXIT_STATUS = "last_word"  # the kind of the request: part of the protocol
+EXIT_STATUS = "exit_status"  # the kind of the request
 WAIT_SECONDS = 1.0  # for acks, before this party leaves
 STEP_SECONDS = 0.05
 SENDING_SECONDS = 0.2  # when the loop has failed, and no ack is processed

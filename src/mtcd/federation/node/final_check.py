@@ -29,11 +29,11 @@ from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import Answers
 from mtcd.training.divergence import DIVERGED
 
-JUDGE, VERDICT = "judge", "verdict"
+EVALUATE, RESULT = "evaluate", "result"
 FINE, MISSING = "fine", "missing"
 UNREACHABLE_TIMEOUT_SECONDS = 5.0  # for a party whose link is down
 ANSWER_TIMEOUT_SECONDS = 15.0  # for any other
-VERDICT_TIMEOUT_SECONDS = 20.0  # for the holder
+RESULT_TIMEOUT_SECONDS = 20.0  # for the holder
 GROUP_TIMEOUT_SECONDS = 1.0
 
 
@@ -74,7 +74,7 @@ class Outcome:
             return Outcome(text == DIVERGED)
         kind, *away = text.split(" ")
         if kind != MISSING or not away or not set(away) <= set(names):
-            raise WireError("verdict", "is not valid")
+            raise WireError("result", "is not valid")
         return Outcome(away=tuple(away))
 
 
@@ -141,10 +141,10 @@ class FinalCheck:
         if self.name == self.holder:
             self._receiver = SumReceiver(self.rpc, self.rpc_client, seen)
             return
-        self.rpc.on(VERDICT, self._receive_result)
+        self.rpc.on(RESULT, self._receive_result)
         if not config.is_server:
             SumContributor(self.rpc, self.rpc_client, seen, self._sums)
-            self.rpc.on(JUDGE, self._send_certificate)
+            self.rpc.on(EVALUATE, self._send_certificate)
 
     def begin(self, then: Callable[[Outcome], None]) -> None:
         """Begin the evaluation after this party has ended. A result from before a restart
@@ -163,7 +163,7 @@ class FinalCheck:
         else:
             self.loop.later(UNREACHABLE_TIMEOUT_SECONDS, lambda: self._give_up({self.holder}))
             self.loop.later(
-                VERDICT_TIMEOUT_SECONDS, lambda: self._announce(self._without({self.holder}))
+                RESULT_TIMEOUT_SECONDS, lambda: self._announce(self._without({self.holder}))
             )
 
     def _awaited(self) -> set[str]:
@@ -178,7 +178,9 @@ class FinalCheck:
         """Evaluate the objective, if this is the holder and it is complete; called when either may
         have changed."""
         if self.pending and self.name == self.holder and self.own.complete:
-            self.rpc_client.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
+            self.rpc_client.ask(
+                EVALUATE, dict.fromkeys(self.parties, self._request()), self._answered
+            )
 
     def _request(self) -> bytes:
         """The run, and the term of a token that was regenerated: blocks of an older term are not of
@@ -268,7 +270,7 @@ class FinalCheck:
                 self._store.keep_final_check(outcome.diverged, self._confirmed)
 
         body = self.run + b" " + str(outcome).encode()
-        self.rpc_client.ask(VERDICT, dict.fromkeys(now, body), proceed, confirmed)
+        self.rpc_client.ask(RESULT, dict.fromkeys(now, body), proceed, confirmed)
         self.loop.later(GROUP_TIMEOUT_SECONDS, proceed)
 
     # The others
@@ -288,7 +290,7 @@ class FinalCheck:
     def _receive_result(self, request: IncomingRequest) -> None:
         run, _, text = request.body.partition(b" ")
         if request.sender != self.holder or run != self.run or not text.isascii():
-            raise WireError("verdict", "is not valid, or not from the label holder")
+            raise WireError("result", "is not valid, or not from the label holder")
         outcome = Outcome.read(text.decode(), [*self.config.parties, SERVER])
         if self._then is None:
             request.drop()

@@ -17,7 +17,7 @@ from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.node.opening import Agreed
 
 AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
-FINAL_CHECK, WRITTEN_BY, LOCK = "verdict.json", "version.json", ".lock"
+FINAL_CHECK, WRITTEN_BY, LOCK = "final_check.json", "version.json", ".lock"
 VERSIONS = {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
 BEFORE = {"mtcd": "0.1.0", "protocol": 6, "journal": 8}
 """The versions of folders that say nothing about them."""

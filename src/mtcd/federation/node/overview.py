@@ -94,7 +94,7 @@ class Answered(BaseModel):
     knows of it."""
 
     run: Text = ""
-    last_words: list[Any] = Field(default=[], max_length=MOST_STATUSES)
+    exit_statuses: list[Any] = Field(default=[], max_length=MOST_STATUSES)
 
 
 class LogEvent(BaseModel):
@@ -124,7 +124,7 @@ def read_statuses(answer: Any) -> tuple[str, list[Any]]:
         found = Answered.model_validate(answer)
     except ValidationError:
         return "", []
-    return found.run, found.last_words
+    return found.run, found.exit_statuses
 
 
 def read_event(event: Any) -> LogEvent | None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import Update
 from mtcd.methods.mtcd.plan import Done, Plan, Share
-from mtcd.protocol.codec.extensions import numbers_in
+from mtcd.protocol.codec.extensions import EXTENSIONS
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import ClientModel, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Recovery, send
@@ -67,8 +67,8 @@ class TokenHost(Client):
         plan, number = self.plan, self.number
         token.hop += 1
         floats = plan.aggregate_floats  # numbers that the token carries from here on
-        if token.slots:
-            floats += numbers_in(token.slots)
+        for name, value in token.slots.items():  # of a plain run there are none
+            floats += EXTENSIONS[name].floats(value)
 
         if plan.hops is None:
             to = self.next_client(token)

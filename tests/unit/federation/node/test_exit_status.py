@@ -113,17 +113,17 @@ def test_the_latest_word_counts_and_other_runs_do_not(bundles: Path, tmp_path: P
         {
             "b": {
                 "run": "r1",
-                "last_words": [signed(bundles, time=2000, outcome=RUNNING), signed(bundles)],
+                "exit_statuses": [signed(bundles, time=2000, outcome=RUNNING), signed(bundles)],
             }
         },
     )
     assert words.statuses["a"].outcome == RUNNING
-    learn_statuses(words, {"b": {"run": "r2", "last_words": [signed(bundles, time=3000)]}})
+    learn_statuses(words, {"b": {"run": "r2", "exit_statuses": [signed(bundles, time=3000)]}})
     assert not words.statuses
     learn_statuses(
         words,
         {
-            "b": {"run": "r2", "last_words": [signed(bundles, run="r2")]},
+            "b": {"run": "r2", "exit_statuses": [signed(bundles, run="r2")]},
             "c": "nonsense",
             "server": {},
         },
@@ -139,8 +139,8 @@ def test_words_of_liars_are_ignored(bad: Any, bundles: Path, tmp_path: Path) -> 
     learn_statuses(
         words,
         {
-            "b": {"run": "r1", "last_words": bad},
-            "c": {"run": "r1", "last_words": [signed(bundles)]},
+            "b": {"run": "r1", "exit_statuses": bad},
+            "c": {"run": "r1", "exit_statuses": [signed(bundles)]},
         },
     )
     assert words.statuses == {"a": word()}

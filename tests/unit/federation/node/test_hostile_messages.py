@@ -121,7 +121,7 @@ def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("liar", ["c1", "c3"])
 def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(liar: str, tmp_path: Path) -> None:
     """Asked for its certificate, to add up the objective, it gives none; the others end as without
-    a verdict."""
+    a result."""
     model, method, changes = CASES["dcpa"]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {
@@ -134,7 +134,7 @@ def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(liar: str, tmp_p
     with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
 
         def answer(passing: Passing, answer: bytes | None, done: Done) -> None:
-            if (passing.kind, passing.to) == ("judge", liar) and answer:
+            if (passing.kind, passing.to) == ("evaluate", liar) and answer:
                 told.append(answer)
                 done(OK + b"nonsense")
 

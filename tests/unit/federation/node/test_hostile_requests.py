@@ -39,7 +39,7 @@ SETTINGS = {
     "stop": {"iterations": 3},
 }
 REFUSED = "The message was refused: "
-OF_THE_LEADER = {"check", "align", "prepare", "start", "judge", "verdict"}
+OF_THE_LEADER = {"check", "align", "prepare", "start", "evaluate", "result"}
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed"])
@@ -73,7 +73,7 @@ def test_what_is_said_at_the_end_of_another_run_is_refused(tmp_path: Path) -> No
     with Hub(tmp_path, DATA.clients, linear(DATA), **SETTINGS) as hub:
 
         def meddle(passing: Passing) -> None:
-            if passing.kind not in ("judge", "verdict"):
+            if passing.kind not in ("evaluate", "result"):
                 return
             run, _, more = passing.body.partition(b" ")
             other_run = run[::-1] + (b" " + more if more else b"")
@@ -85,7 +85,7 @@ def test_what_is_said_at_the_end_of_another_run_is_refused(tmp_path: Path) -> No
         hub.meddle = meddle
         hub.begin()
         hub.run()
-    assert seen == {"judge", "verdict"}
+    assert seen == {"evaluate", "result"}
 
 
 @pytest.mark.parametrize("alignment", ["given order", "hashed"])

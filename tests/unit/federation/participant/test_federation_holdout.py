@@ -28,8 +28,7 @@ from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
-from mtcd.federation.node import ending
-from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import ending, final_check
 from mtcd.federation.node.aligning import agreement
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
@@ -173,7 +172,7 @@ def test_a_run_that_is_interrupted_ends_with_the_same_metrics(tmp_path: Path) ->
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
@@ -362,9 +361,9 @@ def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
     context: Any = SimpleNamespace(rpc=rpc, rpc_client=None, loop=loop, log=None)
     own: Any = SimpleNamespace(term=None, evidence=lambda: np.zeros(3))
     concluded: list[Any] = []
-    one = verdict.FinalCheck(context, bundle.config, "run7", own, kept)  # type: ignore[arg-type]
+    one = final_check.FinalCheck(context, bundle.config, "run7", own, kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
-    one._announce(verdict.Outcome(away=("a",)))
+    one._announce(final_check.Outcome(away=("a",)))
     assert not concluded, "the end was undone"
     for term, body, said in [
         (None, b"run7", "dropped"),

@@ -1,5 +1,5 @@
 """When somebody is away at the end, the run says that nobody can tell whether it has diverged; a
-verdict that is known stays the same, whoever is started again."""
+result that is known stays the same, whoever is started again."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +13,7 @@ from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
 from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
-from mtcd.federation.node import ending
-from mtcd.federation.node import final_check as verdict
+from mtcd.federation.node import ending, final_check
 from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
@@ -35,7 +34,7 @@ METHOD = {"kind": "svfl", "local_updates": 2}
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for those who are gone."""
-    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
@@ -74,7 +73,7 @@ def summaries(folder: Path, names: Any) -> list[Summary]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
-def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict(
+def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_result(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
     bundles = bundles_for(tmp_path, stepsize)
@@ -105,7 +104,7 @@ def test_a_party_started_again_alone_says_what_it_said_before(
 
 
 @pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
-def test_who_missed_the_verdict_hears_it_when_the_holder_is_there_again(
+def test_who_missed_the_result_hears_it_when_the_holder_is_there_again(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
     bundles = bundles_for(tmp_path, stepsize)
@@ -117,10 +116,10 @@ def test_who_missed_the_verdict_hears_it_when_the_holder_is_there_again(
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
 
 
-def test_who_missed_the_verdict_and_is_alone_names_the_holder(tmp_path: Path) -> None:
+def test_who_missed_the_result_and_is_alone_names_the_holder(tmp_path: Path) -> None:
     bundles = bundles_for(tmp_path, LARGE_STEP)
     run_with(tmp_path, bundles, KilledBeforeVerdict)
-    (tmp_path / "runs" / LAST / "verdict.json").unlink(missing_ok=True)
+    (tmp_path / "runs" / LAST / "final_check.json").unlink(missing_ok=True)
     assert run_all({LAST: node(tmp_path, bundles[LAST])}) == {LAST: KEPT}
     assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
 
@@ -132,7 +131,7 @@ class Answering(SimpleNamespace):
         self.answered = True
 
 
-def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) -> None:
+def test_a_result_that_comes_late_still_counts_and_only_once(tmp_path: Path) -> None:
     bundle, concluded = bundles_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
     loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
     link = SimpleNamespace(peers={HOLDER}, up=set())
@@ -140,7 +139,7 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     context: Any = SimpleNamespace(
         rpc=rpc, rpc_client=SimpleNamespace(waits_for=set()), loop=loop, log=None
     )
-    one = verdict.FinalCheck(context, bundle.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
+    one = final_check.FinalCheck(context, bundle.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())
@@ -164,12 +163,12 @@ def test_what_is_no_outcome_is_refused(told: str) -> None:
         Outcome.read(told, ["a", "b", "server"])
 
 
-def test_a_verdict_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.final_check() is None
     folder.keep_final_check(True, {"b", "a"})
     assert folder.final_check() == (True, {"a", "b"})
-    (tmp_path / "verdict.json").write_text("{}")
+    (tmp_path / "final_check.json").write_text("{}")
     with pytest.raises(MtcdError, match="remove it and restart all"):
         folder.final_check()
     folder.close()

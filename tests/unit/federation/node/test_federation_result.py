@@ -1,4 +1,4 @@
-"""After the end: who is told the verdict first, and what a party says of itself while it still
+"""After the end: who is told the result first, and what a party says of itself while it still
 waits for it."""
 
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def bundle(network: Any, server: str | None, method: dict[str, Any]) -> BundleCo
     return bundle_config(federation, "b", network_of(federation), dict.fromkeys(federation.places))
 
 
-def test_those_who_pass_the_verdict_on_hear_it_after_those_behind_them() -> None:
+def test_those_who_pass_the_result_on_hear_it_after_those_behind_them() -> None:
     assert farthest_first(bundle({"kind": "path"}, None, {"kind": "dcpa"})) == [
         ["e"],
         ["d"],
@@ -40,7 +40,7 @@ def test_the_server_hears_it_last() -> None:
 
 
 @pytest.mark.parametrize(("waits", "said"), [(True, b"run-7"), (False, b"run-7" + HAS_ENDED)])
-def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(
+def test_a_party_that_waits_for_the_result_does_not_say_that_it_has_ended(
     waits: bool, said: bytes
 ) -> None:
     asked: list[bytes] = []
