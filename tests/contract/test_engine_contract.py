@@ -1,6 +1,7 @@
 """The contract of engines (``protocol/engine.py``): the same assertions for each of them, and for
 what they deliver."""
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from pathlib import Path
@@ -255,6 +256,8 @@ def carried(payload: Any) -> int:
         return payload.size
     if is_dataclass(payload):
         return sum(carried(getattr(payload, field.name)) for field in fields(payload))
+    if isinstance(payload, Mapping):
+        return sum(carried(part) for part in payload.values())
     return sum(carried(part) for part in payload) if isinstance(payload, tuple) else 0
 
 

@@ -5,6 +5,7 @@ import pytest
 import mtcd
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.mtcd.schedule import scheduled
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.protocol.batches import Batches
 from mtcd.testing.references import splitnet as reference
@@ -29,7 +30,7 @@ def how(one: SplitCase, method: MTCD | SVFL, fusion_updates: int) -> reference.S
     batches = Batches(one.data.samples, method.batch, one.seed)
     return reference.Settings(
         method.local_updates,
-        lambda t: method.stepsize_at(t, batches),
+        lambda t: scheduled(method.stepsize, method.schedule, t, batches),
         batches,
         fusion_updates,
         0.0 if one.model.optimiser is None else 0.9,
