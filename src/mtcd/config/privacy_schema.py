@@ -70,7 +70,8 @@ class PrivacySection(Section):
     """`{epsilon: 2}`: label differential privacy. The label holder randomises its labels, once for
     a table, before anything leaves it; for `mode: open`, masked and sealed training alike
     ([privacy.md](privacy.md#labels)). `range: [low, high]`, which must not depend on the data, for
-    labels that are values"""
+    labels that are values. `{soft: 0.125}`: noise on the labels of a sealed training, **without a
+    guarantee** ([privacy.md](privacy.md#soft-labels))"""
 
     @property
     def label_privacy(self) -> LabelPrivacy | None:

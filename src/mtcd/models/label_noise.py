@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Protocol
 
-from mtcd.models.losses import Loss
+from mtcd.models.losses import Labels, Loss
 
 FIELD = "label_noise"
 """The field of a model that holds the noise: it is of a training, and not stored with the model."""
@@ -38,6 +38,9 @@ class LabelNoise(Protocol):
         loss
             Its name, None for the one that the labels ask for, or a callable.
         """
+
+    def as_known(self, labels: Labels) -> Labels:
+        """Labels with noise as metrics take them: classes or values."""
 
 
 def with_noise(model: Any, noise: LabelNoise | None) -> Any:

@@ -126,7 +126,7 @@ class Privacy:
         samples, or more: it learns labels.
     labels : LabelPrivacy or mapping, optional
         How labels change before anything leaves their holder: ``{"epsilon": 2}`` for randomised
-        response.
+        response; ``{"soft": 0.125}`` for noise in a sealed training, without a guarantee.
 
     Examples
     --------

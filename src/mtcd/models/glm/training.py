@@ -22,6 +22,7 @@ from mtcd.models.glm.optimum.cache import cached_optimum
 from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.models.glm.starts import starting_at
 from mtcd.models.glm.trained import TrainedModel
+from mtcd.models.losses import Labels
 from mtcd.models.losses.own import is_built_in
 from mtcd.models.metrics import chosen_metrics
 from mtcd.network.topology import Network
@@ -170,11 +171,16 @@ def evaluation_of(
 ) -> Evaluation:
     """The metrics of these names on the data and its test set."""
     metrics = chosen_metrics(names, len(classes), model.loss.gives_probabilities)
+
+    def known(labels: Labels) -> Labels:
+        noise = model.label_noise
+        return known_labels(labels if noise is None else noise.as_known(labels), classes)
+
     test = None
     if data.test is not None:
         blocks = tuple(model.block(k, X) for k, X in enumerate(data.test.blocks))
-        test = TestSet(blocks, known_labels(data.test.labels, classes))
-    return Evaluation(metrics, model.loss, classes, known_labels(data.labels, classes), test)
+        test = TestSet(blocks, known(data.test.labels))
+    return Evaluation(metrics, model.loss, classes, known(data.labels), test)
 
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:

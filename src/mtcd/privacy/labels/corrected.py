@@ -3,11 +3,13 @@
 A label that is a class is a row of indicators y, one for each class (for two classes, one number).
 Randomised response turns it into y~, with E y~ = q + (p - q) y. So (y~ - q) / (p - q) has the
 expectation y, and a loss that is linear in y, up to what does not depend on z, keeps its value and
-its gradient in expectation. Only the encoding of labels differs.
+its gradient in expectation. Only the encoding of labels differs. Soft labels are such numbers
+themselves.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +19,7 @@ from mtcd.core.errors import DataError
 from mtcd.models.losses import Labels, Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.multinomial import Multinomial
-from mtcd.privacy.labels.mechanisms import probabilities
+from mtcd.privacy.labels.mechanisms import SOFT_TAIL, probabilities
 
 FLOOR = 4.0
 """What is added to the loss of a sample, in squares of the largest derivative. Half of it is
@@ -37,26 +39,17 @@ class Corrected(Loss):
     needs_shares : bool
         Whether every class must be left a share of the samples: an intercept without a penalty
         would have no optimum.
-    has_floor : bool
-        Whether a constant is added for every label, so that the loss stays above 0 by as much as
-        ``FLOOR`` says: sealed tours derive the room for their integers from it.
     """
 
     epsilon: float = 1.0
     needs_shares: bool = False
-    has_floor: bool = False
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
         codes, classes = super().encode(labels)
         p, q = probabilities(self.epsilon, len(classes))
         encoded = (codes - q) / (p - q)
-        shares = encoded.mean(axis=0)
-        if self.needs_shares and not ((shares > 0) & (shares < 1)).all():
-            raise DataError(
-                f"Of some class the randomised labels of {len(labels)} samples leave no share: "
-                "train without an intercept, with more samples, or with a larger "
-                "privacy.labels.epsilon."
-            )
+        if self.needs_shares:
+            check_shares(encoded, "a larger privacy.labels.epsilon")
         return encoded, classes
 
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
@@ -69,8 +62,22 @@ class Corrected(Loss):
 
 
 @dataclass(frozen=True)
-class CorrectedLogistic(Corrected, Logistic):
-    """Logistic regression on randomised labels of two classes."""
+class RaisedLogistic(Logistic):
+    """Logistic regression on labels beyond 0 and 1, whose loss may fall below 0.
+
+    Parameters
+    ----------
+    has_floor : bool
+        Whether a constant is added for every label, so that the loss stays above 0 by as much as
+        ``FLOOR`` says: sealed tours derive the room for their integers from it.
+    """
+
+    has_floor: bool = False
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest derivative."""
 
     def value(self, z: Array, y: Array) -> float:
         return super().value(z, y) + self._floor * float(np.count_nonzero(y))
@@ -83,16 +90,64 @@ class CorrectedLogistic(Corrected, Logistic):
 
     @property
     def _floor(self) -> float:
-        """What is added for a label. Those that are corrected are never 0; a party without labels
+        """What is added for a label. Those that are changed are never 0; a party without labels
         computes with zeros, which have none."""
-        if not self.has_floor:
-            return 0.0
+        return FLOOR * self.largest**2 if self.has_floor else 0.0
 
+
+@dataclass(frozen=True)
+class CorrectedLogistic(Corrected, RaisedLogistic):
+    """Logistic regression on randomised labels of two classes."""
+
+    @property
+    def largest(self) -> float:
         p, q = probabilities(self.epsilon, 2)
-        largest = p / (p - q)
-        return FLOOR * largest**2
+        return p / (p - q)
+
+
+@dataclass(frozen=True)
+class SoftLogistic(RaisedLogistic):
+    """Logistic regression on soft labels: the label that the loss takes is the number itself.
+
+    Parameters
+    ----------
+    soft : float
+        The standard deviation of the noise on 0 and 1.
+    names : pair of str or float
+        The classes that count as 0 and 1.
+    needs_shares : bool
+        See :class:`Corrected`.
+    """
+
+    soft: float = 0.125
+    names: tuple[str | float, ...] = (0.0, 1.0)
+    needs_shares: bool = False
+
+    def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
+        # noise is never 0: these are the stand-ins of a party without labels
+        if np.isin(labels, self.names).all():
+            return (labels == self.names[1]).astype(float), self.names
+
+        encoded = labels.astype(float)
+        if self.needs_shares:
+            check_shares(encoded, "a smaller privacy.labels.soft")
+        return encoded, self.names
+
+    @property
+    def largest(self) -> float:
+        return 1.0 + SOFT_TAIL * self.soft
 
 
 @dataclass(frozen=True)
 class CorrectedMultinomial(Corrected, Multinomial):
     """Multinomial logistic regression on randomised labels."""
+
+
+def check_shares(encoded: Array, otherwise: str) -> None:
+    """Refuse labels that leave a class no share of the samples."""
+    shares = encoded.mean(axis=0)
+    if not ((shares > 0) & (shares < 1)).all():
+        raise DataError(
+            f"Of some class the randomised labels of {len(encoded)} samples leave no share: "
+            f"train without an intercept, with more samples, or with {otherwise}."
+        )

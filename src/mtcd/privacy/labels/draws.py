@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -38,23 +39,23 @@ class Release:
     """Labels of a table that were randomised, once.
 
     ``labels``: a digest of the true ones, keyed with the secret. ``mechanism``: how they were
-    randomised.
+    randomised. ``epsilon``: None where that gives no guarantee.
     """
 
     began: str
     holder: str
     mechanism: str
-    epsilon: float
+    epsilon: float | None
     labels: str
 
     def __post_init__(self) -> None:
-        kinds = {"str": str, "float": (int, float)}
+        kinds = {"str": str, "float | None": (int, float, type(None))}
         for one in fields(self):
             if not isinstance(getattr(self, one.name), kinds[str(one.type)]):  # type: ignore[arg-type]
                 raise ValueError(f"{one.name} is {getattr(self, one.name)!r}")
 
     @property
-    def identity(self) -> tuple[str, float, str]:
+    def identity(self) -> tuple[str, float | None, str]:
         """What two releases with the same draws have in common."""
         return self.mechanism, self.epsilon, self.labels
 
@@ -97,9 +98,16 @@ class TableDraws:
             raise MtcdError(f"{self.path} cannot be read: {error.strerror or error}.") from None
 
     @property
-    def epsilon(self) -> float:
-        """What all releases have spent together: the sum."""
-        return sum(one.epsilon for one in self.releases())
+    def epsilon(self) -> float | None:
+        """What all releases have spent together: the sum; None if one of them gives no
+        guarantee."""
+        total = 0.0
+        for one in self.releases():
+            if one.epsilon is None:
+                return None
+            total += one.epsilon
+
+        return total
 
     def _read(self, content: bytes) -> tuple[bytes, tuple[Release, ...]]:
         if not content:  # made to be locked
@@ -160,6 +168,52 @@ def draws_of(source: LabelSource) -> TableDraws | None:
     instead = TableDraws(source.table, source.instead)
     writable = os.access(beside.path.parent, os.W_OK) and beside.table.exists()
     return instead if instead.path.exists() or not writable else beside
+
+
+def entered(
+    labels: Labels, source: LabelSource, mechanism: str, epsilon: float | None, seeded: str | None
+) -> tuple[bytes, str]:
+    """Enter a release of these labels in the account of their table.
+
+    Parameters
+    ----------
+    labels : array
+        The true ones.
+    source : LabelSource
+        Where they are from.
+    mechanism : str
+        What happens to a label, in words.
+    epsilon : float, optional
+        The budget of each label; None if there is no guarantee.
+    seeded : str, optional
+        The settings, for draws that follow from them and from the labels and are in no account.
+
+    Returns
+    -------
+    secret : bytes
+        What the draws follow from.
+    purpose : str
+        What they are for: the same for the same release.
+    """
+    if seeded is not None and source.holder:
+        raise ConfigError(
+            "privacy.labels.insecure_seeded_draws is for studies in one process: in a "
+            "federation, it would protect nobody. Leave it out."
+        )
+    draws = None if seeded is not None else draws_of(source)
+    if seeded is not None:
+        secret = insecure_secret(f"{seeded} {labels.tolist()!r}")
+    elif draws is None:
+        secret = secret_of_process()
+    else:
+        secret = draws.secret()
+
+    digest = digest_of(labels, secret)
+    if draws is not None:
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        draws.enter(Release(began, source.holder, mechanism, epsilon, digest))
+
+    return secret, f"labels {digest} {epsilon!r} {mechanism}"
 
 
 def _in_folder(folder: Path) -> TableDraws:

@@ -4,9 +4,12 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
-        "mtcd.label_privacy": {"labels": "mtcd.privacy.labels.settings:read_label_privacy"},
+        "mtcd.label_privacy": {"labels": "mtcd.privacy.labels.read:read_label_privacy"},
         "mtcd.budgets": {"labels": "mtcd.privacy.labels.shown:LABEL_BUDGETS"},
     },
-    public_names={"LabelDP": "mtcd.privacy.labels.settings"},
+    public_names={
+        "LabelDP": "mtcd.privacy.labels.settings",
+        "SoftLabels": "mtcd.privacy.labels.soft",
+    },
     run_files=("labels.mtcd-labels.json",),
 )

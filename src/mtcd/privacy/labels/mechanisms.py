@@ -1,4 +1,5 @@
-"""How one label is randomised: randomised response of classes, Laplace noise of values.
+"""How one label is randomised: randomised response of classes, Laplace noise of values; normal
+noise of soft labels, which promises nothing.
 
 All is computed from words of 53 random bits, with whole numbers where it decides what is promised:
 the probabilities are multiples of 2^-53, rounded so that no label is promised less than epsilon.
@@ -11,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
@@ -23,6 +25,10 @@ STEPS = 2**16
 """The steps of the grid that the range of values is divided into."""
 TAIL = 20.0
 """Noise beyond so many of its scales is cut off, outside the range: e^-20 of the draws."""
+SOFT_STEPS = 2**32
+"""The steps of the grid for soft labels: the last bits of a sum must not tell what was added."""
+SOFT_TAIL = 6.0
+"""Normal noise beyond so many standard deviations is cut off: 2e-9 of the draws."""
 MARGIN = 1e-6
 """By which the noise is larger than computed, for what is rounded."""
 
@@ -153,3 +159,31 @@ def _geometric(
         is_set = words(secret, f"{purpose} {i}", count) < np.uint64(other / (1.0 + other) * ONE)
         found += is_set.astype(np.int64) << i
     return found
+
+
+def soft_values(
+    values: Array, low: float, high: float, deviation: float, secret: bytes, purpose: str
+) -> Array:
+    """Values with normal noise, on a grid of the range, without bias.
+
+    Parameters
+    ----------
+    values : array
+        Those outside of the range count as its nearest end.
+    low, high : float
+        The range.
+    deviation : float
+        The standard deviation of the noise, in widths of the range.
+    secret : bytes
+        What the draws follow from.
+    purpose : str
+        What they are for.
+    """
+    width = high - low
+    places = np.rint((np.clip(values, low, high) - low) / width * SOFT_STEPS)
+    # the middle of each interval of words: symmetric, and neither 0 nor 1
+    uniform = (words(secret, purpose, len(values)) + 0.5) / ONE
+    noise = np.clip(scipy.special.ndtri(uniform), -SOFT_TAIL, SOFT_TAIL) * deviation
+    # halves between two steps: no label with noise is 0, which is what parties without labels have
+    moved = places + np.floor(noise * SOFT_STEPS) + 0.5
+    return np.asarray(low + moved * (width / SOFT_STEPS), dtype=float)

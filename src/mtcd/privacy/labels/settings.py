@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
-from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.losses import Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.multinomial import Multinomial
 from mtcd.models.losses.squared import Squared
 from mtcd.privacy.label_privacy import Labels, LabelSource
 from mtcd.privacy.labels.corrected import CorrectedLogistic, CorrectedMultinomial
-from mtcd.privacy.labels.draws import (
-    Release,
-    TableDraws,
-    digest_of,
-    draws_of,
-    insecure_secret,
-    secret_of_process,
-)
+from mtcd.privacy.labels.draws import TableDraws, draws_of, entered
 from mtcd.privacy.labels.mechanisms import noisy_values, responses, words
 
 MOST_EPSILON = 100.0
@@ -84,15 +76,11 @@ class LabelDP:
                 f"privacy.labels: an epsilon of {self.epsilon:g} promises nothing: use at most "
                 f"{MOST_EPSILON:g}, or leave labels out."
             )
-        if not isinstance(self.insecure_seeded_draws, bool):
-            raise ConfigError(
-                "privacy.labels.insecure_seeded_draws must be true or false, but is "
-                f"{self.insecure_seeded_draws!r}."
-            )
+        check_seeded(self.insecure_seeded_draws)
         if self.range is not None:
-            object.__setattr__(self, "range", _range(self.range))
+            object.__setattr__(self, "range", checked_range(self.range))
         if self.classes is not None:
-            object.__setattr__(self, "classes", _classes(self.classes))
+            object.__setattr__(self, "classes", checked_classes(self.classes))
 
     def within(self, privacy: Any) -> LabelDP:
         """The same for a training with the other settings of :class:`mtcd.Privacy`; those that do
@@ -108,11 +96,7 @@ class LabelDP:
 
     def corrected(self, loss: Loss, model: Any) -> Loss:
         """See ``mtcd.models.label_noise.LabelNoise``."""
-        if model.class_weight is not None:
-            raise ConfigError(
-                "model.class_weight: with privacy.labels the class of a sample is not known: leave "
-                "it out."
-            )
+        check_no_class_weight(model)
         if type(loss) is Squared:
             self._check_range()
             return loss
@@ -122,10 +106,12 @@ class LabelDP:
             raise ConfigError(f"privacy.labels: {type(loss).__name__}: {OTHERS}")
 
         self._check_no_range()
-        _check_bounded(model)
-        positive = {"positive": loss.positive} if isinstance(loss, Logistic) else {}
+        check_bounded(model)
         free = bool(getattr(model, "intercept", False))
-        return kind(epsilon=self.epsilon, needs_shares=free, has_floor=self.needs_floor, **positive)
+        more: dict[str, Any] = {}
+        if isinstance(loss, Logistic):
+            more = {"positive": loss.positive, "has_floor": self.needs_floor}
+        return kind(epsilon=self.epsilon, needs_shares=free, **more)
 
     def corrected_network_loss(self, loss: object) -> Any:
         """See ``mtcd.models.label_noise.LabelNoise``."""
@@ -143,23 +129,15 @@ class LabelDP:
 
         return CorrectedCrossEntropy(self.epsilon)
 
+    def as_known(self, labels: Labels) -> Labels:
+        """See ``mtcd.models.label_noise.LabelNoise``: what is released are labels."""
+        return labels
+
     def released(self, labels: Labels, source: LabelSource) -> Labels:
         """The randomised labels, the same whenever they are asked for; the account has them."""
-        if self.insecure_seeded_draws and source.holder:
-            raise ConfigError(
-                "privacy.labels.insecure_seeded_draws is for studies in one process: in a "
-                "federation, it would protect nobody. Leave it out."
-            )
-        draws = None if self.insecure_seeded_draws else draws_of(source)
-        secret = self._secret(draws, labels)
-        digest = digest_of(labels, secret)
         classes = self._classes_of(labels)
-        mechanism = self._mechanism(classes)
-        if draws is not None:
-            began = datetime.now(UTC).isoformat(timespec="seconds")
-            draws.enter(Release(began, source.holder, mechanism, self.epsilon, digest))
-
-        purpose = f"labels {digest} {self.epsilon!r} {mechanism}"
+        seeded = repr(self) if self.insecure_seeded_draws else None
+        secret, purpose = entered(labels, source, self._mechanism(classes), self.epsilon, seeded)
         if classes is None:
             return self._noisy(labels, secret, purpose)
         return self._randomised(labels, classes, secret, purpose)
@@ -199,11 +177,7 @@ class LabelDP:
 
     def _noisy(self, labels: Labels, secret: bytes, purpose: str) -> Array:
         assert self.range is not None
-        if labels.dtype.kind not in "biuf":
-            raise DataError(
-                "privacy.labels.range is for labels that are numbers, but these are texts: leave "
-                "it out."
-            )
+        check_numbers(labels)
         values = labels.astype(float)
         return noisy_values(values, *self.range, self.epsilon, secret, purpose)
 
@@ -213,16 +187,7 @@ class LabelDP:
             f"Labels are randomised at their holder (epsilon {self.epsilon:g} for each), once for "
             "the table: training, metrics and stop rules see randomised labels only."
         )
-        if self.insecure_seeded_draws:
-            return (what, INSECURE)
-
-        draws = draws_of(source)
-        return (what, IN_MEMORY if draws is None else spent_by(draws))
-
-    def _secret(self, draws: TableDraws | None, labels: Labels) -> bytes:
-        if self.insecure_seeded_draws:
-            return insecure_secret(f"{self!r} {labels.tolist()!r}")
-        return secret_of_process() if draws is None else draws.secret()
+        return (what, note_on_draws(source, self.insecure_seeded_draws))
 
     def _check_range(self) -> None:
         if self.range is None:
@@ -248,34 +213,31 @@ IN_MEMORY = (
 )
 
 
+def note_on_draws(source: LabelSource, seeded: bool) -> str:
+    """A note on where draws are kept, and what the table has spent."""
+    if seeded:
+        return INSECURE
+
+    draws = draws_of(source)
+    return IN_MEMORY if draws is None else spent_by(draws)
+
+
 def spent_by(draws: TableDraws) -> str:
     """A note on what the labels of a table have spent."""
     count = len(draws.releases())
+    releases = f"{count} release{'' if count == 1 else 's'}"
+    if draws.epsilon is None:
+        return (
+            f"The labels of {draws.table.name} have no guarantee, as there are soft labels among "
+            f"their {releases}: {draws.path}"
+        )
     return (
-        f"The labels of {draws.table.name} have spent epsilon {draws.epsilon:.3g} in {count} "
-        f"release{'' if count == 1 else 's'}: {draws.path}"
+        f"The labels of {draws.table.name} have spent epsilon {draws.epsilon:.3g} in {releases}: "
+        f"{draws.path}"
     )
 
 
-def read_label_privacy(given: Any) -> LabelDP:
-    """The setting from a mapping, as configs have it; one that was read as it is."""
-    if isinstance(given, LabelDP):
-        return given
-    if not isinstance(given, dict):
-        raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
-
-    known = [one.name for one in fields(LabelDP) if one.init]
-    for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"privacy.labels: no setting is called {name!r}: {did_you_mean(str(name), known)}"
-            )
-    if "epsilon" not in given:
-        raise ConfigError("privacy.labels: give the epsilon of each label: {epsilon: 2}.")
-    return LabelDP(**given)
-
-
-def _range(given: Any) -> tuple[float, float]:
+def checked_range(given: Any) -> tuple[float, float]:
     """The range, checked."""
     pair = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
     if not pair or not all(_is_finite(one) for one in given) or not given[0] < given[1]:
@@ -285,7 +247,7 @@ def _range(given: Any) -> tuple[float, float]:
     return float(given[0]), float(given[1])
 
 
-def _classes(given: Any) -> tuple[str | float, ...]:
+def checked_classes(given: Any) -> tuple[str | float, ...]:
     """The classes, checked."""
     listed = isinstance(given, Sequence) and not isinstance(given, str)
     if not listed or len(given) < 2 or len(set(given)) < len(given):
@@ -303,7 +265,33 @@ def _is_finite(number: Any) -> bool:
     return real and math.isfinite(number)
 
 
-def _check_bounded(model: Any) -> None:
+def check_no_class_weight(model: Any) -> None:
+    """Refuse weights of classes, which would tell true labels."""
+    if model.class_weight is not None:
+        raise ConfigError(
+            "model.class_weight: with privacy.labels the class of a sample is not known: leave it "
+            "out."
+        )
+
+
+def check_seeded(given: Any) -> None:
+    """Refuse a setting ``insecure_seeded_draws`` that is neither true nor false."""
+    if not isinstance(given, bool):
+        raise ConfigError(
+            f"privacy.labels.insecure_seeded_draws must be true or false, but is {given!r}."
+        )
+
+
+def check_numbers(labels: Labels) -> None:
+    """Refuse texts where values are declared."""
+    if labels.dtype.kind not in "biuf":
+        raise DataError(
+            "privacy.labels.range is for labels that are numbers, but these are texts: leave it "
+            "out."
+        )
+
+
+def check_bounded(model: Any) -> None:
     """Refuse linear parts without l2: the corrected loss of classes has no lower bound."""
     weights = {"model": getattr(model, "l2_weight", None)}
     families = {**getattr(model, "parties", {}), "default": getattr(model, "default", None)}

@@ -30,9 +30,14 @@ class LabelBudgets:
     def lines(self, facts: dict[str, Any]) -> list[str]:
         """The same in words, a line for each release."""
         return [
-            f"{one['began']}: labels, {one['mechanism']}, epsilon {one['epsilon']:g}"
+            f"{one['began']}: labels, {one['mechanism']}, {_promise(one['epsilon'])}"
             for one in facts["releases"]
         ]
+
+
+def _promise(epsilon: float | None) -> str:
+    """What a release promises, in words."""
+    return "no guarantee" if epsilon is None else f"epsilon {epsilon:g}"
 
 
 LABEL_BUDGETS = LabelBudgets()

@@ -30,8 +30,8 @@ from mtcd.protocol.state import Stateful
 
 NO_ROOM = (
     "The loss fell further below 0 than the integers of a sealed training have room for, as the "
-    "randomised labels are fitted too closely: set a larger model.l2, or a larger "
-    "privacy.labels.epsilon."
+    "randomised labels are fitted too closely: set a larger model.l2, a larger "
+    "privacy.labels.epsilon, or a smaller privacy.labels.soft."
 )
 
 
