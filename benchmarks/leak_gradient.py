@@ -6,6 +6,9 @@ first visit is the same for all samples but for their labels. So the gradient of
 columns, from which a lattice reduction reads them (``leak_labels.py``). With ``privacy.labels`` the
 same attack finds randomised labels, and no others: the reduction looks for two values a fixed
 distance apart.
+
+Soft labels promise nothing; there the sums are off by their noise. Of a few samples all vectors of
+labels can be tried instead: the most likely one is the best that any attack on these sums can do.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.mechanisms import probabilities
 from mtcd.privacy.labels.settings import LabelDP
+from mtcd.privacy.labels.soft import SoftLabels
 from mtcd.privacy.sealed.settings import SealedTours
 
 
@@ -41,9 +45,17 @@ class Observed(NamedTuple):
     rounding: float
     """The integers of a token are multiples of it: derivatives are rounded to one twice, by the
     label holder and in the update of its intercept."""
+    deviation: float
+    """The standard deviation of the noise of soft labels; 0 of others."""
 
 
-def observed(samples: int, columns: int, epsilon: float | None, seed: int) -> Observed:
+MOST_TRIED = 26
+"""Labels of which all vectors are tried."""
+
+
+def observed(
+    samples: int, columns: int, epsilon: float | None, seed: int, soft: float | None = None
+) -> Observed:
     """The first visit of a sealed training at a party beside a label holder without columns.
 
     Parameters
@@ -56,6 +68,8 @@ def observed(samples: int, columns: int, epsilon: float | None, seed: int) -> Ob
         That of the labels; None without label differential privacy.
     seed : int
         Draws the table.
+    soft : float, optional
+        The standard deviation of soft labels, instead of ``epsilon``.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, columns))
@@ -70,6 +84,11 @@ def observed(samples: int, columns: int, epsilon: float | None, seed: int) -> Ob
         released = noise.released(labels, LabelSource())
         p, q = probabilities(epsilon, 2)
         spacing = 1 / (p - q)
+    if soft is not None:
+        noise = mtcd.Privacy(
+            mode="sealed", labels=SoftLabels(soft=soft, insecure_seeded_draws=True)
+        ).labels
+        released = noise.released(labels, LabelSource())
 
     model = mtcd.Glm("logistic", l2=1.0, intercept=True, label_noise=noise)
     loss, encoded, classes = model.weighted(released)
@@ -87,11 +106,11 @@ def observed(samples: int, columns: int, epsilon: float | None, seed: int) -> Ob
     block.update = recorded
     run.run(1)
     gradient, step = seen[0]
-    return Observed(block.rounded, gradient, labels, released, spacing, 2 * step)
+    return Observed(block.rounded, gradient, labels, released, spacing, 2 * step, soft or 0.0)
 
 
-def attacked(seen: Observed) -> Matrix | None:
-    """The labels that the reduction finds; None if it finds none.
+def equations_of(seen: Observed) -> tuple[Matrix, Matrix]:
+    """Equations of the labels, and their right-hand sides.
 
     The gradient is X^T (t - s y) for a t that is the same for all samples and s, the spacing. A
     combination of columns that add up to 0 has no t.
@@ -99,11 +118,46 @@ def attacked(seen: Observed) -> Matrix | None:
     ones = seen.columns.sum(axis=0)
     # an orthonormal basis of the combinations without t
     combinations = np.linalg.svd(ones[None, :])[2][1:]
-    equations = combinations @ seen.columns.T
-    sums = -(combinations @ seen.gradient) / seen.spacing
-    # rows of ``combinations`` have length 1: an error is that of a sum of N roundings
-    error = seen.rounding / seen.spacing * np.sqrt(len(seen.columns))
-    return labels_from_sums(equations, sums, error)
+    return combinations @ seen.columns.T, -(combinations @ seen.gradient) / seen.spacing
+
+
+def attacked(seen: Observed) -> Matrix | None:
+    """The labels that the reduction finds; None if it finds none."""
+    equations, sums = equations_of(seen)
+    # combinations have length 1: an error is that of a sum of N roundings, and of N draws of noise
+    rounding = seen.rounding / seen.spacing * np.sqrt(len(seen.columns))
+    noise = seen.deviation * np.sqrt(np.mean(np.sum(equations**2, axis=1)))
+    return labels_from_sums(equations, sums, rounding + noise)
+
+
+def most_likely(seen: Observed) -> Matrix:
+    """The labels whose sums are the likeliest for this noise: all vectors are tried, as pairs of
+    halves."""
+    equations, sums = equations_of(seen)
+    # noise of the same size in all directions, as least squares wants it
+    whitened = np.linalg.inv(np.linalg.cholesky(equations @ equations.T))
+    equations, sums = whitened @ equations, whitened @ sums
+    samples = equations.shape[1]
+    first, second = (halves(count) for count in (samples // 2, samples - samples // 2))
+    left = sums - first @ equations[:, : samples // 2].T
+    taken = second @ equations[:, samples // 2 :].T
+    squares = np.sum(taken**2, axis=1)
+
+    best, found = np.inf, np.zeros(samples)
+    for half, rest in zip(first, left, strict=True):
+        distances = squares - 2 * (taken @ rest)
+        place = int(np.argmin(distances))
+        distance = distances[place] + rest @ rest
+        if distance < best:
+            best, found = distance, np.concatenate([half, second[place]])
+
+    return found
+
+
+def halves(count: int) -> Matrix:
+    """All vectors of so many labels."""
+    numbers = np.arange(2**count)
+    return (numbers[:, None] >> np.arange(count) & 1).astype(float)
 
 
 def right(found: Matrix | None, labels: Matrix) -> str:
@@ -134,6 +188,20 @@ def main() -> None:
                 f"{right(found, seen.labels)} of the labels, "
                 f"{right(found, seen.released)} of those released ({kept:.0%} are the same), "
                 f"{time.process_time() - began:.1f} CPU s",
+                flush=True,
+            )
+
+    for seed in range(given.tables):
+        for soft in (None, 0.125):
+            seen = observed(given.samples, given.columns, None, seed, soft)
+            tried = "not tried"
+            if given.samples <= MOST_TRIED:
+                tried = right(most_likely(seen), seen.labels)
+            share = seen.labels.mean()
+            print(
+                f"N = {given.samples}, {given.columns} columns, soft {soft or 0:g}: "
+                f"{right(attacked(seen), seen.labels)} of the labels by reduction, "
+                f"{tried} by trying all, {max(share, 1 - share):.0%} are of the larger class",
                 flush=True,
             )
 

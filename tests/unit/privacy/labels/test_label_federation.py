@@ -43,6 +43,7 @@ SEALED = OPEN | {
     "labels__shared_with": None,
     "stop": {"iterations": 2},
 }
+SOFT = SEALED | {"privacy": {"mode": "sealed", "labels": {"soft": 0.125}}}
 TREES = OPEN | {"model": {"kind": "trees", "loss": "logistic", "min_samples": 5}}
 
 
@@ -98,6 +99,24 @@ def test_true_labels_are_in_no_message_and_the_model_is_that_of_one_process(
         run = in_process(drawn, found.bundles[HOLDER])
         for name in data.clients:
             np.testing.assert_allclose(found.blocks[name].theta, run.parameters[name], atol=1e-9)
+
+
+def test_soft_labels_are_in_no_message_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tenseal")
+    data, sent = table(), Sent(monkeypatch)
+    engine = engine_of(tmp_path, data, **SOFT)
+    drawn = released_of(data, engine)
+    assert 0.1 < (drawn.labels - data.labels).std() < 0.15
+    found = unobserved(engine)
+    assert sent.bodies
+    assert not sent.has(data.labels)
+    assert not sent.has(drawn.labels)
+
+    run = in_process(drawn, found.bundles[HOLDER])
+    for name in data.clients:
+        np.testing.assert_allclose(found.blocks[name].theta, run.parameters[name], atol=1e-9)
 
 
 def test_without_it_the_search_finds_true_labels(
@@ -191,6 +210,7 @@ def test_files_are_refused_before_bundles_are_made() -> None:
         ({"model": {"kind": "logistic"}}, "l2 must be above 0"),
         ({"model": {"kind": "ridge"}}, "need a range"),
         ({"privacy": {"labels": {"epsilon": -1}}}, "epsilon"),
+        ({"privacy": {"labels": {"soft": 0.125}}}, "rounding takes the noise off"),
     ):
         file = changed(**(OPEN | {"network": {"kind": "complete"}} | changes))
         with pytest.raises(ConfigError, match=words):
