@@ -130,6 +130,14 @@ def attacked(seen: Observed) -> Matrix | None:
     return labels_from_sums(equations, sums, rounding + noise)
 
 
+def guessed(seen: Observed) -> Matrix:
+    """The labels that least squares guesses: it knows nothing of 0 and 1, so that noise on labels
+    hardly changes it."""
+    equations, sums = equations_of(seen)
+    fair = np.full(equations.shape[1], 0.5)
+    return (np.linalg.pinv(equations) @ (sums - equations @ fair) > 0).astype(float)
+
+
 def most_likely(seen: Observed) -> Matrix:
     """The labels whose sums are the likeliest for this noise: all vectors are tried, as pairs of
     halves."""
@@ -194,14 +202,15 @@ def main() -> None:
     for seed in range(given.tables):
         for soft in (None, 0.125):
             seen = observed(given.samples, given.columns, None, seed, soft)
-            tried = "not tried"
+            tried = "too many to try all"
             if given.samples <= MOST_TRIED:
-                tried = right(most_likely(seen), seen.labels)
+                tried = f"{right(most_likely(seen), seen.labels)} by trying all"
             share = seen.labels.mean()
             print(
                 f"N = {given.samples}, {given.columns} columns, soft {soft or 0:g}: "
                 f"{right(attacked(seen), seen.labels)} of the labels by reduction, "
-                f"{tried} by trying all, {max(share, 1 - share):.0%} are of the larger class",
+                f"{tried}, {right(guessed(seen), seen.labels)} by least squares; "
+                f"{max(share, 1 - share):.0%} are of the larger class",
                 flush=True,
             )
 

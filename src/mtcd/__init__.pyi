@@ -37,6 +37,7 @@ from mtcd.network.topology import Change as Change
 from mtcd.network.topology import Network as Network
 from mtcd.network.topology import make_network as make_network
 from mtcd.privacy.labels.settings import LabelDP as LabelDP
+from mtcd.privacy.labels.soft import SoftLabels as SoftLabels
 from mtcd.privacy.settings import DP as DP
 from mtcd.privacy.settings import Privacy as Privacy
 from mtcd.protocol.ledger.costs import Costs as Costs
