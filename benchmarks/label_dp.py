@@ -131,7 +131,8 @@ def soft_scores(table: Table, soft: float | None, split: int) -> float:
     order = rng.permutation(len(y))[:MOST_ROWS]
     held = order[: int(TEST_SHARE * len(order))]
     kept = order[len(held) :]
-    labels, noise = y[kept], None
+    labels: Any = y[kept]
+    noise = None
     if soft is not None:
         noise = mtcd.SoftLabels(soft=soft, insecure_seeded_draws=True)
         labels = noise.released(labels, LabelSource())

@@ -135,7 +135,8 @@ def guessed(seen: Observed) -> Matrix:
     hardly changes it."""
     equations, sums = equations_of(seen)
     fair = np.full(equations.shape[1], 0.5)
-    return (np.linalg.pinv(equations) @ (sums - equations @ fair) > 0).astype(float)
+    guess = np.linalg.pinv(equations) @ (sums - equations @ fair)
+    return np.asarray(guess > 0, dtype=float)
 
 
 def most_likely(seen: Observed) -> Matrix:
@@ -165,7 +166,7 @@ def most_likely(seen: Observed) -> Matrix:
 def halves(count: int) -> Matrix:
     """All vectors of so many labels."""
     numbers = np.arange(2**count)
-    return (numbers[:, None] >> np.arange(count) & 1).astype(float)
+    return np.asarray(numbers[:, None] >> np.arange(count) & 1, dtype=float)
 
 
 def right(found: Matrix | None, labels: Matrix) -> str:

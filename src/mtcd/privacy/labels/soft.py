@@ -121,7 +121,7 @@ class SoftLabels:
             )
 
         check_bounded(model)
-        if loss.positive is not None and str(loss.positive) != str(self._classes[1]):
+        if loss.positive is not None and not _is_same(loss.positive, self._classes[1]):
             raise ConfigError(
                 f"privacy.labels.classes must name the positive class, {loss.positive!r}, second: "
                 "classes: [no, yes]."
@@ -189,3 +189,11 @@ class SoftLabels:
                 "privacy: {labels: {soft: 0.125, classes: [no, yes]}}."
             )
         return np.asarray(is_class[1], dtype=float)
+
+
+def _is_same(one: str | float, other: str | float) -> bool:
+    """Whether two classes are one; a config may write a number as a text."""
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return str(one) == str(other)

@@ -165,6 +165,8 @@ def test_what_does_not_go_with_soft_labels_is_refused() -> None:
         mtcd.Glm("logistic", l2=1.0, class_weight="balanced", label_noise=noise)
     with pytest.raises(ConfigError, match="must name the positive class, 'no', second"):
         mtcd.Glm("logistic", l2=1.0, positive="no", label_noise=noise)
+    for positive in (1, "1", 1.0):
+        assert mtcd.Glm("logistic", l2=1.0, positive=positive, label_noise=noise)
     with pytest.raises(ConfigError, match="split networks train in the open"):
         noise.corrected_network_loss(None)
 
