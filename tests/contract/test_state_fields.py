@@ -57,7 +57,7 @@ ORDERS = (None, 7)
 FILLED_AND_USED_WITHIN_ONE_MESSAGE: dict[str, set[str]] = {
     "ClientB": {"y"},
     "Conjugate": {"_plain"},  # used again only if a tour gains nothing, which none of these does
-    "LoneHolder": {"check", "mask", "public", "token"},  # it sends itself no requests
+    "LoneHolder": {"asked", "check", "mask", "public", "token"},  # it asks nobody
     "OptimalClient": {"combined"},
     "OptimalServer": {"gathering"},
     "SVFLServer": {"aggregate", "penalty"},
