@@ -227,9 +227,10 @@ def spent_by(draws: TableDraws) -> str:
     count = len(draws.releases())
     releases = f"{count} release{'' if count == 1 else 's'}"
     if draws.epsilon is None:
+        soft = sum(one.epsilon is None for one in draws.releases())
         return (
-            f"The labels of {draws.table.name} have no guarantee, as there are soft labels among "
-            f"their {releases}: {draws.path}"
+            f"The labels of {draws.table.name} have no guarantee ({releases}, {soft} of them "
+            f"soft): {draws.path}"
         )
     return (
         f"The labels of {draws.table.name} have spent epsilon {draws.epsilon:.3g} in {releases}: "

@@ -102,7 +102,7 @@ def test_account_and_notes_say_that_there_is_no_guarantee(
 
     notes = soft.notes(here)
     assert "give no guarantee" in notes[0]
-    assert "have no guarantee, as there are soft labels among their 2 releases" in notes[1]
+    assert "have no guarantee (2 releases, 1 of them soft)" in notes[1]
     assert run("budget", str(table)) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "normal noise of 0.125 on 0 and 1 for [0.0, 1.0], no guarantee" in shown
