@@ -42,7 +42,7 @@ SKIPPED = 5  # visits at the start, which fill caches
 BUDGET = {
     "STCD": (15, 8),
     "MTCD, 3 tokens": (18, 9),
-    "accelerated tour": (65, 11),
+    "accelerated tour": (62, 10),
     "split network": (60, 12),
     "sealed tour": (300, 17),
     "federation hop": (215, 42),

@@ -22,6 +22,7 @@ from mtcd.methods.tours.instruction import (
     PRODUCTS,
     SURVEYED,
     TOUR,
+    Instruction,
     instruct,
     instruction_of,
     products_of,
@@ -117,27 +118,27 @@ class TouringClient(TokenClient):
         assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
-            if instruction_of(token).starts and not self.plan.roaming.begins_view(token.hop):
-                self.update(token, 1)  # the last visit of the tour that ends here
+            ending = instruction_of(token)
+            if ending.starts and not self.plan.roaming.begins_view(token.hop):
+                self.update(token, ending, 1)  # the last visit of the tour that ends here
             self.start_tour(token)
         instruction = instruction_of(token)
         if instruction.starts:  # one for its first visit of this tour, one for its last
             updates = int(instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
-        self.apply_instruction(token)
+        self.apply_instruction(token, instruction)
         if updates:
-            self.update(token, updates)
+            self.update(token, instruction, updates)
         return self.pass_on(token)
 
     def is_last_visit(self, token: Token) -> bool:
         """Whether this is the token's last visit before the end of the tour, or before the sync."""
         return self.plan.roaming.is_last_visit(token.index, token.t, token.hop, self.number)
 
-    def update(self, token: Token, times: int) -> None:
+    def update(self, token: Token, instruction: Instruction, times: int) -> None:
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
-        reach = instruction_of(token).stepsize
-        if reach:
-            Q, eta = steps_of(reach, self.model.smoothness)
+        if instruction.stepsize:
+            Q, eta = steps_of(instruction.stepsize, self.model.smoothness)
         else:
             Q, eta = self.plan.local_updates, self.plan.stepsize_at(token.t)
         self.visit(token, (times * Q, eta))
@@ -155,12 +156,11 @@ class TouringClient(TokenClient):
             value = fit.objective(z, penalty)
             instruct(token, self.acceleration.end_tour(z, value, penalty, products_of(token)))
 
-    def apply_instruction(self, token: Token) -> None:
+    def apply_instruction(self, token: Token, instruction: Instruction) -> None:
         """Apply the instruction once a tour, before the update. The aggregate includes its effect
         already."""
         if token.t != self.t:
             self.apply_sync(token.t)
-        instruction = instruction_of(token)
         if instruction.tour == self.memory.tour:
             return
         old, old_penalty = self.copies.get(token.index, self.theta)

@@ -15,7 +15,13 @@ from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.optimal_sync.parties import OptimalClient, OptimalServer
 from mtcd.methods.optimal_sync.tally import SyncTally, tally_of
-from mtcd.methods.tours.instruction import NO_INSTRUCTION, Instruction, instruct, products_of
+from mtcd.methods.tours.instruction import (
+    NO_INSTRUCTION,
+    Instruction,
+    instruct,
+    instruction_of,
+    products_of,
+)
 from mtcd.methods.tours.parties import TouringClient, TouringServer, steps_of
 from mtcd.methods.tours.reference import PlainAnderson, PlainConjugate, PlainMomentum
 from mtcd.models.glm.model import LinearProblem
@@ -79,7 +85,8 @@ def test_an_update_has_as_many_steps_as_keep_each_within_its_limit(
     method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_stepsize(0.01)
     client = touring(method)
     updates = noted(client, monkeypatch)
-    client.update(token_with(Instruction(0, stepsize=times_L / L)), 2)
+    instruction = Instruction(0, stepsize=times_L / L)
+    client.update(token_with(instruction), instruction, 2)
     eta = min(times_L / Q, 1.0) / L
     assert updates == [(2 * Q, pytest.approx(eta))]
     plain = PlainConjugate(problem, method, (np.zeros(14), []))
@@ -104,7 +111,7 @@ def test_without_a_step_in_the_instruction_it_is_that_of_the_method(
     method = STCD(7, 0.01, walk="tour", acceleration=kind)
     client = touring(method, 2)
     updates = noted(client, monkeypatch)
-    client.update(token_with(NO_INSTRUCTION), 2)
+    client.update(token_with(NO_INSTRUCTION), NO_INSTRUCTION, 2)
     assert updates == [(14, 0.01)]
     plain = {"anderson": PlainAnderson, "momentum": PlainMomentum, "conjugate": PlainConjugate}[
         kind
@@ -117,20 +124,21 @@ def test_without_a_step_in_the_instruction_it_is_that_of_the_method(
 
 def test_visits_are_undone_to_the_start_of_the_iteration_instruction_included() -> None:
     client = touring(SYNCED)
-    client.apply_instruction(token_with(Instruction(1, keep=1)))
-    client.update(token_with(NO_INSTRUCTION), 1)
+    instruction = Instruction(1, keep=1)
+    client.apply_instruction(token_with(instruction), instruction)
+    client.update(token_with(NO_INSTRUCTION), NO_INSTRUCTION, 1)
     end = client.parameters().copy()
     assert np.abs(end).max() > 0
     mix = token_with(Instruction(2, (-0.5, 1.5), keep=1), t=1)
     before = mix.penalty
-    client.apply_instruction(mix)
+    client.apply_instruction(mix, instruction_of(mix))
     start = 1.5 * end  # the one before was 0
     np.testing.assert_allclose(client.parameters(), start)
     penalties = [0.5 * theta @ theta / 2 for theta in (end, start)]
     assert mix.penalty - before == pytest.approx(penalties[1] - penalties[0])
     assert mix.sync_penalty == pytest.approx(penalties[1] - penalties[0])
     assert client.t == 1
-    client.update(mix, 1)
+    client.update(mix, instruction_of(mix), 1)
     assert not np.allclose(client.parameters(), start)
     client.undo_visits()
     np.testing.assert_allclose(client.parameters(), start)
@@ -138,14 +146,15 @@ def test_visits_are_undone_to_the_start_of_the_iteration_instruction_included() 
 
 def test_an_instruction_between_two_visits_changes_the_copy_of_its_token() -> None:
     client = touring(STCD(2, 0.02, walk="tour", acceleration="momentum"))
-    client.apply_instruction(token_with(Instruction(1, keep=1)))
+    instruction = Instruction(1, keep=1)
+    client.apply_instruction(token_with(instruction), instruction)
     token = token_with(Instruction(2, (-0.5, 1.5), keep=1))
-    client.update(token, 1)
+    client.update(token, instruction_of(token), 1)
     end = client.parameters().copy()
-    client.apply_instruction(token)
+    client.apply_instruction(token, instruction_of(token))
     np.testing.assert_allclose(client.copy_for(token), 1.5 * end)
     np.testing.assert_array_equal(client.theta[0], 0 * end)
-    client.apply_instruction(token)  # once a tour
+    client.apply_instruction(token, instruction_of(token))  # once a tour
     np.testing.assert_allclose(client.copy_for(token), 1.5 * end)
 
 
@@ -173,7 +182,7 @@ def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
     first, earlier, theta, step, more = rng.standard_normal((5, 3))
     client.memory.snapshots, client.theta = [first, earlier], client._with_penalty(theta)
     token = token_with(Instruction(1, (0.25, 0.75), keep=3, starts=True, survey=True))
-    client.apply_instruction(token)
+    client.apply_instruction(token, instruction_of(token))
     s = 0.25 * earlier + 0.75 * theta
     at = [s, s + step, s + step + more]
     for old, new in pairwise(at):
