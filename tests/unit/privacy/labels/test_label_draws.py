@@ -14,7 +14,7 @@ import pytest
 
 from commands import run
 from mtcd.core.errors import ConfigError, DataError, MtcdError
-from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.label_privacy import LabelSource, label_privacy
 from mtcd.privacy.labels.draws import SUFFIX, TableDraws
 from mtcd.privacy.labels.settings import LabelDP
 
@@ -49,7 +49,7 @@ def test_another_process_has_the_same_draws(tmp_path: Path) -> None:
     program = f"""
 import numpy as np
 from pathlib import Path
-from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.label_privacy import LabelSource, label_privacy
 from mtcd.privacy.labels.settings import LabelDP
 labels = np.array({LABELS.tolist()})
 found = LabelDP(epsilon=1.0).released(labels, LabelSource(Path({str(tmp_path / "table.csv")!r})))
@@ -175,3 +175,27 @@ def test_what_the_randomised_labels_do_not_allow_is_said() -> None:
         LabelDP(epsilon=1.0, classes=[0, 1, 2]).released(np.array([0, 1]), LabelSource())
     with pytest.raises(DataError, match="these are texts"):
         LabelDP(epsilon=1.0, range=(0, 1)).released(np.array(["a", "b"]), LabelSource())
+
+
+def test_an_account_with_fields_of_another_kind_ends_all_and_stays(tmp_path: Path) -> None:
+    LabelDP(epsilon=1.0).released(LABELS, source(tmp_path))
+    content = json.loads(account(tmp_path).read_text())
+    [release] = content["releases"]
+    release["holder"] = 3
+    account(tmp_path).write_text(json.dumps(content))
+    with pytest.raises(MtcdError, match="cannot be read"):
+        TableDraws(tmp_path / "table.csv").releases()
+    assert json.loads(account(tmp_path).read_text()) == content
+
+
+def test_an_account_that_is_no_file_ends_all(tmp_path: Path) -> None:
+    source(tmp_path)
+    account(tmp_path).mkdir()  # as root may read any file, a folder stands for one that is denied
+    with pytest.raises(MtcdError, match="cannot be read: Is a directory"):
+        TableDraws(tmp_path / "table.csv").releases()
+
+
+def test_an_installation_without_the_feature_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtcd.privacy.label_privacy.features.parts", lambda group: {})
+    with pytest.raises(ConfigError, match="this installation of mtcd has none: leave it out"):
+        label_privacy({"epsilon": 1.0})
