@@ -10,6 +10,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import renew, revoke
+from mtcd.federation.connections.refusals import INTERVAL_SECONDS
 from mtcd.federation.connections.wire import ALIVE, ANSWER, REQUEST
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
@@ -161,6 +163,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path) -> None:
         if gets_in(folder, address, name)
     ]
     assert admitted == []
+    sleep(INTERVAL_SECONDS + 1.0)  # refusals are told once a second, and a quick run takes less
     cheat = Cheat(nodes)
     run_all(nodes)
     same = in_process(data, bundles["c0"])
