@@ -48,6 +48,11 @@ class Method(ABC):
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
     conditions: Conditions = NO_CONDITIONS
     """What a mode of privacy asks of a training: its end, its account, its notes."""
+    acceleration: str | None = None
+    """How tours, rounds or syncs are combined with earlier ones; None if they are not."""
+    loss_at_server = ""
+    """The setting by which the server computes the loss, and so needs the labels; empty where it
+    does not."""
     hides_objective = False
     """Whether aggregates that are received do not tell f, although they are of all samples."""
     chooses_steps = False

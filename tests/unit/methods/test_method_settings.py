@@ -78,10 +78,17 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         ),
         (lambda: with_masks(SVFL(transport="float32")), "masked sends integers"),
         (lambda: with_masks(STCD()), "stcd has no sums at a server"),
-        (lambda: with_masks(MTCD(2), "double-masked"), "use svfl, or mtcd with batch"),
+        (
+            lambda: with_masks(MTCD(2), "double-masked"),
+            "use svfl without acceleration, or mtcd with batch",
+        ),
         (lambda: with_masks(MTCD(2, combine="visitors")), "syncs that need the sum"),
         (lambda: with_masks(MTCD(2, combine="optimal")), "syncs that need the sum"),
-        (lambda: with_masks(MTCD(2, acceleration="anderson", **TOUR)), "syncs that need the sum"),
+        (lambda: with_masks(MTCD(2, acceleration="anderson", **TOUR)), "a token per cluster"),
+        (
+            lambda: with_masks(MTCD(clusters="auto", acceleration="conjugate", **TOUR)),
+            "acceleration: conjugate computes with small differences",
+        ),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(

@@ -181,6 +181,15 @@ class MTCD(TokenMethod):
         return self.has_server
 
     @property
+    def loss_at_server(self) -> str:  # type: ignore[override]
+        """The acceleration of syncs, or the rule with which the server chooses weights."""
+        if not self.has_server:
+            return ""
+        if self.acceleration is not None:
+            return "acceleration"
+        return f"combine: {self.combine_rule}" if self._rule.server_chooses else ""
+
+    @property
     def combine_rule(self) -> str:
         """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average'
         without."""

@@ -73,6 +73,9 @@ class Plan:
     charges_hops: bool = True
     """Whether a visit ends with a hop; False for SVFL, where every round goes through the
     server."""
+    uploads_representations: bool = False
+    """Whether all clients upload at every sync, with the full batch too, as in SVFL of models
+    whose representations are not linear."""
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
@@ -84,7 +87,7 @@ class Plan:
         server."""
         return (
             self.batches.size is None
-            and self.charges_hops
+            and not self.uploads_representations
             and (self.linear or self.combine.one_visitor)
         )
 

@@ -284,7 +284,7 @@ class SplitServer(TokenServer):
         visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
         self.back = {}
         self.t += 1
-        all_upload = self.plan.batches.size is not None or not self.plan.charges_hops
+        all_upload = self.plan.batches.size is not None or self.plan.uploads_representations
         return self.ask(range(self.clients) if all_upload else visited)
 
     def combine(self, tokens: Sequence[Token]) -> None:
