@@ -84,9 +84,8 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         ),
         (lambda: with_masks(MTCD(2, combine="visitors")), "syncs that need the sum"),
         (lambda: with_masks(MTCD(2, combine="optimal")), "syncs that need the sum"),
-        (lambda: with_masks(MTCD(2, acceleration="anderson", **TOUR)), "a token per cluster"),
         (
-            lambda: with_masks(MTCD(clusters="auto", acceleration="conjugate", **TOUR)),
+            lambda: with_masks(MTCD(2, acceleration="conjugate", **TOUR)),
             "acceleration: conjugate computes with small differences",
         ),
     ],
@@ -281,7 +280,10 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
     ("method", "named"),
     [
         (MTCD, ["features", "transport", "local_solver", "aggregation"]),
-        (SVFL, ["transport", "aggregation"]),
+        (
+            SVFL,
+            ["acceleration", "depth", "adaptive", "transport", "local_solver", "aggregation"],
+        ),
     ],
 )
 def test_settings_that_came_later_are_given_by_name(method: type[Method], named: list[str]) -> None:

@@ -122,9 +122,9 @@ class SVFL(TokenMethod):
     batch: int | None = None
     schedule: Schedule | None = None
     fusion_updates: int | None = None
-    acceleration: str | None = None
-    depth: int | None = None
-    adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
+    acceleration: str | None = field(default=None, kw_only=True)
+    depth: int | None = field(default=None, kw_only=True)
+    adaptive: bool = field(default=False, kw_only=True, metadata=NOT_IN_CONFIG)
     transport: str = field(default=DEFAULT, kw_only=True)
     local_solver: str = field(default=GRADIENT, kw_only=True)
     aggregation: ServerSum = field(default=PLAIN_SUM, kw_only=True, metadata=NOT_IN_CONFIG)
