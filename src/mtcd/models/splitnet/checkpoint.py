@@ -33,6 +33,7 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write the file atomically."""
+        # safetensors takes whole, dense tensors of the CPU.
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
         metadata = {
             "format": FORMAT,
