@@ -43,7 +43,7 @@ class Checkpoint:
 
     @staticmethod
     def read(path: Path) -> Checkpoint:
-        """Read a file."""
+        """Read a checkpoint; an MtcdError says what to do if that is not possible."""
         try:
             with safe_open(path, "pt") as file:
                 metadata = file.metadata() or {}

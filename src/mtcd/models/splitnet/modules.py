@@ -124,7 +124,7 @@ class Trainable:
         return [p.detach().clone() for p in self.parameters]
 
     def put(self, values: Sequence[Tensor]) -> None:
-        """Set the parameters."""
+        """Copy these values into the parameters, which stay where they are in memory."""
         if self.parameters:
             with torch.no_grad():
                 torch._foreach_copy_(self.parameters, list(values))
@@ -136,7 +136,7 @@ class Trainable:
         return {name: value.detach().clone() for name, value in state.items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a state."""
+        """Restore what ``state`` gave: parameters and optimiser."""
         self.put([state[f"parameter.{i}"] for i in range(len(self.parameters))])
         load_optimiser_tensors(self.optimiser, self.parameters, state)
 
@@ -147,7 +147,7 @@ class Trainable:
         }
 
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
-        """Restore the buffers."""
+        """Restore what ``buffers`` gave, in place."""
         for name, value in self.module.named_buffers():
             value.copy_(buffers[f"buffer.{name}"])
 

@@ -168,7 +168,7 @@ class NetProblem:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """The number of training samples, N."""
         return self.data.samples
 
     @property

@@ -343,7 +343,7 @@ class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        """The predicted targets."""
+        """The predicted target of each row of X, as a vector."""
         scores = self._decision(X)
         return self._model(self._loss()).plain_loss.predict(scores)
 

@@ -50,7 +50,7 @@ class Inputs:
         """Numbers per sample in a representation."""
         if self.fit.labels.ndim == 1:
             return 1
-        return self.fit.labels.shape[1]
+        return int(self.fit.labels.shape[1])
 
 
 class TrainedPart(Protocol):
