@@ -14,7 +14,6 @@ from mtcd.config.privacy_schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.privacy.sealed.cap import cap_note, estimated_gap, largest_gap
-from mtcd.privacy.sealed.participant import sizes_from
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
 from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
 from mtcd.protocol.party import SERVER, Message
@@ -214,15 +213,6 @@ def test_the_label_holder_gets_one_sum_over_labels_in_a_tour() -> None:
     server.receive(request)
     with pytest.raises(WireError, match="second of this client"):
         server.receive(request)
-
-
-@pytest.mark.parametrize(
-    "columns", [[6], [6, 5, 4], [6, 0], [6, 5.0], "65", [6, 10**7], None, [True, 5]], ids=str
-)
-def test_sizes_that_are_not_one_for_each_party_are_refused(columns: Any) -> None:
-    assert sizes_from({"columns": [6, 5], "start": 64.0}, 2) == SealedSizes((6, 5), 64.0)
-    with pytest.raises(WireError, match="number of columns"):
-        sizes_from({"columns": columns, "start": 64.0}, 2)
 
 
 def with_values(*values: float, samples: int = 5000) -> mtcd.VerticalData:

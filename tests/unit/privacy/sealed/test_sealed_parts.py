@@ -55,20 +55,6 @@ def test_a_token_fills_its_room_but_never_exceeds_it(curvature: float, finer: fl
     assert VISITS * s.most_correction == pytest.approx(room / 17)
 
 
-def test_the_scale_of_a_token_does_not_grow_without_end() -> None:
-    s = scales()
-    assert s.token(0.0) == s.token(40.0 * 2.0**-40) == 2 * s.token(40.0 * 2.0**-38)
-    assert is_power_of_two(scales(start=0.0).token(0.0))
-
-
-@pytest.mark.parametrize("start", [1e-3, 1.0, 40.0, 3e5])
-def test_the_sums_of_the_penalty_fit_into_half_of_the_modulus(start: float) -> None:
-    s = scales(start=start)
-    assert is_power_of_two(s.sums)
-    # no coarser than need be
-    assert 0.44 * s.parameters.half < 8 * start * s.sums < s.parameters.half
-
-
 @pytest.mark.parametrize("finer", [1.0, 8.0])
 @pytest.mark.parametrize("tokens", [1, 2])
 def test_products_of_columns_with_tokens_do_not_wrap_around(tokens: int, finer: float) -> None:

@@ -171,6 +171,9 @@ SIZES = {"columns": [4, 2], "start": 0.5, "classes": ["no", "yes"]}
     [
         ({"columns": [4]}, "the number of columns"),
         ({"columns": 4}, "the number of columns"),
+        ({"columns": [4, 2, 1]}, "the number of columns"),
+        ({"columns": "42"}, "the number of columns"),
+        ({"columns": None}, "the number of columns"),
         ({"columns": [4, 0]}, "the number of columns"),
         ({"columns": [1_000_001, 2]}, "the number of columns"),
         ({"columns": [4.0, 2]}, "the number of columns"),
