@@ -52,7 +52,6 @@ def test_messages_are_as_large_as_planned_for() -> None:
     parties = method.parties(mtcd.Glm("logistic", l2=1.0).problem(data), network, 0)
     seen: dict[str, list[int]] = {}
     for party in (*parties.clients, parties.server):
-        assert party is not None
         receive = party.receive
 
         def noted(message: Message, receive=receive):

@@ -14,7 +14,6 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.privacy.sealed.holder import SealedServer
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.ledger import Ledger
 
@@ -79,7 +78,6 @@ def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> 
     engine, off = LocalEngine(parties, Ledger()), {}
     for told in engine.run():
         server = parties.server
-        assert isinstance(server, SealedServer)
         holding = server.holding
         if told.hop:
             blocks = [client.block for client in parties.clients]
@@ -143,6 +141,12 @@ def test_messages_of_a_tour(server: bool) -> None:
         (mtcd.MTCD(walk="tour", tokens=2), "leave method.tokens out"),
         (mtcd.STCD(walk="tour", stepsize=0.1), "leave method.stepsize out"),
         (mtcd.STCD(walk="tour", acceleration="momentum"), "leave method.acceleration out"),
+        (mtcd.MTCD(walk="tour", tokens=2, batch=3), "leave method.tokens out"),
+        (mtcd.MTCD(walk="tour", clusters="auto"), "method.clusters"),
+        (mtcd.MTCD(walk="tour", batch=3), "method.batch"),
+        (mtcd.MTCD(walk="tour", start="client_0"), "method.start"),
+        (mtcd.MTCD(walk="tour", schedule=mtcd.Schedule()), "method.schedule"),
+        (mtcd.MTCD(walk="tour", transport="float32"), "method.transport"),
         (mtcd.STCD(), "set method.walk: tour"),
         (mtcd.STCD(walk="metropolis"), "set method.walk: tour"),
         (mtcd.SVFL(), "svfl cannot train with sealed tokens"),
