@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import make_bundles
 from mtcd.core.errors import MtcdError

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from federations import written
 from hubs import Hub, Passing, linear
 from live import make_bundles

@@ -5,10 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import engine_of, unobserved
 from mtcd.core.errors import DataError, WireError

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from mtcd.federation.node.log import KINDS, Log
 from mtcd.federation.node.rpc import OK

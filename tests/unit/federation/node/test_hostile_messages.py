@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds, linear
 from live import in_process

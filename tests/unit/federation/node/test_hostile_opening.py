@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, linear
 from mtcd.core.errors import DataError
 from mtcd.federation.node.opening import MOST_PACKAGES, OpeningCheck

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Done, Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.node.aligning import agreement

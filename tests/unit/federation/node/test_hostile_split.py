@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from cheats import Cheats

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import own_table_of
 from mtcd.models.glm.party.participant import LinearParticipant

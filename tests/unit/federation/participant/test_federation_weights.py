@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from cheats import Cheats
 from hubs import Hub, Passing, linear
 from live import Federated, federate, in_process
