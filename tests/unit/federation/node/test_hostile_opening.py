@@ -65,8 +65,7 @@ def test_who_answers_nonsense_is_named(
 
     monkeypatch.setattr(RpcClient, "ask", ask)
     with Hub(tmp_path, data.clients, linear(data), **changes) as hub:
-        hub.begin()
-        hub.run()
+        hub.train()
     assert lies >= len(WRONG) - 1
 
 
