@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from mtcd.federation.connections import limits, opener
 from mtcd.federation.credentials.bundle import read_bundle

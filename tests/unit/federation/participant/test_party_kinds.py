@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import make_bundles
 from mtcd.config.schema import PrivacySection
 from mtcd.core import features
