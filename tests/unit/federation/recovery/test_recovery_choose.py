@@ -12,7 +12,6 @@ from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPA
-from mtcd.methods.dcpa.recovery import InStep
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.recovery import RoundServer
