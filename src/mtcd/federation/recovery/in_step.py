@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.wait import Wait
 from mtcd.protocol.codec.envelopes import End, Envelope
 from mtcd.protocol.party import Message
