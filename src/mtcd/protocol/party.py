@@ -49,7 +49,10 @@ class Message:
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
     """A message with this payload and its size; with ``hop``, the paper charges a hop for it."""
     floats = payload.floats
-    return Message(sender, to, payload, floats, floats if hop else 0)
+    hop_floats = 0
+    if hop:
+        hop_floats = floats
+    return Message(sender, to, payload, floats, hop_floats)
 
 
 @payload(11, "s>m c>m")
@@ -137,11 +140,13 @@ class Party(Stateful, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # What a base can undo says nothing of the state that its subclass adds.
         if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
             cls.recovery = Recovery.WAIT
 
     def state(self) -> dict[str, Any]:
         state = super().state()
+        # Of transports with a memory only, such as the error that rounding has left behind.
         if self.transport is not None and self.transport.state_fields:
             state["transport"] = self.transport.state()
         return state
@@ -213,6 +218,7 @@ class OnDemand(Sequence[C]):
         if isinstance(k, slice):
             return [self[i] for i in range(self._size)[k]]
         number = range(self._size)[k]
+        # Made once: a party has state.
         if number not in self._made:
             self._made[number] = self._make(number)
         return self._made[number]
@@ -300,6 +306,7 @@ class Parties:
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""
+        # Networks: theta_0 is held by the server, or was carried by a token.
         if self.gather is not None:
             return self.gather(self.clients, self.server)
         return [client.parameters() for client in self.clients]

@@ -31,6 +31,7 @@ def take(value: Any) -> Snapshot:
 def restored(snapshot: Snapshot) -> Any:
     """The value of a snapshot; it shares no memory with it."""
     try:
+        # Copies: what is restored is trained further, and the snapshot may be restored again.
         arrays = {name: np.array(array, order="K") for name, array in snapshot.tensors.items()}
         return _value(snapshot.facts["content"], arrays)
     except (KeyError, TypeError, ValueError) as error:
@@ -49,10 +50,13 @@ class _Taking:
     def plain(self, value: Any) -> Any:
         """The value as JSON. An object has one key, the name of its class."""
         kind = type(value)
+        # Arrays of objects would need pickle.
         if kind in PLAIN:
             return value
         if kind is np.ndarray and not value.dtype.hasobject:
             return {"array": str(self._number(value))}
+        # A float64 of NumPy and a float of Python round alike, but their products with float32 do
+        # not.
         if isinstance(value, np.generic):  # kept as it is: arithmetic depends on the type
             self.arrays.append(np.asarray(value))
             return {"scalar": str(len(self.arrays) - 1)}
@@ -61,16 +65,17 @@ class _Taking:
         if kind is dict:
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
         if kind.__name__ in SEQUENCES:
-            return {
-                kind.__name__: [
-                    self.plain(part) for part in (value if kind is tuple else sorted(value))
-                ]
-            }
+            # Sets have no order of their own: sorted, equal states are equal files.
+            ordered = value
+            if kind is not tuple:
+                ordered = sorted(value)
+            return {kind.__name__: [self.plain(part) for part in ordered]}
         if STORED.get(kind.__name__) is kind:
             return {kind.__name__: [self.plain(part) for part in parts_of(kind)(value)]}
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:
+        # By identity: an array that two parties share must be one again afterwards.
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
             self.arrays.append(array)
@@ -82,6 +87,7 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
         return [_value(part, arrays) for part in plain]
     if not isinstance(plain, dict):
         return plain
+    # One key, the name of the class: anything else was not written by ``plain``.
     [(kind, parts)] = plain.items()
     if kind == "array":
         return arrays[parts]
@@ -94,5 +100,6 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
         return SEQUENCES[kind](values)
     if is_former(kind, values):
         return former_token(kind, values)
+    # Classes that are gone come back as records, for the features that read them.
     made_by = STORED.get(kind) or RECORDS[kind]
     return made_by(*values)

@@ -77,8 +77,10 @@ class Token(Payload):
 
     def put(self, name: str, value: Any) -> None:
         """Carry this value in a slot, in place of an earlier one."""
+        # A new mapping: a copy that recovery keeps shares the old one.
         self.slots = {**self.slots, name: value}
 
     def check(self, bounds: Bounds) -> None:
+        # Most tokens have none, and this runs at every hop.
         if self.slots:
             check_slots(self, self.slots, bounds)

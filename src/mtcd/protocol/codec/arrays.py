@@ -19,6 +19,7 @@ class AggregateField(Field):
 
     def shape(self, frame: Reader) -> Shape:
         """The shape that the array must have."""
+        # The shape is the run's, not the sender's: a frame cannot make its reader take memory.
         return frame.bounds.shape
 
     def write(self, value: Any, chunks: Chunks) -> None:
@@ -45,6 +46,7 @@ class ParametersField(Field):
         put_array(self.name, value, chunks)
 
     def read(self, frame: Reader) -> Any:
+        # Two dimensions at most: theta_k is a vector, or one column per class.
         return frame.array_up_to(self.name, frame.bounds.parameters, 2, F8)
 
     def most(self, bounds: Bounds) -> int:
@@ -61,6 +63,7 @@ class FusionField(Field):
 
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
+        # Exactly as many arrays as the plan says: the loop below must not read into the next field.
         frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
         return [
             received(frame.array(self.name, shape, bounds.dtype), bounds)
@@ -79,6 +82,7 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
 def received(numbers: Any, bounds: Bounds) -> Any:
     """The array itself; for a split network a tensor on the device on which it is used."""
     if bounds.split is None:
+        # Copied to its device here, once, so that no visit has to ask where an aggregate is.
         return numbers
     return _torch().from_numpy(numbers).to(bounds.device)
 

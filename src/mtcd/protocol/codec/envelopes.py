@@ -75,6 +75,7 @@ class End(Payload):
     slots: Annotated[Mapping[str, Any], Slots(whole=False)] = field(default_factory=dict)
 
     def check(self, bounds: Bounds) -> None:
+        # Each slot by itself was checked when it was read; what it says must also fit the status.
         check_slots(self, self.slots, bounds)
 
 

@@ -70,12 +70,14 @@ EXTENSIONS: dict[str, Extension] = {}
 
 def declare(extension: Extension) -> Extension:
     """Declare an extension; returns it with its name in its field, for errors."""
+    # A number that was ever used stays taken: journals and checkpoints of old runs hold it.
     for other in EXTENSIONS.values():
         if extension.number == other.number or extension.name == other.name:
             raise TypeError(
                 f"the slot {extension.name!r}, number {extension.number}, is taken by "
                 f"{other.name!r}, number {other.number}"
             )
+    # One bit below the sign of a word, and one spare.
     if not 0 <= extension.number < MOST_EXTENSIONS:
         raise TypeError(f"the slot {extension.name!r} needs a number below {MOST_EXTENSIONS}")
 
@@ -108,6 +110,7 @@ class Agreed(NamedTuple):
     @staticmethod
     def of(names: Iterable[str]) -> Agreed:
         """The slots of these names."""
+        # By number, in whatever order they were agreed on: writer and reader walk them alike.
         found = sorted((EXTENSIONS[name] for name in names), key=_number)
         required = [extension for extension in found if extension.always]
         return Agreed(tuple(found), _bits(found), _bits(required))
@@ -140,6 +143,7 @@ class Slots(Field):
     def read(self, frame: Reader) -> dict[str, Any]:
         agreed = self._agreed(frame.bounds)
         there = frame.whole(self.name, 0, 1 << MOST_EXTENSIONS)
+        # Bits, not names: an unknown slot has no length, so nothing behind it could be read.
         if there & ~agreed.allowed:
             raise WireError(self.name, "have one that this run has not agreed on")
         if self.whole and agreed.required & ~there:
@@ -160,6 +164,7 @@ class Slots(Field):
         return 8 + sum(one.field.most(bounds) for one in self._agreed(bounds).extensions)
 
     def _agreed(self, bounds: Bounds) -> Agreed:
+        # Found once per run: this stands in the path of every hop.
         found: Agreed | None = bounds.steps.get(Agreed)
         if found is None:
             found = bounds.steps[Agreed] = Agreed.of(bounds.slots)

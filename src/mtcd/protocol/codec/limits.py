@@ -60,6 +60,7 @@ class Bounds:
 
     def __post_init__(self) -> None:
         run = self.run
+        # Printable, as errors and logs show it; short, as it is part of every frame.
         if not (run.isascii() and run.isprintable() and 1 <= len(run) <= LONGEST_RUN_ID):
             raise ConfigError(f"The id of a run has 1 to {LONGEST_RUN_ID} plain characters.")
 
@@ -76,6 +77,7 @@ class Bounds:
     @cached_property
     def run_words(self) -> bytes:
         """The same, filled up with zeros to whole words."""
+        # A frame is a sequence of words, so that numbers can be used where they lie.
         return self.run_bytes + bytes(-len(self.run_bytes) % 8)
 
     @cached_property
@@ -83,6 +85,7 @@ class Bounds:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:
             return self.numbers
+        # Split networks compute in single precision; their aggregates travel as they are.
         if self.split is None:
             return F8
         return F4

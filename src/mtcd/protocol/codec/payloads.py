@@ -71,6 +71,7 @@ class Nested(Field):
     """An object of a dataclass whose attributes declare their fields."""
 
     def __init__(self, kind: type, prefix: str = "") -> None:
+        # The names of nested attributes are those that errors give: ``instruction.tour``.
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
@@ -89,6 +90,7 @@ class Nested(Field):
         values: list[Any] = []
         # which fields are single words depends on the run, so it is found once for each
         for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
+            # ``type is`` and no method of both: this runs for every field of every frame.
             if type(step) is Words:
                 values += step.read(frame)
             else:
@@ -101,6 +103,8 @@ class Nested(Field):
         steps: list[Words | Field] = []
         adjacent: list[Word] = []
         for part in self.parts:
+            # Whether a field is a single word may depend on the run: a slot that is not agreed on
+            # is one.
             word = part.word(bounds)
             if word is not None:
                 adjacent.append(word)
@@ -136,12 +140,14 @@ class Schema:
 
     def __init__(self, number: int, kind: type[Payload], routes: str) -> None:
         self.number, self.kind = number, kind
+        # The record is built when the class is declared, so that a mistake shows at import.
         self.routes = frozenset(routes.split())
         self.record = Nested(kind)
 
     def read(self, frame: Reader) -> Payload:
         """Read a payload and check all of it."""
         payload: Payload = self.record.read(frame)
+        # After all fields: these checks compare one with another.
         payload.check(frame.bounds)
         return payload
 
@@ -171,6 +177,7 @@ def payload(number: int, routes: str) -> Callable[[Class], Class]:
 
 def stored(kind: Class) -> Class:
     """Declare a class that journals may hold."""
+    # Journals name classes by their bare name: the second of a name could not come back.
     taken = STORED.setdefault(kind.__name__, kind)
     if taken is not kind:
         raise TypeError(f"two classes that are stored have the name {kind.__name__}")
@@ -201,6 +208,7 @@ def declared_fields(kind: type) -> dict[str, Field]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is not a dataclass")
     hints: dict[str, Any] = {}
+    # From the base on, so that a subclass may declare another field for the same attribute.
     for base in reversed(kind.__mro__):
         hints |= get_annotations(base, eval_str=True)
     found = {}

@@ -52,12 +52,15 @@ class StateWriter:
     __slots__ = ("_known", "_large", "_packer", "_small")
 
     def __init__(self) -> None:
+        # Strict, so that subclasses (named tuples, bools of NumPy) come to ``_told`` and keep their
+        # class.
         self._packer = msgpack.Packer(default=self._told, strict_types=True)
 
     def parts(self, value: Any) -> Parts:
         """The value in pieces, so that large arrays are not copied."""
         self._small: list[Numbers] = []
         self._large: list[Numbers] = []
+        # By identity, not by value: two arrays with the same numbers may be changed apart later.
         self._known: dict[int, int] = {}
         """The numbers of what is written once, by identity."""
         text = self._packer.pack(value)
@@ -79,11 +82,13 @@ class StateWriter:
             # as is_large, without a call for each array of every commit
             behind = value.nbytes >= LARGE and value.nbytes % 8 == 0
             arrays = self._large if behind else self._small
+            # The order of rows is kept in the shape; what lies in columns is copied to rows.
             arrays.append(np.ascontiguousarray(value))
             number = known[id(value)] = len(known)
             return {TAG: ["array", number, name, *value.shape]}
 
         found = PARTS_OF.get(kind) or _learn(kind)
+        # An envelope is in several queues at once, and must come back as one.
         if kind is Envelope:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
@@ -98,7 +103,10 @@ class StateWriter:
 
     def _tensor(self, value: Any) -> list[Any]:
         kind, shape, data = tensor_bytes(value)
-        (self._large if is_large(data.nbytes) else self._small).append(data)
+        arrays = self._small
+        if is_large(data.nbytes):
+            arrays = self._large
+        arrays.append(data)
         number = self._known[id(value)] = len(self._known)
         return ["tensor", number, kind, data.nbytes, *shape]
 
@@ -135,6 +143,7 @@ are added on use."""
 
 
 def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
+    # The class itself, not one of the same name that somebody else made.
     if STORED.get(kind.__name__) is not kind:
         return None
     known = PARTS_OF[kind] = kind.__name__, parts_of(kind)
@@ -176,7 +185,10 @@ class _Reading:
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))
         # small arrays stand before the large ones, which can be aligned to words
-        at = self.large if is_large(count * dtype.itemsize) else self.small
+        at = self.small
+        if is_large(count * dtype.itemsize):
+            at = self.large
+        # A copy: the state is written to, and the bytes of a journal are shared.
         values = np.frombuffer(self.data, dtype, count, at).reshape(shape).copy()
         if is_large(values.nbytes):
             self.large += values.nbytes
