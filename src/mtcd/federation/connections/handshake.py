@@ -16,7 +16,7 @@ from time import monotonic
 from mtcd.core.errors import WireError
 from mtcd.federation.connections.limits import group_of
 from mtcd.federation.connections.refusals import CERTIFICATE, CLOSED, NAME, TLS
-from mtcd.federation.connections.tls import Identity, TlsSocket, is_about_certificates
+from mtcd.federation.connections.tls import ShownCertificate, TlsSocket, is_about_certificates
 from mtcd.federation.connections.wire import (
     OPENING_HEAD_BYTES,
     Opening,
@@ -80,7 +80,7 @@ class Handshake:
         self._left = MOST_BYTES
         self.peer = ""
         """The member at the other end, once its certificate is known."""
-        self.identity: Identity | None = None
+        self.identity: ShownCertificate | None = None
         self._head, self._content = bytearray(OPENING_HEAD_BYTES), bytearray()
         self._target = memoryview(self._head)
 
@@ -152,7 +152,7 @@ class Handshake:
         with suppress(OSError):
             self.tls.flush()
 
-    def _member(self, identity: Identity) -> str:
+    def _member(self, identity: ShownCertificate) -> str:
         if identity.serial in self._revoked:
             raise RefusedError(CERTIFICATE, "the certificate was revoked")
         peer = self._names.get(identity.certificate)

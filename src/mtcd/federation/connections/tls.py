@@ -39,7 +39,7 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     return context
 
 
-class Identity(NamedTuple):
+class ShownCertificate(NamedTuple):
     """Whose certificate the other end has shown."""
 
     certificate: str
@@ -89,7 +89,7 @@ class TlsSocket:
             return False
         return True
 
-    def identity(self) -> Identity:
+    def identity(self) -> ShownCertificate:
         """Whose certificate the other end has shown, after the handshake."""
         shown = self._tls.getpeercert()
         if not shown:
@@ -99,7 +99,7 @@ class TlsSocket:
         if len(names) != 1:
             raise WireError("certificate", "does not have one name")
         until = float(ssl.cert_time_to_seconds(str(shown["notAfter"])))
-        return Identity(names[0], int(str(shown["serialNumber"]), 16), until)
+        return ShownCertificate(names[0], int(str(shown["serialNumber"]), 16), until)
 
     def read_into(self, target: memoryview) -> int:
         """Decrypt what was fed, as far as the target has room; 0 if nothing is left.

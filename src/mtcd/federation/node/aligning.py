@@ -16,7 +16,7 @@ from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.rpc import IncomingRequest, Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
-from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
+from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"
 COMMON = (
@@ -73,7 +73,7 @@ class AlignmentFollower:
     ) -> None:
         self.rpc, self.bundle, self.leader, self.part, self.log = rpc, bundle, leader, part, log
         self._answering = False
-        self.progress = Progress()
+        self.progress = AlignmentProgress()
         self.agreement = agreement(bundle.config, purpose)
         if part is not None:
             rpc.on("align", self._align)
@@ -140,7 +140,7 @@ class AlignmentLeader:
         self.rpc_client, self.bundle, self.part, self.log = rpc_client, bundle, part, log
         self.me, self.agreement = bundle.config.name, agreement(bundle.config, purpose)
         self.others = [name for name in bundle.config.parties if name != self.me]
-        self.progress = Progress()
+        self.progress = AlignmentProgress()
 
     def wrapped(self, *parts: bytes, **head: Any) -> bytes:
         """Encode a request to the followers, with the agreement digest."""

@@ -27,7 +27,7 @@ BEFORE = 6, "0.1.0"
 """The protocol and version of a party that refuses this request."""
 
 
-class Handshake:
+class VersionExchange:
     """Sends the version of this party to each peer that comes up, and compares the versions of
     peers with it."""
 
@@ -105,7 +105,7 @@ class NodeContext:
         """Called with the error that ends this process, while the links are open."""
         self.rpc = Rpc(bundle, self.loop, log, self._on_change, connect)
         self.rpc_client = RpcClient(self.rpc, self.loop, log)
-        self._handshake = Handshake(self.rpc, log)
+        self._handshake = VersionExchange(self.rpc, log)
 
     def run(self, begin: Callable[[], None]) -> None:
         """Call ``begin``, and run until the loop is stopped."""

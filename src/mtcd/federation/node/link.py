@@ -45,7 +45,7 @@ WORDS = {
 """Reasons for which connections are refused, for people."""
 
 
-class Request:
+class LinkRequest:
     """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a
     drop."""
 
@@ -82,7 +82,7 @@ class Link:
         self,
         bundle: Credentials,
         loop: Loop,
-        on_request: Callable[[Request], None],
+        on_request: Callable[[LinkRequest], None],
         on_change: Callable[[str, bool], None],
         counters: Counters,
     ) -> None:
@@ -223,7 +223,7 @@ class Link:
                 if peer == OPERATOR and not frame.kind.startswith(f"{CONTROL}/"):
                     reply(NO_ANSWER)
                 else:
-                    self._on_request(Request(peer, frame.kind, frame.body, reply))
+                    self._on_request(LinkRequest(peer, frame.kind, frame.body, reply))
             elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
                 done(bytes(frame.body) or None)
         finally:
@@ -274,6 +274,6 @@ def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
 
 
 Connect = Callable[
-    [Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link
+    [Credentials, Loop, Callable[[LinkRequest], None], Callable[[str, bool], None], Counters], Link
 ]
 """Makes the links of a party, with the arguments of ``Link``."""

@@ -176,7 +176,7 @@ WireError."""
 WHICH = "which"
 
 
-class Part(Samples, Protocol):
+class OpeningPart(Samples, Protocol):
     """A participant during the opening."""
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
@@ -226,7 +226,12 @@ class OpeningFollower:
     agreement."""
 
     def __init__(
-        self, rpc: Rpc, bundle: Bundle, part: Part | None, log: Log, start: Callable[[Agreed], Any]
+        self,
+        rpc: Rpc,
+        bundle: Bundle,
+        part: OpeningPart | None,
+        log: Log,
+        start: Callable[[Agreed], Any],
     ) -> None:
         self.rpc, self.bundle, self.part, self.start = rpc, bundle, part, start
         self.agreed: Agreed | None = None
@@ -323,7 +328,7 @@ class OpeningLeader:
         self,
         rpc_client: RpcClient,
         bundle: Bundle,
-        part: Part,
+        part: OpeningPart,
         log: Log,
         start: Callable[[Agreed], str | None],
         go: Callable[[], None],

@@ -18,7 +18,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import NO, OK, Link, Request
+from mtcd.federation.node.link import NO, OK, Link, LinkRequest
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.transport import CONTROL
@@ -67,7 +67,11 @@ class Operator:
     def __init__(self, bundle: Credentials) -> None:
         self.bundle, self.loop = bundle, Loop()
         self.link = Link(
-            bundle, self.loop, Request.drop, lambda name, here: None, Counters(bundle.config.peers)
+            bundle,
+            self.loop,
+            LinkRequest.drop,
+            lambda name, here: None,
+            Counters(bundle.config.peers),
         )
         Thread(target=self.loop.run, daemon=True).start()
 

@@ -55,7 +55,7 @@ class TokenPlace(BaseModel):
     seconds_ago: FiniteFloat = 0.0
 
 
-class Training(BaseModel):
+class TrainingStatus(BaseModel):
     """The status of a party during or after training."""
 
     run: Text
@@ -110,7 +110,7 @@ def read_status(answer: Any) -> dict[str, Any] | None:
     try:
         status: dict[str, Any] = PartyStatus.model_validate(answer).model_dump()
         if status["phase"] != "opening":
-            status |= Training.model_validate(answer).model_dump()
+            status |= TrainingStatus.model_validate(answer).model_dump()
             # raises if the ledger is not that of a party
             Ledger.total([Ledger(**status["ledger"])]).messages("sent")
         return status

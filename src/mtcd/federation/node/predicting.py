@@ -54,7 +54,7 @@ EXIT_DELAY_SECONDS = 0.3  # for the answer to be sent
 LARGEST_SIZE = 2**30
 
 
-class NewSamples(Protocol):
+class PartySamples(Protocol):
     """New samples of a party, and its block of the model."""
 
     @property
@@ -97,7 +97,7 @@ class Predictor:
     def __init__(
         self,
         bundle: Bundle,
-        new: NewSamples | None,
+        new: PartySamples | None,
         write: Written,
         decide: Callable[[NDArray[np.float64], Any], Columns] | None,
         show: Callable[[str], None] | None,
@@ -326,7 +326,7 @@ class New:
         return self.table.take(rows)
 
 
-def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> NewSamples:
+def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> PartySamples:
     """A party's new samples, in the columns of the block that is in the run folder."""
     config = bundle.config
     block = party_kind(config.model).block(bundle, run)

@@ -19,7 +19,7 @@ from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
-from mtcd.federation.node.link import NO, OK, Connect, Link, Request
+from mtcd.federation.node.link import NO, OK, Connect, Link, LinkRequest
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.relay_encryption import Seal
@@ -169,7 +169,7 @@ class Rpc:
             else None
         )
 
-    def _on_request(self, request: Request) -> None:
+    def _on_request(self, request: LinkRequest) -> None:
         """Handle or relay a request that arrived over a link."""
         if request.sender in self.incompatible and request.kind not in (HELLO, UNABLE):
             request.answer(NO + self.incompatible[request.sender].encode())
@@ -205,7 +205,7 @@ class Rpc:
         self.log.refused(sender, what, str(error))
         self.counters.refused[reason_of(error)] += 1
 
-    def _forward(self, request: Request) -> None:
+    def _forward(self, request: LinkRequest) -> None:
         try:
             body = request.body
             to, left, by, start = _read_head(body, self.members)
@@ -222,7 +222,7 @@ class Rpc:
             self.note_refused(request.sender, RELAY, error)
             request.drop()
 
-    def _unseal(self, request: Request, sealed: bytes) -> None:
+    def _unseal(self, request: LinkRequest, sealed: bytes) -> None:
         seal = self.seal
         if seal is None:
             raise WireError("receiver", "is the server, which accepts no relayed requests")
@@ -242,7 +242,7 @@ def _answer_to(kind: str, sealed: bytes) -> str:
     return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
 
 
-def _return(request: Request, answer: bytes | None) -> None:
+def _return(request: LinkRequest, answer: bytes | None) -> None:
     request.drop() if answer is None else request.answer(answer)
 
 

@@ -97,7 +97,7 @@ def numbers_in(slots: Mapping[str, Any], wide: bool = False) -> int:
     return count
 
 
-class Agreed(NamedTuple):
+class AgreedSlots(NamedTuple):
     """The slots of a run."""
 
     extensions: tuple[Extension, ...]
@@ -108,12 +108,12 @@ class Agreed(NamedTuple):
     """The bits of those that every token carries."""
 
     @staticmethod
-    def of(names: Iterable[str]) -> Agreed:
+    def of(names: Iterable[str]) -> AgreedSlots:
         """The slots of these names."""
         # By number, in whatever order they were agreed on: writer and reader walk them alike.
         found = sorted((EXTENSIONS[name] for name in names), key=_number)
         required = [extension for extension in found if extension.always]
-        return Agreed(tuple(found), _bits(found), _bits(required))
+        return AgreedSlots(tuple(found), _bits(found), _bits(required))
 
 
 class Slots(Field):
@@ -135,7 +135,7 @@ class Slots(Field):
         if unknown:
             raise WireError(self.name, f"have one that nobody has declared: {unknown[0]!r}")
         # in the order of numbers, so that there is one way to write the same slots
-        carried = Agreed.of(value)
+        carried = AgreedSlots.of(value)
         chunks.append(WORD.pack(carried.allowed))
         for extension in carried.extensions:
             extension.field.write(value[extension.name], chunks)
@@ -163,11 +163,11 @@ class Slots(Field):
     def most(self, bounds: Bounds) -> int:
         return 8 + sum(one.field.most(bounds) for one in self._agreed(bounds).extensions)
 
-    def _agreed(self, bounds: Bounds) -> Agreed:
+    def _agreed(self, bounds: Bounds) -> AgreedSlots:
         # Found once per run: this stands in the path of every hop.
-        found: Agreed | None = bounds.steps.get(Agreed)
+        found: AgreedSlots | None = bounds.steps.get(AgreedSlots)
         if found is None:
-            found = bounds.steps[Agreed] = Agreed.of(bounds.slots)
+            found = bounds.steps[AgreedSlots] = AgreedSlots.of(bounds.slots)
         return found
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of  # noqa: E402
+from mtcd.models.splitnet.nets.scaling import StandardScaling, scaling_of  # noqa: E402
 
 
 def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -> None:
@@ -24,4 +24,4 @@ def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -
 
 def test_a_new_layer_changes_nothing() -> None:
     rows = torch.arange(6.0).reshape(2, 3)
-    assert torch.equal(Standardise(3)(rows), rows)
+    assert torch.equal(StandardScaling(3)(rows), rows)

@@ -15,14 +15,15 @@ from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_s
 from mtcd.models.splitnet.modules import Trainable, draws_numbers  # noqa: E402
 from mtcd.models.splitnet.optimiser import plain_sgd  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.testing.references.splitnet import Block, combine  # noqa: E402
+from mtcd.testing.references.splitnet import PartyWeights, combine  # noqa: E402
 
 CPU = torch.device("cpu")
 
 
-def blocks(*values: float) -> list[Block]:
+def blocks(*values: float) -> list[PartyWeights]:
     return [
-        Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values
+        PartyWeights({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])})
+        for value in values
     ]
 
 
