@@ -56,7 +56,8 @@ class TrainingFacts(NamedTuple):
 
 
 class StopRule(Protocol):
-    """Ends a training."""
+    """A condition that ends a training: asked at iterations that it chooses, on one process or at
+    the party of a federation that sees the token."""
 
     @property
     def extension(self) -> Extension | None:

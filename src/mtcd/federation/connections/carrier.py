@@ -69,7 +69,7 @@ class Carrier:
         self._thread = Thread(target=self._run, name="mtcd connections", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that sends and receives; connections may be added before."""
         self._thread.start()
 
     def add(self, connection: Connection) -> None:

@@ -80,7 +80,7 @@ class Opener:
         self._thread = Thread(target=self._run, name="mtcd handshakes", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that calls and accepts peers, and makes handshakes with them."""
         self._thread.start()
 
     def lost(self, peer: str) -> None:

@@ -32,7 +32,7 @@ class Opening(NamedTuple):
     receiver: str
 
     def encode(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the opening: a mark and a number of the format, then the names as JSON."""
         content = json.dumps(
             {"federation": self.federation, "from": self.sender, "to": self.receiver}
         ).encode()

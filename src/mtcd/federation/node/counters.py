@@ -67,7 +67,8 @@ class Durations:
         self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count an event."""
+        """Count an event that took so many seconds, in the first bucket whose bound is not below
+        it."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 

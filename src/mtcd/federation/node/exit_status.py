@@ -115,7 +115,7 @@ class ExitStatuses:
 
     @property
     def statuses(self) -> dict[str, ExitStatus]:
-        """By party."""
+        """The latest exit status of each party from which one has arrived, by name."""
         return {name: status for name, (status, _) in self._kept.items()}
 
     def signed(self, names: Iterable[str] | None = None) -> list[Signed]:

@@ -141,7 +141,7 @@ class RunFolder:
         write_files(self.path, {FINAL_CHECK: content.encode()}, private=True)
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock, so that another process may continue this run."""
         os.close(self._lock)
 
 

@@ -63,7 +63,7 @@ class LinkRequest:
         return bytes(self.content)
 
     def answer(self, body: bytes) -> None:
-        """Send the answer."""
+        """Send the answer to the peer that asked."""
         self._reply(body)
 
     def drop(self) -> None:
@@ -180,7 +180,7 @@ class Link:
         self.loop.call(lambda: self._lost(connection))
 
     def arrived(self, connection: Connection, frame: Frame) -> None:
-        """Handle a frame."""
+        """Handle a frame in the thread of the loop: called in that of the connections."""
         self.loop.call(lambda: self._arrived(connection, frame))
 
     def refused(self, refused: dict[str, Refused]) -> None:

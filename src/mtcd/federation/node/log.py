@@ -180,7 +180,8 @@ class Log:
 
     @property
     def tail(self) -> deque[dict[str, Any]]:
-        """The last events."""
+        """The last events, oldest first: what ``mtcd federation status`` shows without reading the
+        file."""
         return self._tail.entries
 
     def say(self, event: str, sentence: str = "", **facts: Any) -> None:
@@ -206,7 +207,7 @@ class Log:
             self.say(kind[0], sentence, times=times, **facts)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, if there is one; later events reach the screen and the tail only."""
         for handler in list(self._logger.handlers):
             if isinstance(handler, LogFile):
                 self._logger.removeHandler(handler)

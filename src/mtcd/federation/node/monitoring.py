@@ -48,7 +48,8 @@ class Measured:
     labels: tuple[str, ...] = ()
 
     def family(self, node: Node) -> Metric:
-        """Its values now."""
+        """The metric with its values of this moment, one for each set of labels, as Prometheus
+        reads it."""
         make = CounterMetricFamily if self.name.endswith("_total") else GaugeMetricFamily
         family = make(self.name, self.text, labels=self.labels)
         for labels, value in self.read(node):

@@ -202,12 +202,14 @@ class Agreed:
     announcement: bytes
 
     def packed(self) -> bytes:
-        """Encode to bytes."""
+        """The bytes for the followers, and for the run folder, from which a restarted party goes
+        on."""
         return wrap({"run": self.run, "told": self.settings}, self.labels, self.announcement)
 
     @staticmethod
     def unpacked(data: bytes) -> Agreed:
-        """Decode and check."""
+        """Read the bytes of a leader; a ``WireError`` says which part is not as a leader writes
+        it."""
         head, (labels, announcement) = unwrap(data, ("run", "told"), 2)
         run = head["run"]
         if (

@@ -115,7 +115,8 @@ class _Asking:
         self.complete = Event()
 
     def begin(self) -> None:
-        """Ask everybody."""
+        """Send the request to all parties that are connected, and wait for others until their time
+        is over."""
         self.began = self.loop.now()
         self.until = {
             name: self.began

@@ -56,7 +56,7 @@ class IncomingRequest:
         return bytes(self.content)
 
     def answer(self, body: bytes = b"") -> None:
-        """Send the answer."""
+        """Send the answer to whoever asked, sealed if the request was relayed."""
         self._answer(OK + body)
 
     def refuse(self, why: str) -> None:

@@ -18,8 +18,7 @@ and at the client again::
     vector = sealer.rerandomise(sealer.add_plain(vector, change))  # on to the next client
 
 ``CipherScheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes
-the
-same integers without encryption, for tests. No method changes its arguments. Bytes from another
+the same integers without encryption, for tests. No method changes its arguments. Bytes from another
 party are checked by the ``..._from_bytes`` methods, which raise ``WireError``; the text of an error
 never contains a value.
 """
