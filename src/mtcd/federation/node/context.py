@@ -48,6 +48,7 @@ class VersionExchange:
             except WireError as error:
                 self.rpc.note_refused(name, HELLO, error)
 
+        # Direct only: the answer of a relay would be taken for that of the peer.
         self.rpc.ask(name, HELLO, spoken(), answered, direct=True)
 
     def _receive(self, request: IncomingRequest) -> None:
@@ -59,6 +60,7 @@ class VersionExchange:
     def _compare(self, name: str, protocol: int, version: str) -> None:
         me = self.rpc.me
         if protocol == PROTOCOL:
+            # A peer may have been upgraded since it was last heard.
             self.rpc.incompatible.pop(name, None)
             return
         older = name if protocol < PROTOCOL else me
@@ -66,6 +68,7 @@ class VersionExchange:
             f"{name} speaks protocol {protocol} (mtcd {version}), {me} speaks protocol {PROTOCOL} "
             f"(mtcd {VERSION}): upgrade mtcd at {older}, or use the same version at all parties."
         )
+        # Said once for each version, and not at every connection.
         if self.rpc.incompatible.get(name) != sentence:
             self.rpc.incompatible[name] = sentence
             self.log.say("incompatible", sentence, peer=name, theirs=protocol, ours=PROTOCOL)
@@ -83,6 +86,7 @@ def _read(body: bytes) -> tuple[int, str]:
         protocol, version = told["protocol"], told["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError("version", "is not that of a party") from None
+    # Bounded: the number is logged and shown.
     if type(protocol) is not int or not 0 <= protocol < 2**31 or not isinstance(version, str):
         raise WireError("version", "is not that of a party")
     return protocol, tidy(version)[:LONGEST_VERSION]
@@ -112,12 +116,10 @@ class NodeContext:
         for note in self.bundle.notes:
             self.log.say("note", note)
         where = self.bundle.config.listen or self.bundle.config.address
-        self.log.say(
-            "up",
-            "Connecting to peers, accepting no connections."
-            if where is None
-            else f"Listening on {where}.",
-        )
+        opens = "Connecting to peers, accepting no connections."
+        if where is not None:
+            opens = f"Listening on {where}."
+        self.log.say("up", opens)
         try:
             begin()
             self.loop.run()
@@ -129,6 +131,7 @@ class NodeContext:
                 self.log.say("failed", sentence, why=type(error).__name__)
             elif isinstance(error, KeyboardInterrupt):
                 self.log.say("interrupted", "Interrupted. Restart this party to continue.")
+            # While the links are open: the others learn from it why this party ends.
             self.failed(error)
             raise
         finally:
@@ -136,6 +139,7 @@ class NodeContext:
 
     def close(self) -> None:
         """Close the links and the log."""
+        # In this order: closing the links may still log.
         try:
             self.rpc.link.close()
         finally:

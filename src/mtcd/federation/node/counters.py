@@ -53,6 +53,7 @@ def reason_of(error: MtcdError) -> str:
     """
     if not isinstance(error, WireError):
         return DATA
+    # First the seal: its errors name the field too, such as the signature of a kind.
     if any(word in error.field for word in _SEALING):
         return SEAL
     return _REASONS.get(error.field, CONTENT)
@@ -69,6 +70,8 @@ class Durations:
     def add(self, seconds: float) -> None:
         """Count an event that took so many seconds, in the first bucket whose bound is not below
         it."""
+        # Two numbers without a lock: a reader in between sees an event whose seconds come next
+        # time.
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 
