@@ -49,11 +49,15 @@ CONTROL_PAYLOADS = WITH_SERVER | WITHOUT_SERVER
 @lru_cache(maxsize=4096)
 def with_control(bounds: Bounds) -> Bounds:
     """The same bounds with the control payloads."""
-    return replace(bounds, kinds=bounds.kinds | (WITH_SERVER if bounds.server else WITHOUT_SERVER))
+    control = WITHOUT_SERVER
+    if bounds.server:
+        control = WITH_SERVER
+    return replace(bounds, kinds=bounds.kinds | control)
 
 
 def largest_envelope(bounds: Bounds) -> int:
     """The largest size in bytes of an envelope or ack of the run."""
+    # The envelope adds three words, its terms as pairs, and the clients to avoid.
     return largest(with_control(bounds)) + 8 * (3 + 2 * MOST_TERMS + bounds.clients)
 
 
@@ -73,6 +77,7 @@ def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Env
         raise WireError("kind", "is not that of an envelope")
     if message.to == MONITOR:
         raise WireError("receiver", "is not a party that receives envelopes")
+    # With a server only that one ends a training.
     if isinstance(payload, End) and bounds.server and message.sender != SERVER:
         raise WireError("sender", "is not a party that may end the training")
     if getattr(payload, "t", iteration) != iteration:
@@ -83,6 +88,7 @@ def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Env
 
 def encode_ack(ack: Ack, run: str) -> bytes:
     """Encode an ack, which goes from the receiver of the envelope to its sender."""
+    # From the receiver of the envelope to its sender: the other way round.
     header = Header(run, ack.to, ack.sender, 0, ack.sequence)
     return _encode(Message(ack.to, ack.sender, Received()), header, 0, ack.terms)
 
@@ -93,6 +99,7 @@ def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:
     message, header, iteration, terms, avoid = _decode(data, bounds)
     if not isinstance(message.payload, Received):
         raise WireError("kind", "is no ack")
+    # Fields that an ack does not use must be empty: there is one way to write it.
     if any((iteration, header.term, message.floats, message.hop_floats, avoid)):
         raise WireError("delivery", OUT_OF_RANGE)
     return Ack(message.to, message.sender, header.sequence, terms)
@@ -110,6 +117,7 @@ def _encode(
     chunks = encode_parts(message, header)
     chunks.append(TAIL.pack(iteration, len(terms), len(avoid)))
     if terms or avoid:  # mostly there are none
+        # Sorted: the reader takes ascending numbers only.
         keys = sorted(terms)
         words = [*keys, *map(terms.__getitem__, keys), *sorted(avoid)]
         chunks.append(np.array(words, I8))
@@ -138,6 +146,7 @@ def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, fro
         terms = {key: rest.whole("terms", 0, MOST) for key in keys}
         avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))
         end = rest.at
+    # Nothing may follow: it would travel unchecked.
     if end != len(view):
         raise WireError("frame", "goes on after its end")
     return message, header, iteration, terms, avoid

@@ -104,6 +104,7 @@ class Link:
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Send a request to a peer; ``done`` gets the answer."""
+        # Of strangers nothing is known, and the operator may not be called.
         connection = self._connections.get(to) if to in self.peers else None
         if connection is None or not self._may_send(connection, kind, body):
             self.loop.call(lambda: done(None))
@@ -116,6 +117,7 @@ class Link:
     def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
         """Send a request without content, and wait for the answer no longer than so many
         seconds."""
+        # Taken by the first of answer and timer; the other finds nothing.
         waiting = [done]
 
         def answered(answer: bytes | None) -> None:
@@ -139,6 +141,7 @@ class Link:
             )
             self.tell(("unsent", connection.peer, kind), sentence)
             return False
+        # The largest message may wait, and one more of that size: see the limit of the connection.
         # who asks again later does not fill the memory while a link is slow
         return connection.unsent_bytes <= self._all.longest
 
@@ -198,16 +201,19 @@ class Link:
         peer = connection.peer
         self._connections[peer] = connection
         if peer in self.peers:
+            # Up only now: the handshake has shown whose connection it is.
             self.up.add(peer)
             self._on_change(peer, True)
 
     def _lost(self, connection: Connection) -> None:
         peer = connection.peer
+        # An older connection, which a newer one has replaced: the peer is not lost.
         if self._connections.get(peer) is not connection:
             return
         del self._connections[peer]
         if peer in self.peers:
             self.up.discard(peer)
+            # Emptied first: what is called below may ask the peer again.
             unanswered, self._open[peer] = self._open[peer], {}
             for done in unanswered.values():
                 done(None)
@@ -219,6 +225,8 @@ class Link:
             if peer in self._counters.received_bytes:
                 self._counters.received_bytes[peer] += len(frame.body)
             if frame.what == REQUEST:
+                # An answer goes back over the connection of its request, whichever is the newest by
+                # then.
                 reply = self._reply(connection, frame.number)
                 if peer == OPERATOR and not frame.kind.startswith(f"{CONTROL}/"):
                     reply(NO_ANSWER)
@@ -227,6 +235,7 @@ class Link:
             elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
                 done(bytes(frame.body) or None)
         finally:
+            # Whatever happened: the connection reads on only when its frames are done with.
             connection.handled(frame)
 
     def _refused(self, refused: dict[str, Refused]) -> None:
@@ -255,6 +264,7 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
                 bundle, link.opened, link.lost, link.arrived, link.refused, link.receiving
             )
         except OSError as error:
+            # Other errors do not pass by waiting.
             in_use = error.errno == errno.EADDRINUSE
             if not in_use or monotonic() > give_up:
                 raise _cannot_open(bundle, error) from None
@@ -264,7 +274,9 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
 
 def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
     where = bundle.config.listen or bundle.config.address
-    what = "cannot open its connections" if where is None else f"cannot listen on {where}"
+    what = "cannot open its connections"
+    if where is not None:
+        what = f"cannot listen on {where}"
     advice = ""
     if error.errno == errno.EADDRINUSE:
         advice = " Stop this party if it is running already, or another program that uses the port."

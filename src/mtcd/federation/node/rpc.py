@@ -105,6 +105,7 @@ class Rpc:
 
     def ask(self, to: str, kind: str, body: bytes, done: Done, direct: bool = False) -> None:
         """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
+        # A server has no seal, so that nothing can be relayed to or from it: what is down waits.
         if to in self.link.up or (to in self.link.peers and self.seal is None):
             self.link.post(to, kind, body, lambda answer: _report(done, answer))
         elif direct or self.seal is None or to == SERVER:
@@ -130,6 +131,7 @@ class Rpc:
             else:
                 opened(answer)
 
+        # Twice the members: one way there, and as many detours around links that are cut.
         self.link.post(near, RELAY, _head(to, 2 * len(self.members), [self.me]) + sealed, answered)
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
@@ -138,6 +140,7 @@ class Rpc:
         def opened(answer: bytes | None) -> None:
             assert self.seal is not None
             try:
+                # Bound to the request by its kind: an old answer of the same party is refused.
                 inside = None if not answer else self.seal.open(answer, expect_from=to)
                 if inside is not None and inside.kind != kind:
                     raise WireError("kind", "is not that of the answer to this request")
@@ -161,16 +164,15 @@ class Rpc:
             )
             if to in graph and nx.has_path(graph, self.me, to):
                 return str(nx.shortest_path(graph, self.me, to)[1])
-        return (
-            SERVER
-            if SERVER in self.link.up and SERVER not in by
-            else to
-            if to in self.link.up
-            else None
-        )
+        if SERVER in self.link.up and SERVER not in by:
+            return SERVER
+        if to in self.link.up:
+            return to
+        return None
 
     def _on_request(self, request: LinkRequest) -> None:
         """Handle or relay a request that arrived over a link."""
+        # Greetings and refusals keep their form in all versions.
         if request.sender in self.incompatible and request.kind not in (HELLO, UNABLE):
             request.answer(NO + self.incompatible[request.sender].encode())
         elif request.kind == RELAY:
@@ -192,6 +194,7 @@ class Rpc:
             if handler is None:
                 raise WireError("kind", NOT_KNOWN)
             handler(request)
+        # Other errors are this party's own, and end it.
         except (WireError, DataError, ConfigError) as error:
             self.refuse(request, "message" if handler is None else kind, error)
 
@@ -212,6 +215,7 @@ class Rpc:
             if to == self.me:
                 self._unseal(request, body[start:])
                 return
+            # Not back to where it came from, but the receiver itself may be among those passed.
             near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
             if near is None or near == request.sender:
                 request.drop()
@@ -243,6 +247,7 @@ def _answer_to(kind: str, sealed: bytes) -> str:
 
 
 def _return(request: LinkRequest, answer: bytes | None) -> None:
+    # A drop tells the one before to try another neighbour.
     request.drop() if answer is None else request.answer(answer)
 
 
@@ -272,6 +277,7 @@ def _read_head(body: bytes, members: list[str]) -> tuple[str, int, list[str], in
         or not isinstance(by, list)
         or not all(name in members for name in by)
         or not isinstance(left, int)
+        # A flag is an int, too.
         or isinstance(left, bool)
         or not 0 <= left <= 2 * len(members)
     ):
