@@ -98,11 +98,11 @@ class Registry(Generic[T]):
         # A class of this library registers itself when it is imported: looking for all others would
         # import them in a circle.
         ours = getattr(made, "__module__", "").partition(".")[0] == "mtcd"
-        known = self._known()
         if ours:
-            known = self._classes
-
-        if name in known:
+            taken = name in self._classes
+        else:
+            taken = name in self._known()
+        if taken:
             raise ConfigError(
                 f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: "
                 f"choose another name for {_where(made)}."

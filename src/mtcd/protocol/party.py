@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.core.arrays import Array
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.arrays import AggregateField, FusionField
+from mtcd.protocol.codec.arrays import AggregateField, SharedField
 from mtcd.protocol.codec.fields import Optional
 from mtcd.protocol.codec.payloads import Payload, payload, stored
 from mtcd.protocol.codec.types import Count, Iteration, Number, Parameters
@@ -69,12 +69,12 @@ class Progress(Payload):
     hop: Count
     t: Iteration
     aggregate: Annotated[
-        Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)
+        Array | None, Optional(AggregateField(), lambda bounds: bounds.tensors is None)
     ]
     penalty: Number
     parameters: Annotated[
         Sequence[Any] | None,
-        Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server),
+        Optional(SharedField(), lambda bounds: bounds.tensors is not None and not bounds.server),
     ] = None
 
 

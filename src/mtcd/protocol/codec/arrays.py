@@ -1,5 +1,5 @@
-"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive
-as tensors."""
+"""Fields that are arrays: aggregates, representations, parameters. Where a model computes with
+tensors, they arrive as such."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class ParametersField(Field):
         return array_bytes((1, bounds.parameters), 8)
 
 
-class FusionField(Field):
-    """theta_0, the parameters of the fusion module, array by array."""
+class SharedField(Field):
+    """The parameters that all parties share, array by array."""
 
     def write(self, value: Sequence[Any], chunks: Chunks) -> None:
         chunks.append(WORD.pack(len(value)))
@@ -64,14 +64,13 @@ class FusionField(Field):
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
         # Exactly as many arrays as the plan says: the loop below must not read into the next field.
-        frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
+        frame.whole(self.name, len(bounds.shared), len(bounds.shared) + 1)
         return [
-            received(frame.array(self.name, shape, bounds.dtype), bounds)
-            for shape in bounds.theta_0
+            received(frame.array(self.name, shape, bounds.dtype), bounds) for shape in bounds.shared
         ]
 
     def most(self, bounds: Bounds) -> int:
-        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.theta_0)
+        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.shared)
 
 
 def array_bytes(shape: Shape, itemsize: int) -> int:
@@ -80,8 +79,8 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
 
 
 def received(numbers: Any, bounds: Bounds) -> Any:
-    """The array itself; for a split network a tensor on the device on which it is used."""
-    if bounds.split is None:
+    """The array itself, or a tensor on the device on which the model uses it."""
+    if bounds.tensors is None:
         # Copied to its device here, once, so that no visit has to ask where an aggregate is.
         return numbers
     return _torch().from_numpy(numbers).to(bounds.device)

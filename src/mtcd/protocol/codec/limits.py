@@ -50,7 +50,8 @@ class Bounds:
     """The limits of the fields of features, by their own names: this module knows none of them."""
     parameters: int = 0
     """The most parameters of a client, where clients report them to the monitor."""
-    split: SplitShapes | None = None
+    tensors: TensorShapes | None = None
+    """Of a model whose arrays are tensors; None: arrays of NumPy in double precision."""
     numbers: np.dtype[Any] | None = None
     """The type of the numbers in aggregates on the wire, if it is not that of the model."""
     device: str = "cpu"
@@ -85,17 +86,17 @@ class Bounds:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:
             return self.numbers
-        # Split networks compute in single precision; their aggregates travel as they are.
-        if self.split is None:
+        # Tensors are of single precision, in which they travel as they are.
+        if self.tensors is None:
             return F8
         return F4
 
     @cached_property
-    def theta_0(self) -> tuple[Shape, ...]:
-        """The shapes of theta_0."""
-        if self.split is None:
+    def shared(self) -> tuple[Shape, ...]:
+        """The shapes of the parameters that all parties share, beside those of each client."""
+        if self.tensors is None:
             return ()
-        return self.split.theta_0
+        return self.tensors.shared
 
     def with_slots(self, *names: str, **limits: int) -> Bounds:
         """The same bounds for messages with these slots too, and with these limits of their
@@ -104,20 +105,20 @@ class Bounds:
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""
-        if self.split is None:
+        if self.tensors is None:
             return self.shape
-        return self.shape[0], self.split.widths[client]
+        return self.shape[0], self.tensors.widths[client]
 
 
 @dataclass(frozen=True)
-class SplitShapes:
-    """Of a split network: numbers per sample in each client's representation, and the shapes of
-    theta_0."""
+class TensorShapes:
+    """The shapes of tensors that differ from an aggregate: numbers per sample in each client's
+    representation, and parameters that all parties share."""
 
     widths: tuple[int, ...]
-    theta_0: tuple[Shape, ...]
+    shared: tuple[Shape, ...]
 
     @staticmethod
-    def of(widths: Sequence[int], theta_0: Sequence[Any]) -> SplitShapes:
-        """From the widths, and theta_0 as tensors."""
-        return SplitShapes(tuple(widths), tuple(tuple(value.shape) for value in theta_0))
+    def of(widths: Sequence[int], shared: Sequence[Any]) -> TensorShapes:
+        """From the widths, and the shared parameters as tensors."""
+        return TensorShapes(tuple(widths), tuple(tuple(value.shape) for value in shared))
