@@ -148,9 +148,8 @@ class NodeContext:
     def missing(self) -> list[str]:
         """The peers without a connection."""
         link = self.rpc.link
-        return [
-            name for name in self.bundle.config.peers if name in link.peers and name not in link.up
-        ]
+        absent = link.peers - link.up
+        return [name for name in self.bundle.config.peers if name in absent]
 
     def say_waiting(self, waits: list[str]) -> None:
         """Log the parties for which this one waits."""

@@ -141,9 +141,8 @@ class Leaving:
         expected: set[str] = set()
         if stayed < UNREACHABLE_STAY_SECONDS:
             expected = unnotified
-        waited_for = {
-            name for name in unaware if name in expected or not self._is_unreachable(name)
-        }
+        reachable = {name for name in unaware if not self._is_unreachable(name)}
+        waited_for = (unaware & expected) | reachable
         if not (waited_for or trainer.awaits_reports()) or stayed > LONGEST_STAY_SECONDS:
             self._leave(unnotified & unaware)
             return

@@ -242,17 +242,12 @@ class ExitStatusGossip:
     def tell(self) -> None:
         """Send all peers that are up the statuses that they do not have."""
         for peer in sorted(self.rpc.link.up):
-            new = {
-                name: status
-                for name, status in self.known.statuses.items()
-                if self._is_for(name, peer)
-            }
             told = self._told.setdefault(peer, set())
-            fresh = {
-                name: (name, status.time)
-                for name, status in new.items()
-                if (name, status.time) not in told
-            }
+            fresh: dict[str, tuple[str, int]] = {}
+            for name, status in self.known.statuses.items():
+                this = name, status.time
+                if self._is_for(name, peer) and this not in told:
+                    fresh[name] = this
             if fresh:
                 # Before the answer: the next step must not send them again while this is under way.
                 told |= set(fresh.values())

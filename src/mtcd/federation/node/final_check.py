@@ -259,11 +259,12 @@ class FinalCheck:
             self._conclude(outcome)
             if self.name == self.holder:
                 # Those that confirmed may have left.
-                groups = [
-                    [name for name in one if name not in self._confirmed]
-                    for one in farthest_first(self.config)
-                ]
-                self._announce_to(outcome, [one for one in groups if one])
+                groups = []
+                for group in farthest_first(self.config):
+                    left = [name for name in group if name not in self._confirmed]
+                    if left:
+                        groups.append(left)
+                self._announce_to(outcome, groups)
 
     def _announce_to(self, outcome: Outcome, groups: list[list[str]]) -> None:
         """Announce the outcome to one group after the other; after a timeout, continue without an
@@ -343,10 +344,9 @@ def farthest_first(config: BundleConfig) -> list[list[str]]:
     others = [name for name in config.parties if name != config.name]
     # Without a path to it, a party counts as farther than any other.
     far = {name: links.get(name, len(others) + 1) for name in others}
-    groups = [
-        [name for name in others if far[name] == one]
-        for one in sorted(set(far.values()), reverse=True)
-    ]
+    groups = []
+    for distance in sorted(set(far.values()), reverse=True):
+        groups.append([name for name in others if far[name] == distance])
     # The server last: it relays to all.
     if SERVER in config.peers:
         groups.append([SERVER])

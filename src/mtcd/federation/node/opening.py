@@ -115,11 +115,11 @@ class OpeningCheck:
             **{one: package_version(one) for one in needed_packages(self.config)},
         }
         theirs = {"mtcd": version, **packages}
-        other = [
-            f"{one} {theirs[one]} (here {own[one]})"
-            for one in own
-            if theirs.get(one) not in (None, own[one])
-        ]
+        other = []
+        for one, here in own.items():
+            there = theirs.get(one)
+            if there not in (None, here):
+                other.append(f"{one} {there} (here {here})")
         if other:
             self.log.say(
                 "note",

@@ -253,11 +253,10 @@ def summarise(
     # Of the last overview only ends are kept: what else a party said has changed since.
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
-    silent = {
-        name: one
-        for name, one in statuses.items()
-        if name not in answers and one.outcome != RUNNING
-    }
+    silent = {}
+    for name, status in statuses.items():
+        if name not in answers and status.outcome != RUNNING:
+            silent[name] = status
     ended = {name for one in reported.values() for name in one.get("heard_end", ())}
     trained = [one for one in reported.values() if "ledger" in one]
     ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
@@ -283,7 +282,7 @@ def summarise(
     iteration = None
     if latest is not None:
         iteration = latest["iteration"]
-    status = next((one["ended"] for one in trained if one["ended"]), None)
+    ended_as = next((one["ended"] for one in trained if one["ended"]), None)
     of_parties = [reported[name] for name in config.parties if name in reported]
     return {
         "federation": config.federation,
@@ -296,7 +295,7 @@ def summarise(
         "gap": _gap(of_parties, len(config.parties)),
         "cost": costs.total(ledger),
         "cost_per": costs.both(ledger),
-        "status": status or _common(silent.values()),
+        "status": ended_as or _common(silent.values()),
     }
 
 
@@ -308,13 +307,14 @@ def _seen_by_others(
     if linked := sorted(other for other, one in others.items() if name in one["connected"]):
         return {"linked": linked}
 
-    moments = [
-        datetime.fromtimestamp(one["lost"][name], UTC)
-        for one in others.values()
-        if name in one["lost"]
-    ]
+    moments = []
+    for one in others.values():
+        if name in one["lost"]:
+            moments.append(datetime.fromtimestamp(one["lost"][name], UTC))
     last = before.get(name, {})
-    moments += [datetime.fromisoformat(last[key]) for key in ("answered", "since") if last.get(key)]
+    for key in ("answered", "since"):
+        if last.get(key):
+            moments.append(datetime.fromisoformat(last[key]))
     # the last moment at which anybody had a connection
     if not moments:
         return {}

@@ -197,9 +197,10 @@ class DoubleMaskingServer(MaskingServer):
         asked for."""
         # `mine` holds the shares for those that are gone: a client has answered the second request
         # once they are in it.
-        opened = {
-            k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)
-        }
+        opened = set()
+        for k, one in self.opened.items():
+            if all(one.mine[other].any() for other in self.gone):
+                opened.add(k)
         return frozenset(self.arrived) - opened - frozenset(self.gone)
 
     def _can_open_without(self, closed: frozenset[int]) -> bool:

@@ -148,11 +148,11 @@ class Slots(Field):
             raise WireError(self.name, "have one that this run has not agreed on")
         if self.whole and agreed.required & ~there:
             raise WireError(self.name, "lack one that every token of this run carries")
-        return {
-            extension.name: extension.field.read(frame)
-            for extension in agreed.extensions
-            if there >> extension.number & 1
-        }
+        found = {}
+        for extension in agreed.extensions:
+            if there >> extension.number & 1:
+                found[extension.name] = extension.field.read(frame)
+        return found
 
     def word(self, bounds: Bounds) -> Word | None:
         if bounds.slots:

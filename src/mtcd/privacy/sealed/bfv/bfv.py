@@ -106,13 +106,11 @@ class BfvSealer(Bfv):
         assert isinstance(matrix, BfvMatrix)
         layout, run = self.parameters.layout(matrix.columns), self._evaluator
         # The baby steps once for all giant steps, as they are the same.
-        rotated = {
-            (number, baby): one
-            for number, part in enumerate(self._usable(vector))
-            for baby, one in enumerate(
-                self._baby_steps(part, min(self.parameters.stride, layout.diagonals))
-            )
-        }
+        rotated = {}
+        steps = min(self.parameters.stride, layout.diagonals)
+        for number, part in enumerate(self._usable(vector)):
+            for baby, one in enumerate(self._baby_steps(part, steps)):
+                rotated[number, baby] = one
 
         # the last giant step first: each rotation moves all that was added before it
         total = None
