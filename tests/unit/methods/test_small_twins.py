@@ -33,7 +33,6 @@ def test_conjugate_tours_that_choose_their_steps(model: mtcd.Glm, network: str) 
     method = resolve_stepsize(
         STCD(walk="tour", acceleration="conjugate"), BlockSmoothness(model.problem(case.data))
     )[0]
-    assert isinstance(method, MTCD)
     assert method.adaptive
     check_against_reference(case, method, reference_tours.accelerated_stcd, 1e-3)
 

@@ -76,13 +76,13 @@ class Roles:
         return bounds
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TokenClient:
-        """Client k."""
+        """The party of client k, on its own block."""
         from mtcd.methods.mtcd.client import TokenClient  # which imports this module
 
         return TokenClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> TokenServer:
-        """The server."""
+        """The party that syncs the tokens; asked for only where there is a server."""
         from mtcd.methods.mtcd.server import TokenServer  # which imports this module
 
         return TokenServer(clients, plan, problem)
@@ -127,7 +127,7 @@ class AccelerationKind(ABC):
     @classmethod
     @abstractmethod
     def roles(cls, method: MTCD) -> Roles:
-        """The parties."""
+        """The makers of the parties, for these settings."""
 
 
 ACCELERATIONS: Registry[type[AccelerationKind]] = Registry(

@@ -99,6 +99,8 @@ class MaskedSum(ServerSum):
 
         rule = RULES[method.combine_rule]
         equal_weights = rule.same_everywhere and not rule.server_chooses
+        # Weights that differ between clients, or are chosen from the tokens, need more than their
+        # sum.
         if method.acceleration is not None or (method.batch is None and not equal_weights):
             raise ConfigError(
                 "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
@@ -112,6 +114,7 @@ class MaskedSum(ServerSum):
                 "out."
             )
 
+        # One client may be missing from a sum with double masks, so one more is needed.
         least = FEWEST + self.double
         if not least <= network.size <= MOST_PLACES:
             without = "also without one client, " if self.double else ""
@@ -150,6 +153,7 @@ class MaskedSum(ServerSum):
         if self.double:
             limits = {**bounds.limits, "opened masks": opened_words(bounds.clients)}
             return replace(bounds, kinds=plain | DOUBLE_MASKS | KEYS, limits=limits)
+        # Uploads of representations, or tokens that return: a run has one of both.
         upload = MaskedUpload if Fresh in bounds.kinds else MaskedToken
         return replace(bounds, kinds=plain | {upload} | KEYS)
 
@@ -164,6 +168,7 @@ class MaskedSum(ServerSum):
         """The cost of opening double masks at a sync, where no client is down."""
         if not self.double:
             return 0.0
+        # A request with two lists of clients goes to each client, and its seeds come back.
         K = network.size
         return K * (costs.with_server(2 * K) + costs.with_server(opened_words(K)))
 
@@ -209,10 +214,12 @@ def masked_parties(parties: Parties, masking: Masking) -> Parties:
     assert parties.server is not None
     # first messages wait until all keys are exchanged: they may have uploads
     server, size = parties.server, masking.clients
+    # First messages by their sender: clients may upload before the first round.
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]
     role: type[MaskingClient] = MaskingClient
     host: type[MaskingServer] = MaskingServer
+    # The protocol is chosen here, once: neither role asks for the other.
     if masking.upload_batches is not None:
         role, host = DoubleMaskingClient, DoubleMaskingServer
     clients = OnDemand(size, lambda k: role(k, parties.clients[k], masking, of[k]))

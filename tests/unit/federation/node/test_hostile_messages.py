@@ -172,7 +172,6 @@ def test_who_cannot_follow_an_envelope_is_as_before(
             if (passing.to, passing.kind) != ("server", "envelope") or tried:
                 return
             trainer = server.trainer
-            assert trainer is not None
             trainer.peer_lost("c3")
             reliable, before = trainer.reliable, holds(server)
             monkeypatch.setattr(reliable.party, "receive", lambda message: 1 / 0)

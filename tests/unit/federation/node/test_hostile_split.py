@@ -110,7 +110,6 @@ def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Pa
     for one, other in zip(honest, spoilt, strict=True):
         assert one.keys() == other.keys()
         assert all((one[name] == other[name]).all() for name in one)
-    assert cheats is not None
     assert cheats.sent["envelope"] >= 40
     assert cheats.sent["start"] >= 100
     assert cheats.sent["said again"]

@@ -24,7 +24,6 @@ def run(tmp_path: Path) -> Path:
 def test_what_was_agreed_and_confirmed_is_read_again(run: Path) -> None:
     folder = RunFolder(run)
     agreed = folder.agreed()
-    assert agreed is not None
     assert agreed[0].run == "run1"
     assert folder.confirmed() == {"a"}
     folder.close()

@@ -274,29 +274,3 @@ def test_instructions_are_followed_once() -> None:
     assert memory.apply(np.full(1, 3.0), Instruction(1, keep=2)) == 3.0
     assert memory.apply(np.full(1, 3.0), Instruction(2, (0.5, 0.5), keep=0)) == 2.0
     assert memory.snapshots == []
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: STCD(acceleration="anderson"), "walk: tour"),
-        (lambda: STCD(walk="random-tour", acceleration="anderson"), "a walk that repeats itself"),
-        (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
-        (
-            lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5),
-            "full batch",
-        ),
-        (lambda: STCD(walk="tour", acceleration="nesterov"), "momentum"),
-        (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(make, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        make()
-
-
-def test_a_sync_before_the_end_of_a_tour_is_refused() -> None:
-    data = make_data(MODELS[0], 20, [1] * 6, seed=1)
-    method = MTCD(2, 3, 1, 1e-3, combine="cluster", walk="tour", acceleration="anderson")
-    with pytest.raises(ConfigError, match="hops is 3, but the longest tour of a cluster has 4"):
-        method.parties(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)

@@ -34,7 +34,6 @@ def settled(case: Case, method: MTCD) -> MTCD:
     problem = case.model.problem(case.data)
     assume(any(abs(block).sum() for block in problem.blocks))
     found = resolve_stepsize(replace(method, stepsize="auto"), BlockSmoothness(problem))[0]
-    assert isinstance(found, MTCD)
     assert found.adaptive
     return found
 
@@ -199,7 +198,6 @@ def test_every_client_makes_two_updates_a_tour(
     )
     parties = method.parties(RIDGE.problem(data), links, 0)
     length = method.plan(30, 1, links, 0).roaming.walks[0].length
-    assert length is not None
     next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 5 * length)
     # five tours, but for the last update at home
     assert sorted(counts.values()) == [9, *[10] * 11]
