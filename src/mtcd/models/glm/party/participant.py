@@ -46,6 +46,7 @@ from mtcd.models.glm.party.problem import (
     without_classes,
 )
 from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
+from mtcd.models.label_noise import counted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -283,11 +284,12 @@ class LinearParticipant(ParticipantTable):
         if not own.size:
             return {}
 
-        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        labels = known_labels(counted(own, classes), classes)
+        found = self._measured("train", labels, self.aggregate(total))
         z = self._held_out_aggregate(total)
         apart = self.own_labels(self.taken.held_out)
         if z is not None and apart.size:
-            found |= self._measured("test", known_labels(apart, classes), z)
+            found |= self._measured("test", known_labels(counted(apart, classes), classes), z)
         return found
 
     def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:
