@@ -197,10 +197,10 @@ class LinearParticipant(ParticipantTable):
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
-        tested = config.holdout is not None
-        return Role(
-            parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone
-        )
+        # What the token tells at the end, it tells wherever it is then: held-out samples, and the
+        # holder's own labels, need the sum at the label holder.
+        summed = not lone or config.holdout is not None or config.label_privacy is not None
+        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=summed, judged=lone)
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         """The problem at the server."""
