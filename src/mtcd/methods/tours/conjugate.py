@@ -18,7 +18,9 @@ changes the models by little, and differences of products would lose it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +90,12 @@ class Conjugate(Acceleration):
             FIRST / float(smoothness.blocks.sum()),
             "that of the first tour, which chooses the others",
         )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if "_rounding" not in state:  # of a version that kept no account
+            starts = state["_starts"]
+            state = {**state, "_rounding": Rounding(starts[-1], starts=len(starts)).state()}
+        super().restore(state)
 
     def count_rounding(self, unit: float) -> None:
         self._rounding.unit = unit
@@ -168,7 +176,7 @@ def sound_weights(along: Along, errors: Array) -> Array:
         doubted = replace(along, bend=along.bend + worth * errors)
         w = mixing_weights(doubted)
         gain = doubted.value(end) - doubted.value(w)
-        pretended = steepness * float(np.sqrt(max(w @ errors @ w, 0.0)))
+        pretended = steepness * math.sqrt(max(float(w @ errors @ w), 0.0))
         if not pretended > PRETENDED * gain or w[-1] == 1.0:
             return w
         worth *= DOUBTED

@@ -26,14 +26,15 @@ class Rounding(Stateful):
     """The covariance of the errors of s_i - s, s the last start: of sums over all numbers of a
     token. (What all starts have in common, no mix enlarges.)
 
-    ``unit``: of a transport that rounds changes, the share of a change by which it is wrong.
+    ``start``: the last start. ``unit``: of a transport that rounds changes, the share of a change
+    by which it is wrong. ``starts``: how many there are.
     """
 
     state_fields = ("covariance", "moved")
 
-    def __init__(self, start: Array, unit: float = 0.0) -> None:
+    def __init__(self, start: Array, unit: float = 0.0, starts: int = 1) -> None:
         self.unit = unit
-        self.covariance = np.zeros((1, 1))
+        self.covariance = np.zeros((starts, starts))
         self.moved = _square(start)
         """|change|^2 of a token on its way, since it came there last."""
 

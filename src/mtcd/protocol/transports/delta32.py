@@ -14,6 +14,7 @@ holds for accelerated tours, where nothing is started again when a party is down
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,10 @@ class Delta32(Transport):
     state_fields = ("told", "heard")
     keeps_differences = True
     unit = 2.0**-24
+    note = (
+        "transport delta32: changes of tokens travel in single precision, half the bytes; f that "
+        "is read off a token may be wrong by about 1e-6 of itself (float64 is exact)."
+    )
 
     def __init__(self) -> None:
         self.told: Links = {}
@@ -50,6 +55,8 @@ class Delta32(Transport):
         return np.asarray(numbers, np.float64)
 
     def sent(self, payload: P, to: int) -> P:
+        # a copy: the monitor has the same token, and reads f off it
+        payload = copy(payload)
         return mapped(payload, partial(self._change, self._of(self.told, to), _index(payload)))
 
     def received(self, payload: P, sender: int) -> P:

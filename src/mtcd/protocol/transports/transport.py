@@ -31,6 +31,8 @@ class Transport(Stateful, ABC):
     dtype: np.dtype[Any] = F8
     reads_objective = True
     """Whether f can be read off an aggregate that has travelled."""
+    note: ClassVar[str] = ""
+    """What a run says of it, if its results may differ from those in double precision."""
     unit: ClassVar[float] = 0.0
     """The share of a change by which its rounding may be wrong, where it keeps differences."""
     keeps_differences = False
