@@ -2,9 +2,12 @@
 
 import socket
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+pytest.importorskip("cryptography")
 
 from mtcd.federation.connections import calls, refusals
 from mtcd.federation.connections.calls import (
@@ -13,6 +16,7 @@ from mtcd.federation.connections.calls import (
     STABLE_SECONDS,
     Call,
 )
+from mtcd.federation.connections.connections import _listeners
 from mtcd.federation.connections.listeners import listen_at
 from mtcd.federation.connections.refusals import INTERVAL_SECONDS, Refusals, Refused
 from mtcd.federation.names import parse_address
@@ -169,3 +173,14 @@ def test_of_the_numbers_of_a_name_those_count_at_which_the_host_can_listen(
     (made,) = listen_at(parse_address(f"127.0.0.1:{port}", listening=True))
     with made:
         assert made.getsockname() == ("127.0.0.1", port)
+
+
+def test_a_member_may_listen_at_all_numbers_of_its_host_or_at_none() -> None:
+    (port,) = reserved_ports(1)
+    config = SimpleNamespace(listen=f"0.0.0.0:{port}", address="clinic.example:7000")
+    everywhere: Any = SimpleNamespace(config=config)
+    (made,) = _listeners(everywhere)
+    with made:
+        assert made.getsockname() == ("0.0.0.0", port)
+    nowhere: Any = SimpleNamespace(config=SimpleNamespace(listen=None, address=None))
+    assert _listeners(nowhere) == []
