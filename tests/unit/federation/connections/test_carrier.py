@@ -7,8 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from connected import LONGEST, Ends, received
 from mtcd.federation.connections.carrier import LARGE_BYTES, UNREAD_MESSAGES, Carrier
