@@ -80,7 +80,8 @@ class MethodSection(Alternatives):
     acceleration: str | None = None
     """with `walk: tour`: each tour (stcd) or sync (mtcd; a token per cluster, `hops` no less than
     the longest tour) starts from a mix of the last ones (ours, see
-    [beyond.md](beyond.md#accelerated-tours)). `conjugate`: the best mix, two updates of every
+    [beyond.md](beyond.md#accelerated-tours)); in svfl each
+    [round](beyond.md#accelerated-rounds). `conjugate`: the best mix, two updates of every
     client a tour, at its first and its last visit; not with l1. `momentum`: further along the last
     way; for l1 too. `anderson`: extrapolation, undone where it does not help"""
     depth: Whole | None = None
@@ -119,7 +120,7 @@ class MethodSection(Alternatives):
     products with the block, whatever Q, and f never rises for step sizes up to 1/L_k. The optimum
     is the same. For the squared loss both are the same thing; for others a training takes some more
     hops (0 to 50% in our trials with conjugate tours) and a half to a sixth of the computing time.
-    Not with `batch`"""
+    Not with `batch`; in svfl only with `acceleration`"""
 
     @classmethod
     def chosen(cls, given: Mapping[str, Any]) -> type[Section]:

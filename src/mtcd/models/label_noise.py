@@ -50,8 +50,9 @@ def with_noise(model: Any, noise: LabelNoise | None) -> Any:
 
 def settings_to_store(model: Any) -> dict[str, Any]:
     """The settings of a model by name, from which it can be made again."""
-    return {
-        one.name: getattr(model, one.name)
-        for one in fields(model)
-        if one.init and one.name != FIELD
-    }
+    # The noise is a secret of the training, and a model that predicts has no use for it.
+    settings = {}
+    for one in fields(model):
+        if one.init and one.name != FIELD:
+            settings[one.name] = getattr(model, one.name)
+    return settings

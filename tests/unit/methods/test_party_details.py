@@ -145,7 +145,13 @@ def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
             "STCD, Q=2, tour, momentum",
         ),
         (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),
+        (
+            mtcd.STCD(walk="tour", acceleration="anderson", stepsize=0.1),
+            "STCD, Q=1, tour, anderson (M=5)",
+        ),
         (mtcd.MTCD(2, 3, 4), "MTCD, Γ=2, S=3, Q=4, average"),
+        (mtcd.MTCD(3, 4, 2, batch=6), "MTCD, Γ=3, S=4, Q=2, B=6, average"),
+        (mtcd.MTCD(clusters="auto", hops=4), "MTCD, Γ=auto, S=4, Q=1, cluster"),
         (mtcd.MTCD(hops=3), "MTCD, Γ=1, S=3, Q=1, average"),
         (
             mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]),

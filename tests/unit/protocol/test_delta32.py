@@ -172,6 +172,8 @@ def test_a_federation_does_as_one_process_does(kind: str, tmp_path: Path) -> Non
 def test_it_is_for_accelerations_alone() -> None:
     with pytest.raises(ConfigError, match="transport: float32"):
         STCD(transport="delta32")
+    with pytest.raises(ConfigError, match="transport: float32"):
+        mtcd.SVFL(transport="delta32")
     with pytest.raises(ConfigError, match="transport: delta32"):
         STCD(walk="tour", acceleration="conjugate", transport="float32")
     with pytest.raises(ConfigError, match="transport: float64"):

@@ -215,7 +215,7 @@ class ReliableParty:
 
     # Messages to send
 
-    def send(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
+    def send(self, messages: Sequence[Message], cause: Envelope | None) -> list[Message]:
         """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that
         they answer.
 
@@ -223,7 +223,7 @@ class ReliableParty:
         engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
-        messages, end = self.policy.cut_at_end(list(messages))
+        messages, end = self.policy.cut_at_end(messages)
         for message in messages:
             if message.to == MONITOR:
                 reports.append(message)

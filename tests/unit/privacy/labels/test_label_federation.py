@@ -75,7 +75,6 @@ def released_of(data: mtcd.VerticalData, engine: Any) -> mtcd.VerticalData:
     """The data with the labels that the parties got."""
     bundle = engine.bundles[HOLDER]
     participant = engine.participant(bundle)
-    assert participant.table is not None
     assert (participant.table.true_labels == data.labels).all()
     return replace(data, labels=participant.table.labels)
 
@@ -153,7 +152,6 @@ def test_metrics_on_true_labels_stay_with_the_label_holder(tmp_path: Path) -> No
 
     # of the predictions that the blocks give together, from scratch
     held = data.holdout(0.25, engine.bundles[HOLDER].config.seed)
-    assert held.test is not None
     run = in_process(drawn.holdout(0.25, 0), engine.bundles[HOLDER])
     right = (run.predict(held.test) == held.test.labels).mean()
     assert own["test_accuracy"] == pytest.approx(right)
