@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("cryptography")
-
 from any_order import in_orders
 from contract_cases import BY_NAME, TRAININGS, assert_close, reference
 from engine_cases import IN_PROCESS

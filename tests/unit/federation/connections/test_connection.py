@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import certificate, found
 from connected import LONGEST, Ends, received
 from mtcd.core.errors import WireError

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Passing
 from mtcd.core.errors import JournalError
 from mtcd.federation.node.rejoining import Counts, lacking

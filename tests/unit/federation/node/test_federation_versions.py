@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from mtcd.core.errors import ConfigError
 from mtcd.core.version import JOURNAL_FORMAT, PROTOCOL, VERSION

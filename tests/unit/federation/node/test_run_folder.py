@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from mtcd.core.errors import ConfigError
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.opening import Agreed

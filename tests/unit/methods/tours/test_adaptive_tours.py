@@ -16,7 +16,6 @@ from compared_tours import at_sync, check_against_reference, check_invariant
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.tours import reference as reference_tours
 from mtcd.methods.tours.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearClient
@@ -44,7 +43,7 @@ def settled(case: Case, method: MTCD) -> MTCD:
 def test_they_follow_the_plain_version(case: Case) -> None:
     assume(not case.model.l1)
     method = settled(case, STCD(walk="tour", acceleration="conjugate"))
-    check_against_reference(case, method, reference_tours.accelerated_stcd, FLAT)
+    check_against_reference(case, method, FLAT)
 
 
 @pytest.mark.long
@@ -53,7 +52,7 @@ def test_they_follow_the_plain_version(case: Case) -> None:
 def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
     assume(not case.model.l1)
     method = settled(case, at_sync(case, 1, None, "conjugate", data))
-    check_against_reference(case, method, reference_tours.accelerated_mtcd, FLAT)
+    check_against_reference(case, method, FLAT)
 
 
 @given(cases(connected=True))

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-
-pytest.importorskip("torch")
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
