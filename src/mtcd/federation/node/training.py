@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from mtcd.core.errors import JournalError, WireError
-from mtcd.federation.delivery.codecs import (
-    CONTROL_PAYLOADS,
+from mtcd.federation.delivery.frames import (
     decode_ack,
     decode_envelope,
     encode_ack,
@@ -28,7 +27,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.rejoining import Rejoining
 from mtcd.federation.node.rpc import Rpc
-from mtcd.protocol.codec.envelopes import Ack, Envelope
+from mtcd.protocol.codec.envelopes import CONTROL_PAYLOADS, Ack, Envelope
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
 from mtcd.training.divergence import DIVERGED

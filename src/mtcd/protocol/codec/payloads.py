@@ -28,9 +28,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from mtcd.protocol.codec.fields import Adjacent, Field
+from mtcd.protocol.codec.extensions import Slots, check_slots
+from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words
+from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words, WordsWriter
 
 Class = TypeVar("Class", bound=type)
 Write = Callable[[Any, Chunks], None]
@@ -88,7 +89,10 @@ class Nested(Field):
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
         # which fields are single words depends on the run, so it is found once for each
-        for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
+        steps = frame.bounds.steps.get(self)
+        if steps is None:
+            steps = self.steps(frame.bounds)
+        for step in steps:
             if type(step) is Words:
                 values += step.read(frame)
             else:
@@ -125,7 +129,8 @@ def _writers(parts: Mapping[str, Field]) -> list[tuple[str | None, Write]]:
     for code, names in groupby(parts, lambda name: parts[name].code is not None):
         listed = list(names)
         if code and len(listed) > 1:
-            found.append((None, Adjacent({name: parts[name] for name in listed}).write))
+            words = WordsWriter([(name, parts[name].name, parts[name].code) for name in listed])
+            found.append((None, words.write))
         else:
             found += [(name, parts[name].write) for name in listed]
     return found
@@ -138,12 +143,17 @@ class Schema:
         self.number, self.kind = number, kind
         self.routes = frozenset(routes.split())
         self.record = Nested(kind)
+        self._checks = kind.check is not Payload.check
+        self._has_slots = any(isinstance(part, Slots) for part in self.record.parts)
 
     def read(self, frame: Reader) -> Payload:
         """Read a payload and check all of it."""
-        payload: Payload = self.record.read(frame)
-        payload.check(frame.bounds)
-        return payload
+        payload: Any = self.record.read(frame)
+        if self._checks:
+            payload.check(frame.bounds)
+        if self._has_slots and payload.slots:
+            check_slots(payload, frame.bounds)
+        return payload  # type: ignore[no-any-return]
 
 
 SCHEMAS: dict[type, Schema] = {}
