@@ -104,7 +104,7 @@ def equipped(method: Method, parties: Parties) -> Parties:
         return parties
 
     def with_transport(party: P) -> P:
-        party.transport = make_transport(method.transport)
+        party.equip(make_transport(method.transport))
         return party
 
     clients = OnDemand(len(parties.clients), lambda k: with_transport(parties.clients[k]))

@@ -163,7 +163,7 @@ class Node(Ending):
         role.watch.report = self.report
         self.role = role
         journal = FileJournal(
-            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits.add
+            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits
         )
         network = self.bundle.config.network
 

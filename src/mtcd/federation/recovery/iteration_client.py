@@ -98,12 +98,6 @@ class IterationClient(RecoveryPolicy):
             return known
         return max(known, *self.checkpoints)
 
-    def terms_to_send(self) -> Terms:
-        terms = self.delivery.terms
-        if self.cause is None:
-            return terms.copy()
-        return self.cause.terms | terms
-
     def is_stale(self, envelope: Envelope) -> bool:
         return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
 
@@ -150,6 +144,8 @@ class IterationClient(RecoveryPolicy):
         return message
 
     def enqueued(self, envelope: Envelope) -> Envelope:
+        if self.cause is not None and self.cause.terms:
+            envelope = envelope._replace(terms=self.cause.terms | envelope.terms)
         token = envelope.message.payload
         if isinstance(token, Token):
             if envelope.to == SERVER:

@@ -19,7 +19,6 @@ from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPAClient
 from mtcd.protocol.codec.envelopes import End, Envelope
-from mtcd.protocol.party import Message
 from mtcd.training.divergence import DIVERGED
 
 TIME_IS_UP = "seconds"
@@ -39,7 +38,7 @@ class InStep(Wait):
 
     def must_defer(self, envelope: Envelope) -> bool:
         """Until all earlier envelopes of its sender were processed."""
-        following, _ = self.delivery.seen_from(envelope.sender)
+        following, _ = self.delivery.seen.get(envelope.sender, (0, []))
         return envelope.sequence > following
 
     def finish(self, status: str) -> None:
@@ -49,15 +48,14 @@ class InStep(Wait):
             self._propose(status)
             self.delivery.commit()
 
-    def cut_at_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
-        until, end = super().cut_at_end(messages)
+    def may_end(self, end: End) -> End | None:
         request = self.delivery.stop_request
-        if end is not None and request is not None and end.hop >= request[1]:
-            return until, End(request[0], end.t, end.hop)
-        if end is not None and end.status == TIME_IS_UP:
+        if request is not None and end.hop >= request[1]:
+            return End(request[0], end.t, end.hop)
+        if end.status == TIME_IS_UP:
             self._propose(TIME_IS_UP)
-            return messages, None
-        return until, end
+            return None
+        return end
 
     def receive_end(self, end: End, sender: int) -> None:
         if end.status == DIVERGED:
