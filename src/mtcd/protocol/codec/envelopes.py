@@ -11,8 +11,9 @@ from typing import Annotated, Any, NamedTuple
 from mtcd.protocol.codec.extensions import Slots
 from mtcd.protocol.codec.fields import ClientSet
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.status import Status
+from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Bool, ClientNumber, Count, Iteration, last_client
 from mtcd.protocol.party import Message
 

@@ -9,14 +9,12 @@ its size, once.
 The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py``
 has the usual ones). The number identifies the class in frames and must never have been that of
 another class. The routes say which kind of party may send it to which: c is a client, s the server,
-m the monitor. A class without a complete schema is refused when its module is imported. ``stored``
-declares other classes that journals may hold.
+m the monitor. A class without a complete schema is refused when its module is imported.
 
 Two kinds of writers walk these declarations. Frames are written and read by the field types, which
 know the bounds and refuse what is outside them (:class:`Nested`). The state of a party is trusted,
-and has arrays that occur twice: journals (``records.py``) and checkpoints, also those of Ray
-(``mtcd.protocol.snapshots``), write each of these once. All take the attributes of a class in the
-order of ``parts_of``.
+and has arrays that occur twice: journals and checkpoints write each of these once, from the same
+attributes in the same order (``stored.py``).
 """
 
 from __future__ import annotations
@@ -25,15 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from mtcd.protocol.codec.extensions import Slots, check_slots
 from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words, WordsWriter
+from mtcd.protocol.codec.stored import Class, stored
 
-Class = TypeVar("Class", bound=type)
 Write = Callable[[Any, Chunks], None]
 
 
@@ -158,8 +155,6 @@ class Schema:
 
 SCHEMAS: dict[type, Schema] = {}
 """By payload class."""
-STORED: dict[str, type] = {}
-"""The classes that journals may hold, by name."""
 _NUMBERS: dict[int, type] = {}
 
 
@@ -177,33 +172,6 @@ def payload(number: int, routes: str) -> Callable[[Class], Class]:
         return stored(kind)
 
     return declare
-
-
-def stored(kind: Class) -> Class:
-    """Declare a class that journals may hold."""
-    taken = STORED.setdefault(kind.__name__, kind)
-    if taken is not kind:
-        raise TypeError(f"two classes that are stored have the name {kind.__name__}")
-    return kind
-
-
-SEQUENCES: dict[str, Callable[[Any], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-}
-"""What the state of a party may hold beside lists, by name."""
-
-
-def parts_of(kind: type) -> Callable[[Any], Any]:
-    """A function that returns the attributes of an object of this class, in the order in which it
-    is made of them."""
-    if not is_dataclass(kind):
-        return tuple
-    names = [field.name for field in fields(kind)]
-    if len(names) > 1:  # only quicker, and of one name it would get no tuple
-        return attrgetter(*names)
-    return lambda value: [getattr(value, name) for name in names]
 
 
 def declared_fields(kind: type) -> dict[str, Field]:
