@@ -159,8 +159,8 @@ class ReliableParty:
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
         message, transport = envelope.message, self.party.transport
-        if transport is not None:  # arrays in their wire form
-            message.payload = transport.received(message.payload)
+        if transport is not None and envelope.sender != self.number:  # arrays in their wire form
+            message.payload = transport.received(message.payload, envelope.sender)
         if look is not None:
             look(message.payload)
         if self.ended is None and policy.must_defer(envelope):
@@ -205,7 +205,7 @@ class ReliableParty:
 
     # Messages to send
 
-    def send(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
+    def send(self, messages: Sequence[Message], cause: Envelope | None) -> list[Message]:
         """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that
         they answer.
 
@@ -213,7 +213,7 @@ class ReliableParty:
         engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
-        until, end = self._until_end(list(messages))
+        until, end = self._until_end(messages)
         for message in until:
             if message.to == MONITOR:
                 reports.append(message)
@@ -227,7 +227,7 @@ class ReliableParty:
             self.conclude(end)
         return reports
 
-    def _until_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+    def _until_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
         """The messages up to the first report at which the training ends, and that end."""
         for count, message in enumerate(messages, 1):
             if message.to != MONITOR:
@@ -250,7 +250,7 @@ class ReliableParty:
         """Put a message into the outbox, with the next sequence number."""
         to, policy, transport = message.to, self.policy, self.party.transport
         if transport is not None and to != self.number:
-            message.payload = transport.sent(message.payload)
+            message.payload = transport.sent(message.payload, to)
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
         term, terms = policy.term_of(iteration), self.terms.copy()

@@ -38,6 +38,8 @@ class InStep(Wait):
 
     def must_defer(self, envelope: Envelope) -> bool:
         """Until all earlier envelopes of its sender were processed."""
+        # Gaps in the sequence: an earlier envelope is still under way, and may be a proposal to
+        # stop.
         following, _ = self.delivery.seen.get(envelope.sender, (0, []))
         return envelope.sequence > following
 
@@ -50,8 +52,11 @@ class InStep(Wait):
 
     def may_end(self, end: End) -> End | None:
         request = self.delivery.stop_request
+        # The iteration that was agreed on, with the status of whoever proposed it.
         if request is not None and end.hop >= request[1]:
             return End(request[0], end.t, end.hop)
+        # Only this client's clock says so. The others are asked to stop at an iteration that none
+        # has reached.
         if end.status == TIME_IS_UP:
             self._propose(TIME_IS_UP)
             return None
@@ -64,10 +69,12 @@ class InStep(Wait):
             self._stop_at(end)
 
     def _propose(self, status: str) -> None:
+        # K iterations ahead: no client is further away than K links.
         self._stop_at(End(status, 0, self.party.iteration + self.delivery.clients))
 
     def _stop_at(self, end: End) -> None:
         request = self.delivery.stop_request
+        # The earliest counts. Forwarding only what is earlier ends the flood.
         if request is None or end.hop < request[1]:
             self.delivery.stop_request = end.status, end.hop
             for k in self.party.neighbours:
