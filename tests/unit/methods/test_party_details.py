@@ -12,7 +12,7 @@ import mtcd
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.token_history import live_terms
 from mtcd.methods.method import Method
-from mtcd.methods.optimal_weights import _without_negative
+from mtcd.methods.optimal_weights import without_negative
 from mtcd.methods.tree_cg.tree_cg import Direction, Summand
 from mtcd.models.trees.gains import UNKNOWN
 from mtcd.network.changes import with_changes
@@ -249,8 +249,8 @@ def test_the_penalty_s_curvature_has_no_negative_part() -> None:
     bend, expected = (
         (axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0])
     )
-    np.testing.assert_allclose(_without_negative(bend), expected, atol=1e-12)
-    assert np.isnan(_without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
+    np.testing.assert_allclose(without_negative(bend), expected, atol=1e-12)
+    assert np.isnan(without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
 
 
 def test_views_of_changes_within_one_tour_begin_together() -> None:
