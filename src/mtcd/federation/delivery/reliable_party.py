@@ -76,6 +76,7 @@ class ReliableParty:
         self.seen: dict[int, tuple[int, list[int]]] = {}
         """By sender: all sequence numbers below the first were processed, and those of the list."""
         self.terms: Terms = {}
+        """They are never written to, only replaced: envelopes share the dict."""
         self.ledger = Ledger()
         """The messages that this party has sent."""
         self.reports: list[Message] = []
@@ -201,7 +202,7 @@ class ReliableParty:
             self.seen[envelope.sender] = below + 1, beyond
 
     def _ack(self, envelope: Envelope) -> Ack:
-        return Ack(envelope.sender, envelope.to, envelope.sequence, dict(self.terms))
+        return Ack(envelope.sender, envelope.to, envelope.sequence, self.terms)
 
     # Messages to send
 
@@ -253,7 +254,7 @@ class ReliableParty:
             message.payload = transport.sent(message.payload, to)
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
-        term, terms = policy.term_of(iteration), self.terms.copy()
+        term, terms = policy.term_of(iteration), self.terms
         envelope = policy.enqueued(
             Envelope(self.number, to, sequence, iteration, term, terms, message)
         )

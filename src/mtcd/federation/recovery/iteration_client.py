@@ -112,7 +112,7 @@ class IterationClient(RecoveryPolicy):
         if not raised:
             return False
         known = known_term(delivery.terms, party.t)
-        delivery.terms |= raised
+        delivery.terms = delivery.terms | raised  # envelopes share the dict
         now = known_term(delivery.terms, party.t)
         if base_term(now) > base_term(known):
             party.undo_visits()

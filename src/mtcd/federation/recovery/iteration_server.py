@@ -147,7 +147,7 @@ class IterationServer(RecoveryPolicy):
         unconfirmed, self.uploaders = self.uploaders, {}
         for index in unconfirmed:
             del self.party.back[index]
-        self.delivery.terms[self.party.t] = term
+        self.delivery.terms = {**self.delivery.terms, self.party.t: term}
         return self._request_again(unconfirmed)
 
     def _request_again(self, uploaders: dict[int, int]) -> bool:
@@ -220,7 +220,8 @@ class IterationServer(RecoveryPolicy):
 
     def _cancel_iteration(self) -> None:
         terms, t = self.delivery.terms, self.party.t
-        terms[t] = base_term(known_term(terms, t)) + SPECULATIVE_TERMS
+        restarted = base_term(known_term(terms, t)) + SPECULATIVE_TERMS
+        self.delivery.terms = {**terms, t: restarted}
         self.party.back, self.uploaders, self.suspects = {}, {}, set()
         self.delivery.cancel_stale()
 

@@ -183,7 +183,7 @@ class Uploads:
         place = k, self.requested[k]
         if place in delivery.outbox:
             iteration = self.policy.now
-            term, terms = delivery.policy.term_of(iteration), delivery.terms.copy()
+            term, terms = delivery.policy.term_of(iteration), delivery.terms
             delivery.outbox[place] = Envelope(SERVER, *place, iteration, term, terms, message)
         return None
 

@@ -315,3 +315,11 @@ def test_an_envelope_may_have_as_many_terms_as_can_be_sent() -> None:
         terms=dict.fromkeys(range(MOST_TERMS), 1), avoid=frozenset(range(bounds.clients))
     )
     assert decode_envelope(encode_envelope(full, RUN), bounds) == full
+
+
+def test_an_envelope_that_goes_on_after_its_end_is_refused() -> None:
+    sound = envelope(End("seconds", 0, 18))
+    frame = encode_envelope(sound, RUN)
+    assert pack(decode_envelope(frame, expected("stcd"))) == pack(sound)
+    with pytest.raises(WireError, match="goes on after its end"):
+        decode_envelope(frame + bytes(8), expected("stcd"))

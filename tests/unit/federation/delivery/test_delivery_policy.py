@@ -202,7 +202,9 @@ def test_a_message_belongs_to_the_iteration_it_names_or_else_to_that_of_its_caus
 
 def test_arrays_take_their_wire_form_on_the_way_to_others_only() -> None:
     client = plain_party()
-    transport: Any = SimpleNamespace(sent=lambda payload: Cancelled(payload.t + 1), state_fields=())
+    transport: Any = SimpleNamespace(
+        sent=lambda payload, to: Cancelled(payload.t + 1), state_fields=()
+    )
     client.party.transport = transport
     assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [
         4,
