@@ -16,7 +16,7 @@ from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
 from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, DASHES, plain
+from mtcd.plots.styles import COLOURS, curve_style, plain
 from mtcd.training.run import Run
 
 BINS = 10
@@ -90,11 +90,7 @@ def _first_drawn(outputs: Outputs) -> int:
 
 
 def _look(number: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "linewidth": 1.8,
-    }
+    return {**curve_style(number), "linewidth": 1.8}
 
 
 def _roc(axes: Axes, outputs: Outputs) -> None:
