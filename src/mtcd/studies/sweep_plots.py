@@ -126,7 +126,8 @@ def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     for key in (across, down):
         names[key] = list(dict.fromkeys(str(point.settings[key]) for point in sweep.points))
 
-    best, bright_is_good = np.fmin, "viridis_r"
+    best: np.ufunc = np.fmin
+    bright_is_good = "viridis_r"
     if higher_is_better(sweep.by):
         best, bright_is_good = np.fmax, "viridis"
     table = np.full((len(names[down]), len(names[across])), np.nan)
