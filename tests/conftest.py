@@ -1,11 +1,26 @@
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
+
+# tests that need a package of an extra: where it is missing, they are not collected
+NEEDED = {
+    "contract/*": "cryptography",
+    "processes/operations/*": "cryptography",
+    "unit/federation/test_*.py": "cryptography",
+    "unit/federation/commands/*": "cryptography",
+    "unit/federation/connections/*": "cryptography",
+    "unit/federation/credentials/*": "cryptography",
+    "unit/federation/node/*": "cryptography",
+    "unit/federation/participant/*": "cryptography",
+    "unit/models/splitnet/*": "torch",
+}
+collect_ignore_glob = [files for files, package in NEEDED.items() if find_spec(package) is None]
 
 SUPPORT = Path(__file__).with_name("support")
 # assertions of helpers say what they compared, as those of tests do

@@ -6,6 +6,7 @@ import cProfile
 import json
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -38,12 +39,60 @@ Known = dict[str, tuple[float, list[str]]]
 def called(profile: cProfile.Profile, source: str) -> set[str]:
     """The functions of modules below the folder that were called, as
     ``mtcd/module.py:qualified.name``."""
-    codes = (entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType))
-    return {
-        f"{code.co_filename.removeprefix(source)}:{code.co_qualname}"
-        for code in codes
-        if code.co_filename.startswith(source)
-    }
+    return {_name(code, source) for code in _counts(profile, source)}
+
+
+def _counts(profile: cProfile.Profile, source: str) -> dict[CodeType, int]:
+    """How often each function of modules below the folder has returned."""
+    counts: dict[CodeType, int] = {}
+    for entry in profile.getstats():
+        code = entry.code
+        if isinstance(code, CodeType) and code.co_filename.startswith(source):
+            counts[code] = entry.callcount
+
+    return counts
+
+
+def _name(code: CodeType, source: str) -> str:
+    return f"{code.co_filename.removeprefix(source)}:{code.co_qualname}"
+
+
+def _new_profile() -> cProfile.Profile:
+    return cProfile.Profile(subcalls=False, builtins=False)
+
+
+class ThreadCalls:
+    """What threads call that are started from now on: a profile sees its own thread only, and
+    the parties of a federation run in threads of their own."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._profiles: dict[threading.Thread, cProfile.Profile] = {}
+        self._before: dict[threading.Thread, dict[CodeType, int]] = {}
+        threading.setprofile(self._begin)
+
+    def _begin(self, *_: Any) -> None:
+        """The first event of a thread: the profile takes the place of this function."""
+        profile = _new_profile()
+        self._profiles[threading.current_thread()] = profile
+        profile.enable()
+
+    def since(self) -> set[str]:
+        """What they have called since this was asked last, as ``called`` does."""
+        found: set[str] = set()
+        for thread, profile in list(self._profiles.items()):
+            ended = not thread.is_alive()
+            before = self._before.get(thread, {})
+            counts = _counts(profile, self._source)
+            for code, count in counts.items():
+                if count > before.get(code, 0):
+                    found.add(_name(code, self._source))
+
+            self._before[thread] = counts
+            if ended:
+                del self._profiles[thread], self._before[thread]
+
+        return found
 
 
 @dataclass
@@ -107,9 +156,10 @@ class Collected:
     def record(self, names: Iterable[str], source: str, file: Path) -> int:
         """Write how long each of these tests takes, and what it calls, of those that pass."""
         self.recording = True
+        threads = ThreadCalls(source)
         known: Known = {}
         for item, following in _pairs([self.items[name] for name in names]):
-            began, profile = time.process_time(), cProfile.Profile(subcalls=False, builtins=False)
+            began, profile = time.process_time(), _new_profile()
             profile.enable()
             try:
                 item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -117,8 +167,9 @@ class Collected:
                 profile.disable()
             spent = time.process_time() - began
             self.used[_without_case(item)] += spent
+            calls = called(profile, source) | threads.since()
             if item.nodeid in self.passed:
-                known[item.nodeid] = spent, sorted(called(profile, source))
+                known[item.nodeid] = spent, sorted(calls)
         part = file.with_suffix(".part")
         part.write_text(json.dumps(known))
         part.rename(file)

@@ -23,31 +23,37 @@ from benchmarks.mutants.equivalent import (
     read_list,
 )
 
-PACKAGES = [
-    "methods",
-    "methods/dcpa",
-    "methods/membership",
-    "methods/mtcd",
-    "methods/mtcd/combine",
-    "methods/optimal_sync",
-    "methods/svfl",
-    "methods/tours",
-    "methods/tree_cg",
-    "models/glm",
-    "models/splitnet",
-    "models/splitnet/nets",
-    "models/trees",
-    "network",
-    "network/walks",
-    "privacy/masked",
-    "privacy/sealed",
-    "privacy/sealed/dp",
-    "protocol",
-    "protocol/ledger",
-    "theory",
-    "federation/delivery",
-    "federation/recovery",
-]
+OUTSIDE = (
+    "cli",
+    "config",
+    "core/terminal",
+    "data",
+    "estimators",
+    "federation/commands",
+    "inspection",
+    "planner",
+    "plots",
+    "ray",
+    "reporting",
+    "studies",
+    "testing",
+    "training/callbacks",
+)
+"""Packages that read, show and compare: with what is below them, they are not changed."""
+
+
+def packages_of(root: Path) -> list[str]:
+    """All packages with modules but those outside, by path: a new one is changed from the start."""
+    source = root / PACKAGE
+    found = {path.parent.relative_to(source).as_posix() for path in source.rglob("*.py")}
+    return sorted(
+        name
+        for name in found
+        if name != "." and not any(f"{name}/".startswith(f"{outside}/") for outside in OUTSIDE)
+    )
+
+
+PACKAGES = packages_of(Path(__file__).parents[2])
 GPU_ONLY = ("src/mtcd/models/splitnet/graphs.py", "src/mtcd/models/splitnet/lanes.py")
 """Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant
 would live."""

@@ -27,7 +27,9 @@ from benchmarks.mutants.equivalent import (
 
 Edit = tuple[int, int, str]
 """Where a piece of the source begins and ends, in characters, and what stands there instead."""
+PURPOSES = "tests/unit/core/test_randomness.py::test_every_draw_has_a_purpose_of_its_own"
 CHECKS = ("check", "require", "refuse", "verify", "validate")
+SAVING = ("state", "snapshot")
 RESTORING = ("restore", "resume", "from_state", "load_state")
 FRESH = ("copy", "deepcopy", "array", "clone", "dict", "list")
 EDGES = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">")}
@@ -38,6 +40,11 @@ class Slip(Change):
     """One slip: pieces of a module's source that are replaced."""
 
     edits: tuple[Edit, ...]
+
+    @property
+    def readers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """A purpose of its own for every draw is what a test reads off the source."""
+        return (PURPOSES,) if self.operator == "wrong seed purpose" else ()
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:
@@ -111,9 +118,10 @@ class Source:
         first, last = self.first(node), self.last(node)
         return first, last, "pass" + "\n" * self.text[first:last].count("\n")
 
-    def argument(self, node: ast.keyword | ast.expr) -> Edit:
-        """Leave an argument or an element out, with the comma that follows it."""
-        first, last = self.first(node), self.last(node)
+    def argument(self, node: ast.keyword | ast.expr, end: ast.expr | None = None) -> Edit:
+        """Leave an argument or an element out, with the comma that follows it; an entry of a dict
+        ends with its value."""
+        first, last = self.first(node), self.last(end or node)
         rest = self.text[last:]
         space = len(rest) - len(rest.lstrip())
         if rest[space : space + 1] == ",":
@@ -141,20 +149,32 @@ def dropped_check(tree: ast.Module, source: Source, project: Project) -> Found:
 
 
 def dropped_state_field(tree: ast.Module, source: Source, project: Project) -> Found:
-    """A field that ``state_fields`` does not name, or that is not restored."""
+    """A field that ``state_fields`` does not name, that is not saved, or not restored."""
     for node in _nodes(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             declares = isinstance(target, ast.Name) and target.id == "state_fields"
             if declares and isinstance(node.value, ast.Tuple):
                 for element in node.value.elts:
-                    if isinstance(element, ast.Constant) and len(node.value.elts) > 1:
+                    if isinstance(element, ast.Constant):
                         yield element.lineno, (source.argument(element),)
 
         if isinstance(node, ast.FunctionDef) and node.name.strip("_") in RESTORING:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Attribute):
                     yield inner.lineno, (source.statement(inner),)
+
+        if isinstance(node, ast.FunctionDef) and node.name.strip("_") in SAVING:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Dict):
+                    yield from _dropped_entries(inner, source)
+
+
+def _dropped_entries(state: ast.Dict, source: Source) -> Found:
+    """Each named entry of a state that is written as a dict."""
+    for key, value in zip(state.keys, state.values, strict=True):
+        if isinstance(key, ast.Constant):
+            yield key.lineno, (source.argument(key, value),)
 
 
 def dropped_sort(tree: ast.Module, source: Source, project: Project) -> Found:

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("cryptography")
-
 from any_order import in_orders
 from contract_cases import BY_NAME, TRAININGS, assert_close, reference
 from engine_cases import IN_PROCESS
@@ -126,7 +124,6 @@ def test_a_federation_that_was_stopped_continues_from_its_journals(
 ) -> None:
     case, expected = BY_NAME[name], reference(name)
     first = case.engine("federation", tmp_path)
-    assert isinstance(first, FederationEngine)
     assert case.train(first, Stop(iterations=15)).status == "iterations"
     assert set(first.statuses.values()) == {None}  # the parties' own limit is 40
     second = FederationEngine(first.bundles, tmp_path / "elsewhere", first.participant)
@@ -194,7 +191,6 @@ def test_the_parties_decide_on_the_engine() -> None:
 def test_a_party_that_fails_ends_the_engine(tmp_path: Path) -> None:
     case = BY_NAME["mtcd average"]
     engine = case.engine("federation", tmp_path)
-    assert isinstance(engine, FederationEngine)
     make = engine.participant
 
     def participant(bundle: Any) -> Any:
@@ -210,7 +206,6 @@ def test_a_party_that_fails_ends_the_engine(tmp_path: Path) -> None:
 
 def test_a_party_that_cannot_start_leaves_no_links_of_others(tmp_path: Path) -> None:
     engine = BY_NAME["stcd"].engine("federation", tmp_path)
-    assert isinstance(engine, FederationEngine)
     make = engine.participant
     engine.participant = lambda bundle: _no_role() if bundle.config.name == "c3" else make(bundle)
     with pytest.raises(MtcdError, match="no role"), engine:

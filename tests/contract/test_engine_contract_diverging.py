@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from engine_cases import EngineCase
 from mtcd.training.divergence import DIVERGED
 from problems import MODELS

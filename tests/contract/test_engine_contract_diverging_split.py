@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from contract_split_cases import (

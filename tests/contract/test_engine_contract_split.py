@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 from contract_split_cases import (

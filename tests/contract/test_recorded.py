@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from recorded import TRAININGS, recorded
 
 RECORDS = recorded()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.mutants.equivalent import stale_lines
 from benchmarks.mutants.results import Results, kept_scores, report
-from benchmarks.mutants.slips import CATALOGUE, Slip, examined, slips_of
+from benchmarks.mutants.slips import CATALOGUE, PURPOSES, Slip, examined, slips_of
 
 from project import ROOT
 
@@ -60,6 +60,7 @@ class Change:
     before: str
     after: str
     path = "src/mtcd/small.py"
+    readers = ()
 
     def mutated(self, root):
         return (root / self.path).read_text().replace(self.before, self.after)
@@ -180,8 +181,14 @@ from mtcd.core.seeding import stream, uniform
 class Party:
     state_fields = ("t", "theta")
 
+    def snapshot(self):
+        return {"t": self.t, "more": 1}
+
     def restore(self, state):
         self.t = state["t"]
+
+class Lone:
+    state_fields = ("last",)
 
 def bounded(x, low=0, high=9):
     if x < low:
@@ -209,6 +216,9 @@ SLIPS = {
         ('    state_fields = ("t", "theta")', '    state_fields = ( "theta")'),
         ('    state_fields = ("t", "theta")', '    state_fields = ("t", )'),
         ('        self.t = state["t"]', "        pass"),
+        ('{"t": self.t, "more": 1}', '{ "more": 1}'),
+        ('{"t": self.t, "more": 1}', '{"t": self.t, }'),
+        ('    state_fields = ("last",)', "    state_fields = ()"),
     },
     "dropped sort": {
         ("    kept.sort()", "    (None)"),
@@ -245,10 +255,17 @@ def test_the_catalogue_of_slips_finds_each_sort_and_keeps_the_lines(
     assert {source.count("\n") for source in made} == {SLIPPING.count("\n")}
 
 
+def test_a_wrong_purpose_is_shown_to_the_test_that_reads_purposes(project: Path) -> None:
+    readers = {slip.operator: slip.readers for slip in slips_in(project, {})}
+    assert readers == dict.fromkeys(CATALOGUE, ()) | {"wrong seed purpose": (PURPOSES,)}
+    file, _, name = PURPOSES.partition("::")
+    assert f"def {name}(" in (ROOT / file).read_text()
+
+
 def test_slips_on_lines_that_are_listed_are_left_out(project: Path) -> None:
     reasons = {"bounded": {"if x < low:": "for the test"}}
     rest, listed = slips_in(project, reasons), slips_in(project, reasons, equivalent=True)
-    assert {(slip.function, slip.line) for slip in listed} == {("bounded", 12)}
+    assert {(slip.function, slip.line) for slip in listed} == {("bounded", 18)}
     assert len(rest) + len(listed) == len(slips_in(project, {}))
 
 
@@ -270,7 +287,57 @@ def test_the_lines_that_are_listed_are_in_the_source() -> None:
 
 def test_the_packages_and_modules_exist() -> None:
     pytest.importorskip("cosmic_ray")
-    from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES
+    from benchmarks.mutants.mutations import GPU_ONLY, OUTSIDE, PACKAGES
 
-    assert all(list((ROOT / "src" / "mtcd" / package).glob("*.py")) for package in PACKAGES)
+    source = ROOT / "src" / "mtcd"
+    assert all(list((source / package).glob("*.py")) for package in (*PACKAGES, *OUTSIDE))
     assert all((ROOT / module).exists() for module in GPU_ONLY)
+    assert {"federation/connections", "methods/mtcd", "network", "privacy/labels"} < {*PACKAGES}
+    assert not {"cli", "data", "data/prepare", "federation/commands"} & {*PACKAGES}
+
+
+THREADS = """
+from threading import Event, Thread
+
+def ended():
+    pass
+
+def waiting(go):
+    go.wait()
+
+def at_once():
+    pass
+
+def long(go):
+    at_once()
+    waiting(go)
+"""
+
+
+def test_calls_in_threads_are_recorded(tmp_path: Path) -> None:
+    """The parties of a federation run in threads: their functions would count as never called."""
+    script = f"""
+import time
+from benchmarks.mutants.collected import ThreadCalls
+calls = ThreadCalls({str(tmp_path)!r} + "/")
+from small import Event, Thread, ended, long
+one = Thread(target=ended)
+one.start()
+one.join()
+go = Event()
+other = Thread(target=long, args=[go])
+other.start()
+first = calls.since()
+while "small.py:at_once" not in first:
+    first |= calls.since()
+go.set()
+other.join()
+print(sorted(first), sorted(calls.since()), sorted(calls.since()))
+"""
+    (tmp_path / "small.py").write_text(THREADS)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    shown = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    first = ["small.py:at_once", "small.py:ended"]
+    assert shown.strip() == f"{first} {['small.py:long', 'small.py:waiting']} []"

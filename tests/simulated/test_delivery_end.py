@@ -56,7 +56,6 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
         assert np.abs(mine).max() > 0
     assert summed(world) == ledger
     for end in ends(world):
-        assert end is not None
         assert end.status == "iterations"
         assert end.hop == HOPS
     world.faults = Faults()
@@ -120,7 +119,6 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
         reliable.finish("stopped")
     run_to_the_end(world)
     end = ends(world)[0]
-    assert end is not None
     assert end.status == "stopped"
     held, problem = world.parameters(), MODEL.problem(DATA)
     server = None if name == "stcd" else world.journals[SERVER].last()["party"]
@@ -130,7 +128,6 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
         np.testing.assert_allclose(problem.aggregate(held), server["aggregate"], rtol=0, atol=1e-9)
     else:
         told = world.reports[-1].payload
-        assert isinstance(told, Token)
         assert told.hop == end.hop
         np.testing.assert_allclose(problem.aggregate(held), told.aggregate, rtol=0, atol=1e-9)
 
@@ -207,7 +204,6 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
         assert world.time < 60_000, world.happened
     assert len({(end.status, end.hop) for end in ends(world) if end is not None}) == 1
     end = ends(world)[0]
-    assert end is not None
     parties = world.make_parties()
     assert parties.rounds is not None
     next(told for told in LockstepEngine(parties, Ledger()).run() if told.hop >= end.hop)

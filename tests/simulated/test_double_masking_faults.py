@@ -142,6 +142,18 @@ class Listening(World):
                 self.check(reliable, batch, reliable.reports)
             self.reports += reliable.reports
 
+    def lose(self, *clients: int) -> None:
+        """They crash, and all links notice."""
+        for k in clients:
+            self.crash(k)
+            self.believe(k, gone=True)
+
+    def regain(self, *clients: int) -> None:
+        """They start again, and all links notice."""
+        for k in clients:
+            self.start(k)
+            self.believe(k, gone=False)
+
     def objective(self) -> float:
         theta = self.parameters()
         return PROBLEM.read_off(
@@ -156,14 +168,17 @@ class Listening(World):
             assert self.time < end, (self.happened, self.parties[SERVER].policy.waits_for)
 
 
-def world_of(name: str, seed: int, faults: Faults) -> Listening:
+def world_of(name: str, seed: int, faults: Faults | None = None, reports: int = 0) -> Listening:
+    """Of which so many reports have been heard."""
     method = with_masks(METHODS[name], "double-masked")
-    return Listening(
+    world = Listening(
         lambda: method.parties(MODEL.problem(DATA), NETWORK, 7),
         seed,
         make_with(make_reliable_party, NETWORK),
-        faults,
+        faults or Faults(),
     )
+    world.run(reports)
+    return world
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -171,9 +186,7 @@ def test_training_continues_without_a_client_and_with_it_again(name: str) -> Non
     world = world_of(name, 1, Faults(loss=0.05, duplicate=0.1))
     world.run(8)
     before, at_first = world.parameters(), world.objective()
-    for k in (1, 3):
-        world.crash(k)
-        world.believe(k, gone=True)
+    world.lose(1, 3)
     world.run(40)
     assert world.parties[SERVER].policy.waits_for == frozenset()
     held = world.parameters()
@@ -183,9 +196,7 @@ def test_training_continues_without_a_client_and_with_it_again(name: str) -> Non
     assert world.sums[-1][1] == (0, 2, 4)
     waiting = world.parties[SERVER].unacknowledged()
     assert sum(one.to in (1, 3) for one in waiting) < 8  # however many syncs they have missed
-    for k in (1, 3):
-        world.start(k)
-        world.believe(k, gone=False)
+    world.regain(1, 3)
     world.run(140)
     assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "rounds" else 0.02)
     assert len(world.sums[-1][1]) == 5
@@ -222,38 +233,30 @@ def stuck(world: Listening) -> frozenset[int]:
 @pytest.mark.parametrize("name", METHODS)
 def test_with_too_few_clients_the_server_waits(name: str) -> None:
     """Of five, three are enough."""
-    world = world_of(name, 2, Faults())
-    world.run(8)
-    for k in (0, 1, 4):
-        world.crash(k)
-        world.believe(k, gone=True)
+    world = world_of(name, 2, reports=8)
+    world.lose(0, 1, 4)
     if name == "mini-batches":  # tokens go to those that are up
         for _ in range(300):
             world.step()
     assert stuck(world) & {0, 1, 4}
-    world.start(4)
-    world.believe(4, gone=False)
+    world.regain(4)
     world.run(10)
     assert set(world.sums[-1][1]) == {2, 3, 4}
 
 
 def test_until_every_sample_is_summed_once_the_server_waits_for_all() -> None:
     """A first change would be the representation itself."""
-    world = world_of("rounds, mini-batches", 3, Faults())
-    world.run(2)
-    world.crash(2)
-    world.believe(2, gone=True)
+    world = world_of("rounds, mini-batches", 3, reports=2)
+    world.lose(2)
     assert stuck(world) == {2}
-    world.start(2)
-    world.believe(2, gone=False)
+    world.regain(2)
     world.run(12)
     batches = world.parties[SERVER].party.upload_batches.batches
     first = {tuple(sorted(batches.rows(t))) for t in range(1, 3)}
     assert all(
         len(clients) == 5 for t, clients in world.sums if tuple(sorted(batches.rows(t))) in first
     )
-    world.crash(2)
-    world.believe(2, gone=True)
+    world.lose(2)
     world.run(12)
     assert 2 not in world.sums[-1][1]
 
@@ -267,12 +270,10 @@ def until_one_has_opened(world: Listening) -> Any:
 
 
 def test_a_client_that_is_down_after_its_upload_stays_in_the_sum() -> None:
-    world = world_of("rounds", 4, Faults())
-    world.run(6)
+    world = world_of("rounds", 4, reports=6)
     server = until_one_has_opened(world)
     batch, slow = server.batch, next(k for k in CLIENTS if k not in server.opened)
-    world.crash(slow)
-    world.believe(slow, gone=True)
+    world.lose(slow)
     world.run(1)
     assert (batch, tuple(CLIENTS)) in world.sums
     assert world.revealed() == []
@@ -281,17 +282,13 @@ def test_a_client_that_is_down_after_its_upload_stays_in_the_sum() -> None:
 
 
 def test_two_that_are_down_after_their_uploads_are_waited_for() -> None:
-    world = world_of("rounds", 5, Faults())
-    world.run(6)
+    world = world_of("rounds", 5, reports=6)
     server = until_one_has_opened(world)
     batch, slow = server.batch, [k for k in CLIENTS if k not in server.opened][:2]
-    for k in slow:
-        world.crash(k)
-        world.believe(k, gone=True)
+    world.lose(*slow)
     assert stuck(world) == set(slow)
     for k, still in ((slow[0], {slow[1]}), (slow[1], set())):
-        world.start(k)
-        world.believe(k, gone=False)
+        world.regain(k)
         assert still == set() or stuck(world) == still
     world.run(5)
     assert (batch, tuple(CLIENTS)) in world.sums
@@ -299,24 +296,18 @@ def test_two_that_are_down_after_their_uploads_are_waited_for() -> None:
 
 
 def test_the_smallest_sum_cannot_do_without_one_of_its_clients() -> None:
-    world = world_of("rounds", 7, Faults())
-    world.run(6)
-    for k in (0, 3):
-        world.crash(k)
-        world.believe(k, gone=True)
+    world = world_of("rounds", 7, reports=6)
+    world.lose(0, 3)
     world.run(4)
     server = until_one_has_opened(world)
     slow = next(k for k in server.arrived if k not in server.opened)
-    world.crash(slow)
-    world.believe(slow, gone=True)
+    world.lose(slow)
     assert stuck(world) == {slow}
 
 
 def test_a_client_that_never_sent_its_key_is_waited_for() -> None:
-    world = world_of("mini-batches", 6, Faults())
-    world.crash(1)
-    world.believe(1, gone=True)
+    world = world_of("mini-batches", 6)
+    world.lose(1)
     assert stuck(world) == {1}
-    world.start(1)
-    world.believe(1, gone=False)
+    world.regain(1)
     world.run(5)

@@ -98,7 +98,6 @@ def test_what_the_rule_remembers_outlives_all_processes(name: str, tmp_path: Pat
     expected = one.train(LocalEngine(one.parties(), Ledger()))
     assert expected.status == "plateau"
     first = one.engine("federation", tmp_path)
-    assert isinstance(first, FederationEngine)
     one.train(first, Stop(iterations=expected.iterations[-1] - 6))
     assert set(first.statuses.values()) == {None}
     second = FederationEngine(first.bundles, first.folder, first.participant)
@@ -153,7 +152,6 @@ def test_in_a_storm_all_end_where_one_process_ends(name: str, seed: int) -> None
             if best is not None and best - value <= 0.01 * best:
                 break
             best = value
-    assert at is not None
     assert at > 3 * window
     assert {(end.status, end.hop) for end in ends(world) if end is not None} == {("plateau", at)}
     crossing = 1e-12 if name == "average" else 0

@@ -17,7 +17,7 @@ from simulated_deliveries import (
     PROBLEM,
     assert_the_server_knows_what_clients_hold,
 )
-from simulated_roaming import recovery_world, tell, with_the_server_again, without_the_server
+from simulated_roaming import go_on, recovery_world, tell, with_the_server_again, without_the_server
 
 CHANCY = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
 TOURS = {
@@ -55,10 +55,7 @@ def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(n
     world.in_flight = []
     for number in world.numbers:
         world.start(number)
-    told = len(world.reports)
-    while len(world.reports) < told + 3:
-        world.step()
-        assert world.time < 5000
+    go_on(world, len(world.reports) + 3, most=5000)
 
 
 def test_with_mini_batches_tokens_wait_for_the_server() -> None:

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from mtcd.core.errors import NetworkError
-from mtcd.federation.recovery.iteration_server import IterationServer
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
@@ -15,7 +16,16 @@ from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Faults, World
 from simulated_deliveries import DATA, METHODS, assert_the_server_knows_what_clients_hold
-from simulated_roaming import recovery_world, tell
+from simulated_roaming import go_on, recovery_world, tell
+
+
+def started(
+    method: Method | str = "average", network: str = "cycle", seed: int = 0
+) -> tuple[World, ReliableParty]:
+    """A training without faults, and its server."""
+    found = METHODS[method] if isinstance(method, str) else method
+    world = recovery_world(found, make_network(network, DATA.clients), seed, Faults())
+    return world, world.parties[SERVER]
 
 
 def carry(world: World, sender: int, to: int) -> None:
@@ -42,13 +52,8 @@ def roam(world: World, index: int, at: int) -> int:
 def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     """The server has an earlier state of it, and so no reason to miss it, until another one comes
     up."""
-    world = recovery_world(
-        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02),
-        make_network("complete", DATA.clients),
-        0,
-        Faults(),
-    )
-    server = world.parties[SERVER]
+    method = MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02)
+    world, server = started(method, "complete")
     one, other = (envelope.to for envelope in server.unacknowledged())
     carry(world, SERVER, one)
     carry(world, SERVER, other)
@@ -61,9 +66,7 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     world.crash(holder)
     other = roam(world, 1, other)
     tell(world, {holder})
-    while len(world.reports) < 5:
-        world.step()
-        assert world.time < 1000
+    go_on(world, reports=5)
     assert_the_server_knows_what_clients_hold(world)
 
 
@@ -72,13 +75,8 @@ def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_
 ):
     """It has no reason yet to restart the iteration; later it must remember that the token may have
     been there."""
-    world = recovery_world(
-        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02),
-        make_network("complete", DATA.clients),
-        0,
-        Faults(),
-    )
-    server = world.parties[SERVER]
+    method = MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02)
+    world, server = started(method, "complete")
     one, other = (envelope.to for envelope in server.unacknowledged())
     for at in (one, other):
         carry(world, SERVER, at)
@@ -96,15 +94,13 @@ def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_
     carry(world, giver, SERVER)
     server.peer_lost(holder)
     assert server.terms == {}
-    while len(world.reports) < 5:
-        world.step()
-        assert world.time < 1000
+    go_on(world, reports=5)
     assert_the_server_knows_what_clients_hold(world)
 
 
 def test_a_token_of_another_cluster_is_refused() -> None:
     """Or it could go up from here, and when it is taken back there is no way on for it."""
-    world = recovery_world(METHODS["clusters"], make_network("complete", DATA.clients), 0, Faults())
+    world, _ = started("clusters", "complete")
     token = Token(0, 0, 2, np.zeros(12), 0.0, previous=1)
     before = world.journals[4].content
     with pytest.raises(NetworkError):
@@ -121,9 +117,7 @@ def test_the_speculative_terms_of_a_term_are_the_numbers_up_to_the_next() -> Non
 
 def test_after_the_last_speculative_term_tokens_wait_for_the_server() -> None:
     """Its number is followed by that of a term which only the server starts."""
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
-    assert isinstance(server.policy, IterationServer)
+    world, server = started()
     envelope = server.unacknowledged()[0]
     token = envelope.message.payload
     token.hop = 2
@@ -137,14 +131,11 @@ def test_after_the_last_speculative_term_tokens_wait_for_the_server() -> None:
     world.start(SERVER)
     assert world.parties[SERVER].terms == {0: SPECULATIVE_TERMS}
     tell(world, set())
-    while len(world.reports) < 5:
-        world.step()
-        assert world.time < 1000
+    go_on(world, reports=5)
 
 
 def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
+    _, server = started()
     for number in range(20):
         token = Token(min(number, 1), 0, 3, np.zeros(12), 0.0)
         server.deliver(
@@ -162,8 +153,7 @@ def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
 def test_a_request_of_an_earlier_speculative_term_does_not_stand_for_one_of_a_later() -> None:
     """The answer to the earlier one no longer counts, so the token would be waited for without
     end."""
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
+    _, server = started()
     # by whom, its number, token, term
     sent = [(1, 0, 0, 1), (1, 1, 1, 0), (2, 0, 0, 2), (1, 2, 1, 1)]
     for sender, number, index, term in sent:
@@ -178,8 +168,7 @@ def test_a_request_of_an_earlier_speculative_term_does_not_stand_for_one_of_a_la
 def test_a_token_is_not_requested_again_from_a_client_that_is_down() -> None:
     """Its upload came although the server has no connection to it: the iteration restarts instead
     of waiting for it."""
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
+    _, server = started()
     server.peer_lost(1)
     assert server.terms == {0: SPECULATIVE_TERMS}
     for sender, index, term in [(1, 0, SPECULATIVE_TERMS), (2, 1, SPECULATIVE_TERMS + 1)]:
@@ -192,10 +181,7 @@ def test_a_token_is_not_requested_again_from_a_client_that_is_down() -> None:
 def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_it_dies() -> None:
     """It has a token, for which there was an ack, and the server, whose link to it is cut, notices
     nothing new."""
-    world = recovery_world(
-        MTCD(tokens=1, hops=50, stepsize=0.02), make_network("cycle", DATA.clients), 1, Faults()
-    )
-    server = world.parties[SERVER]
+    world, server = started(MTCD(tokens=1, hops=50, stepsize=0.02), seed=1)
     server.peer_lost(2)
     world.parties[2].peer_lost(SERVER)
     *_, at = (envelope.to for envelope in server.unacknowledged())
@@ -204,9 +190,7 @@ def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_i
         at = roam(world, 0, at)
     world.crash(2)
     tell(world, {2})
-    while len(world.reports) < 5:
-        world.step()
-        assert world.time < 2000
+    go_on(world, reports=5, most=2000)
     assert_the_server_knows_what_clients_hold(world)
 
 
@@ -214,8 +198,8 @@ def test_a_hop_that_is_taken_back_is_charged_once() -> None:
     """When a token goes up its hop is charged as one that sends nothing; then it goes to a
     neighbour after all."""
     method = MTCD(tokens=1, hops=1, stepsize=0.02, walk="tour")  # which never stays where it is
-    world = recovery_world(method, make_network("cycle", DATA.clients), 1, Faults())
-    (envelope,) = world.parties[SERVER].unacknowledged()
+    world, server = started(method, seed=1)
+    (envelope,) = server.unacknowledged()
     carry(world, SERVER, envelope.to)
     client = world.parties[envelope.to]
     charged = client.ledger.messages("charged")["client_client"]
@@ -240,7 +224,7 @@ def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arriv
     """Whoever it is, and also by a process that starts again."""
     method = MTCD(tokens=1, hops=50, stepsize=0.02)
     for hop in range(50):
-        world = recovery_world(method, make_network("cycle", DATA.clients), 0, Faults())
+        world, _ = started(method)
         token = Token(0, 0, hop, np.zeros(12), 0.0)
         world.parties[1].deliver(
             Envelope(SERVER, 1, 0, 0, 0, {}, Message(SERVER, 1, token, 12, 12))
@@ -258,8 +242,8 @@ def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arriv
 
 
 def test_clients_wait_for_the_server_and_the_server_for_anybody() -> None:
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    client, server = world.parties[1], world.parties[SERVER]
+    world, server = started()
+    client = world.parties[1]
     client.peer_lost(2)
     assert client.policy.waits_for == frozenset()
     client.peer_lost(SERVER)
@@ -272,9 +256,7 @@ def test_clients_wait_for_the_server_and_the_server_for_anybody() -> None:
 
 
 def test_nothing_restarts_after_the_end() -> None:
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
-    assert isinstance(server.policy, IterationServer)
+    world, server = started()
     assert server.policy.restart_iteration()
     server.finish("stopped")
     assert server.ended_here
@@ -284,23 +266,19 @@ def test_nothing_restarts_after_the_end() -> None:
 
 
 def test_how_a_training_turned_out_is_written_down_once_it_is_over() -> None:
-    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
+    world, server = started()
     server.correct_status("converged")
     assert server.ended is None
     server.finish("stopped")
     server.correct_status("converged")
     world.start(SERVER)
     ended = world.parties[SERVER].ended
-    assert ended is not None
     assert ended.status == "converged"
 
 
 @pytest.mark.parametrize("lost", range(5))
 def test_only_tokens_whose_start_is_down_start_elsewhere(lost: int) -> None:
-    method = MTCD(tokens=4, hops=3, stepsize=0.02)
-    world = recovery_world(method, make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
+    _, server = started(MTCD(tokens=4, hops=3, stepsize=0.02))
     before = {one.message.payload.index: one.to for one in server.unacknowledged()}
     server.peer_lost(lost)
     again = [one for one in server.unacknowledged() if isinstance(one.message.payload, Token)]
@@ -313,9 +291,7 @@ def test_only_tokens_whose_start_is_down_start_elsewhere(lost: int) -> None:
 
 
 def test_uploads_that_only_somebody_who_is_down_has_not_sent_are_complete() -> None:
-    world = recovery_world(METHODS["mini-batch"], make_network("cycle", DATA.clients), 0, Faults())
-    server = world.parties[SERVER]
-    assert isinstance(server.policy, IterationServer)
+    world, server = started("mini-batch")
     while server.policy.tokens_out:
         for number in world.numbers:
             for to in world.numbers:

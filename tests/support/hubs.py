@@ -150,6 +150,17 @@ class Hub:
                 self.wait()
         raise AssertionError({name: node.log.tail[-1] for name, node in self.nodes.items()})
 
+    def train(
+        self,
+        meddle: Callable[[Passing], None] | None = None,
+        tamper: Callable[[Passing, bytes | None, Done], None] | None = None,
+    ) -> None:
+        """From the start until all have left, with somebody who meddles or tampers, if given."""
+        self.meddle = meddle or self.meddle
+        self.tamper = tamper or self.tamper
+        self.begin()
+        self.run()
+
     def act(self) -> bool:
         """All that the parties have to do now."""
         return sum(_drain(node) for node in self.nodes.values()) > 0

@@ -115,7 +115,6 @@ def _check(run: Run) -> None:
         assert run.network.edges_total >= len(run.network.edges)
     if run.trace is not None:
         trace = run.trace
-        assert run.network is not None
         length = len(trace.token)
         assert {
             len(trace.sender),
@@ -136,7 +135,6 @@ def _check(run: Run) -> None:
         assert trace.hops is None or len(trace.hops) == length
         assert trace.all_hops is None or len(trace.all_hops) == trace.tokens
         if trace.visits_before is not None:
-            assert trace.windows is not None
             assert [len(visits) for visits in trace.visits_before] == [clients] * len(trace.windows)
     lengths = {len(column) for column in run.curves.columns.values()}
     assert len(lengths) <= 1

@@ -32,6 +32,13 @@ def tell(world: World, gone: set[int]) -> None:
             world.crash(number, world.time + 5)
 
 
+def go_on(world: World, reports: int, most: int = 1000) -> None:
+    """Until there are so many reports."""
+    while len(world.reports) < reports:
+        world.step()
+        assert world.time < most
+
+
 def without_the_server(world: World) -> None:
     """It dies, all notice, and time goes by."""
     world.crash(SERVER)
@@ -45,6 +52,4 @@ def with_the_server_again(world: World, syncs: int) -> None:
     told, until = len(world.reports), world.time + 3000
     world.start(SERVER)
     tell(world, set())
-    while len(world.reports) < told + syncs:
-        world.step()
-        assert world.time < until
+    go_on(world, told + syncs, until)

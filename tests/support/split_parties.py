@@ -26,7 +26,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Share
 from mtcd.models.splitnet.configured import split_model
 from mtcd.models.splitnet.own import OwnProblem
-from mtcd.models.splitnet.parties import SplitClient, SplitServer
+from mtcd.models.splitnet.parties import SplitServer
 from mtcd.models.splitnet.party.networks import OwnNetwork, network_for, section_of, server_network
 from mtcd.models.splitnet.problem import NetProblem
 from mtcd.models.splitnet.setup import split_parties
@@ -213,7 +213,6 @@ def known(party: Party, message: Message, told: bool) -> bytes | None:
             if told
             else None
         )
-    assert isinstance(party, SplitClient)
     return (
         pack(state)
         if party.plan.combine.one_visitor or isinstance(message.payload, Share)

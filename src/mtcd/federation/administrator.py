@@ -29,11 +29,10 @@ from mtcd.federation.transport import PARTIES_FILE, connects_to
 
 def readme(bundle: BundleConfig, has_server: bool) -> bytes:
     """The text of the README."""
-    host = (
-        "your own host"
-        if bundle.address is None
-        else f"the host that others reach at {bundle.address}"
-    )
+    # Nobody connects to a party that only dials out, so its host has no name that others know.
+    host = "your own host"
+    if bundle.address is not None:
+        host = f"the host that others reach at {bundle.address}"
     paragraphs = [
         f"credentials bundle of {bundle.name!r} in the federation {bundle.federation!r}",
         f"Put this folder on {host}, and keep it private: key.pem proves who you are. Delete other "
@@ -57,6 +56,7 @@ def readme(bundle: BundleConfig, has_server: bool) -> bytes:
 def _code(bundle: BundleConfig) -> list[str]:
     """The paragraph on custom networks: which code runs here, and how to agree to it."""
     names = own_names(bundle.model)
+    # The server has the fusion module alone: code of the clients' networks is never run there.
     if bundle.is_server:
         names.pop("client", None)
     if not names:
@@ -65,11 +65,9 @@ def _code(bundle: BundleConfig) -> list[str]:
     files = sorted(
         {f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()}
     )
-    same = (
-        " The file with the fusion module must be the same for all: its sha256 is compared."
-        if "fusion" in names
-        else ""
-    )
+    same = ""
+    if "fusion" in names:
+        same = " The file with the fusion module must be the same for all: its sha256 is compared."
     return [
         f"The model has networks that are not built into mtcd: {listed}. Their code runs on your "
         "host with your permissions, so use your own code, or code that you have read. Name the "
@@ -99,13 +97,17 @@ def _start(bundle: BundleConfig) -> str:
 
 def _talks(bundle: BundleConfig) -> str:
     """For the administrator of a firewall: which connections go out, and which come in."""
-    out = [
-        f"    {name} at {peer.address}"
-        for name, peer in bundle.peers.items()
-        if connects_to(bundle, name)
-    ]
-    near = [f"    {name}" for name in bundle.peers if not connects_to(bundle, name)]
-    near += [] if bundle.is_operator or bundle.address is None else ["    operator"]
+    out, near = [], []
+    for name, peer in bundle.peers.items():
+        if connects_to(bundle, name):
+            out.append(f"    {name} at {peer.address}")
+        else:
+            near.append(f"    {name}")
+
+    # The operator connects to whoever listens. It is not among the peers of a party, which never
+    # calls it.
+    if not bundle.is_operator and bundle.address is not None:
+        near.append("    operator")
     listed = "It opens TCP connections (TLS) to:\n\n" + ("\n".join(out) or "    (none)")
     if bundle.address is None:
         return f"{listed}\n\nIt accepts no connections."
@@ -114,16 +116,18 @@ def _talks(bundle: BundleConfig) -> str:
 
 
 def _labels(bundle: BundleConfig, has_server: bool) -> str:
-    receivers = ["all parties"] if "parties" in bundle.labels.shared_with else []
-    receivers += ["the server"] if has_server and "server" in bundle.labels.shared_with else []
-    holder = (
-        "You hold" if bundle.name == bundle.labels.held_by else f"{bundle.labels.held_by!r} holds"
-    )
-    weights = (
-        f" So are the weights in column {bundle.labels.weights!r}."
-        if bundle.labels.weights is not None
-        else ""
-    )
+    receivers = []
+    if "parties" in bundle.labels.shared_with:
+        receivers.append("all parties")
+    if has_server and "server" in bundle.labels.shared_with:
+        receivers.append("the server")
+
+    holder = f"{bundle.labels.held_by!r} holds"
+    if bundle.name == bundle.labels.held_by:
+        holder = "You hold"
+    weights = ""
+    if bundle.labels.weights is not None:
+        weights = f" So are the weights in column {bundle.labels.weights!r}."
     return (
         f"{holder} the labels. They are shared with: "
         f"{' and '.join(receivers) or 'no other party'}.{weights}"
@@ -165,7 +169,11 @@ class Standing:
     @property
     def state(self) -> str:
         """``valid``, ``expired`` or ``revoked``."""
-        return "revoked" if self.revoked else "expired" if self.days_left < 0 else "valid"
+        # A plain renewal replaces an expired certificate, a revoked one needs a new name as well:
+        # of both, the state that asks for more is shown.
+        if self.revoked:
+            return "revoked"
+        return "expired" if self.days_left < 0 else "valid"
 
 
 def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[str, ...]]:
@@ -173,6 +181,8 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
     federation, notes = read_federation(path)
     _check_empty(out)
     authority = Authority.found(federation, secrets.token_bytes(SECRET_BYTES).hex().encode())
+    # All certificates are issued before a folder is made: a federation file with a fault in it
+    # leaves nothing behind.
     made = {name: authority.sign(name, 1, days) for name in federation.members}
     out, writing = out.absolute(), None
     try:
@@ -198,7 +208,12 @@ def renew(bundles: Path, name: str, days: int) -> Standing:
     name."""
     authority = Authority.load(bundles)
     last = authority.last(name)
+    # Peers that have not received the new revocation list still admit the certificate by its name.
+    # So a revoked party must come back under another name; a plain renewal keeps the name, and no
+    # peer needs a new file for it.
     made = authority.sign(name, last.generation + (last.revoked is not None), days)
+    # The record goes to disk before the bundle does. After a crash in between, the certificate that
+    # nobody has is listed, which is harmless; one in use that is not listed could never be revoked.
     authority.save(bundles)
     _write_bundles(authority, bundles, {name: made})
     return standing(authority, name)
@@ -208,6 +223,8 @@ def revoke(bundles: Path, name: str) -> bool:
     """Revoke the certificates of a party, and update all bundles; returns False if they were
     revoked before."""
     authority = Authority.load(bundles)
+    # All bundles are written again even if the party was revoked before: an earlier attempt may
+    # have been interrupted between the two steps below.
     new = authority.revoke(name)
     authority.save(bundles)
     _write_bundles(authority, bundles, {})
@@ -238,6 +255,8 @@ def move(
             f"bundles again: mtcd federation renew {bundles} {name}"
         )
     made = {}
+    # The name of the host stands in the certificate; the port does not. A revoked party must not
+    # get a valid certificate by moving.
     if last.revoked is None and _host(before) != _host(after):
         made[name] = authority.sign(name, last.generation, days)
     authority.save(bundles)
@@ -261,6 +280,8 @@ def standing(authority: Authority, name: str) -> Standing:
 def _moved(federation: Federation, name: str, address: str, listen: str | None) -> Federation:
     """The federation with another address of a party; its listening address stays, unless one is
     given."""
+    # The change is made on the file's own keys and checked as a whole file is, so that an address
+    # which another party has is refused here too.
     content = yaml.safe_load(as_yaml(federation))
     place = content["parties"][name] if name in federation.parties else content[name]
     place |= {"address": address} | ({} if listen is None else {"listen": listen})
@@ -275,6 +296,8 @@ def _host(place: PartySection | PlaceSection) -> str | None:
 
 def _check_empty(out: Path) -> None:
     try:
+        # `os.replace` could not put a folder in the place of a symbolic link, even of one to an
+        # empty folder.
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise ConfigError(
                 f"{out} exists and is not an empty folder: choose another. New bundles would not "
@@ -291,11 +314,9 @@ def _write_bundles(authority: Authority, bundles: Path, made: dict[str, Issued])
     """Update all bundles; those in ``made`` get a new key. Of bundles that were deleted here, the
     public part is written."""
     federation = authority.federation
-    network, certificates, revoked = (
-        network_of(federation),
-        authority.certificates(),
-        authority.revocations,
-    )
+    network = network_of(federation)
+    certificates = authority.certificates()
+    revoked = authority.revocations  # signed once, so that all bundles have the same bytes
     for name in federation.members:
         config = bundle_config(federation, name, network, certificates)
         files = {
@@ -313,6 +334,8 @@ def _write_bundles(authority: Authority, bundles: Path, made: dict[str, Issued])
 
 def _private_part(config: BundleConfig, made: Issued, secret: bytes) -> dict[str, bytes]:
     files = {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
+    # Server and operator do not get the secret of the parties: what is encrypted under it passes
+    # through the server.
     if config.name in config.parties:
         files[PARTIES_FILE] = secret
     return files

@@ -58,12 +58,10 @@ class Answerer(ABC):
 def asker(kind: str, ids: Sequence[str], secret: bytes | None = None) -> Asker:
     """The label holder's side of ``alignment: psi`` or ``hashed``, with one other party."""
     check_ids(ids)
-    made: Asker = (
-        find("mtcd.federation.psi").PsiAsker(ids)
-        if kind == "psi"
-        else HashedAsker(ids, _checked(secret))
-    )
-    return made
+    if kind == "psi":
+        made: Asker = find("mtcd.federation.psi").PsiAsker(ids)
+        return made
+    return HashedAsker(ids, _checked(secret))
 
 
 def answerer(kind: str, ids: Sequence[str], secret: bytes | None = None) -> Answerer:
@@ -79,6 +77,7 @@ def announce(shared: Iterable[set[str]]) -> bytes:
     """The ids that the label holder shares with all others, for all of them."""
     common = set.intersection(*shared)
     if not common:
+        # All are to sort their rows by the announcement, so it has one order for a set of ids.
         raise DataError(
             "The parties have no sample in common: check that their id columns hold the same kind "
             "of ids."
@@ -98,9 +97,12 @@ def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
         or not all(isinstance(one, str) for one in common)
     ):
         raise DataError("The announcement of common ids is not a list of ids.")
+    # Sorted and distinct: the rows of all parties then match, and none trains on a sample twice.
     if any(a >= b for a, b in pairwise(common)):
         raise DataError("The announcement of common ids is not sorted, or names one twice.")
     place = {one: row for row, one in enumerate(ids)}
+    # The error gives a number, not the ids: an announcement that was forged must not be able to
+    # probe a table by what is printed here.
     unknown = sum(one not in place for one in common)
     if unknown:
         raise DataError(
@@ -117,11 +119,14 @@ def check_ids(ids: Sequence[str]) -> None:
             raise DataError(
                 f"Row {row} has no id: every sample needs one. Remove the row, or fill in its id."
             )
+        # `setdefault` gives the first row of an id, and remembers this one if it is new.
         if (first := seen.setdefault(one, row)) != row:
             raise DataError(
                 f"Rows {first} and {row} have the same id: ids must be unique. Remove one of the "
                 "rows."
             )
+        # A lone surrogate, as a damaged file may have, has no UTF-8 form, and could be neither
+        # hashed nor sent.
         try:
             one.encode()
         except UnicodeEncodeError:
@@ -137,10 +142,13 @@ class HashedAsker(Asker):
         self.by_digest = _digests(ids, secret)
 
     def request(self) -> bytes:
+        # Sorted: the order of the table tells things about its rows, such as when they were added.
         return b"".join(sorted(self.by_digest))
 
     def shared(self, response: bytes) -> set[str]:
         digests = _split(response)
+        # An answer can only be a subset of the question. Another hash comes from a faulty or lying
+        # party.
         if not self.by_digest.keys() >= digests:
             raise DataError(
                 "The response of hashed alignment holds hashes that were not asked for."
@@ -159,15 +167,16 @@ class HashedAnswerer(Answerer):
 
 
 def _digests(ids: Sequence[str], secret: bytes) -> dict[bytes, str]:
-    return {
-        blake2b(
-            one.encode(), key=secret, digest_size=DIGEST_BYTES, person=b"mtcd ids"
-        ).digest(): one
-        for one in ids
-    }
+    digests = {}
+    for one in ids:
+        # `person` separates these hashes from others made with the same key.
+        made = blake2b(one.encode(), key=secret, digest_size=DIGEST_BYTES, person=b"mtcd ids")
+        digests[made.digest()] = one
+    return digests
 
 
 def _split(content: bytes) -> set[bytes]:
+    # The last one is short if the content is cut off; the test below refuses it.
     digests = [content[i : i + DIGEST_BYTES] for i in range(0, len(content), DIGEST_BYTES)]
     if len(content) % DIGEST_BYTES or any(a >= b for a, b in pairwise(digests)):
         raise DataError("A message of hashed alignment is not a sorted list of hashes.")

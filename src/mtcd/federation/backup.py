@@ -29,21 +29,24 @@ def back_up(bundle: Path, file: Path, run: Path | None = None) -> bool:
         raise ConfigError(f"{bundle} is not a bundle: there is no {PARTY_FILE} in it.")
     if file.exists() or file.is_symlink():
         raise ConfigError(f"{file} exists: give the name of a new file.")
+    # A backup inside of what it contains would contain a part of itself.
     if any(file.absolute().is_relative_to(folder.absolute()) for folder in (bundle, run)):
         raise ConfigError(f"{file} is inside a folder that it is a backup of: give another place.")
+    # The lock is held while files are copied, so that no party starts in the middle of it.
     lock = _locked(run) if run.is_dir() else None
     try:
         if lock is not None:
+            # A journal that cannot be read again makes a useless backup. That is better known now
+            # than when it is needed.
             FileJournal(run / JOURNAL).check()
-        roots = {BUNDLE: bundle} | ({} if lock is None else {RUN: run})
-        _write(
-            file,
-            {
-                f"{root}/{path.relative_to(at).as_posix()}": path
-                for root, at in roots.items()
-                for path in _files(at, run)
-            },
-        )
+        roots = {BUNDLE: bundle}
+        if lock is not None:
+            roots[RUN] = run
+        files = {}
+        for root, at in roots.items():
+            for path in _files(at, run):
+                files[f"{root}/{path.relative_to(at).as_posix()}"] = path
+        _write(file, files)
     except OSError as error:
         raise MtcdError(f"{file} could not be written: {error.strerror or error}.") from None
     finally:
@@ -72,10 +75,12 @@ def restore(file: Path, bundle: Path) -> bool:
             raise ConfigError(f"{file} is not a backup of a party: there is no {PARTY_FILE} in it.")
         has_run = (aside / RUN).is_dir()
         if has_run:
+            # Checked while all is still aside: a damaged backup leaves no bundle with half a run.
             FileJournal(aside / RUN / JOURNAL).check()
             (aside / RUN).rename(aside / BUNDLE / RUN)
         os.replace(aside / BUNDLE, bundle)  # replaces an empty folder only
         return has_run
+    # What tarfile raises for damaged files depends on which byte is wrong.
     except (tarfile.TarError, OverflowError, ValueError) as error:
         raise ConfigError(f"{file} is not a backup of a party: {error}.") from None
     except OSError as error:
@@ -130,6 +135,8 @@ def _files(folder: Path, run: Path) -> Iterator[Path]:
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path, file: Path) -> None:
     """One plain file, for its owner only, with its time: the limit ``stop.seconds`` counts from
     that of a file."""
+    # Links and devices have no content here, and absolute paths or '..' would leave the folder: an
+    # archive from elsewhere must not be able to write to other places of this host.
     place, content = PurePosixPath(member.name), tar.extractfile(member) if member.isreg() else None
     if (
         content is None
@@ -140,6 +147,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path, file: Path
         raise ConfigError(f"{file} is not a backup of a party: it contains {member.name!r}.")
     path = to / place
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # O_EXCL refuses a name that comes twice in the archive.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
         shutil.copyfileobj(content, target)
         target.flush()

@@ -19,14 +19,14 @@ from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, party_kind, par
 from mtcd.federation.schema import Federation
 from mtcd.methods.messages import reads_objective
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.combine import RULES
-from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 
 
 def check_combinations(federation: Federation, method: Method) -> None:
     """Refuse keys that do not go together."""
+    # The checks are in the order in which they help: whether the method fits the federation at all
+    # comes before keys that may be right with another method.
     _check_server(federation, method)
     _check_labels(federation, method)
     _check_plateau(federation, method)
@@ -76,6 +76,8 @@ def _check_labels(federation: Federation, method: Method) -> None:
     kind, privacy = party_kind(federation.model), party_privacy(federation.privacy)
     if labels.weights is not None and kind.no_weights:
         raise ConfigError(f"labels.weights: {kind.no_weights}")
+    # A mode of privacy that keeps labels at their holder has rules of its own, and none of those
+    # below, which are about who may receive labels.
     if not privacy.shares_labels:
         privacy.check_labels(federation, method)
         return
@@ -89,17 +91,8 @@ def _check_labels(federation: Federation, method: Method) -> None:
             f"the labels. If {labels.held_by!r} may share them with all parties, write "
             "'shared_with: parties'; if not, this federation cannot train."
         )
-    looks_at_loss = isinstance(method, MTCD) and (
-        method.acceleration or RULES[method.combine_rule].server_chooses
-    )
-    at_server = kind.labels_at_server or looks_at_loss
-    if federation.server is not None and at_server and "server" not in labels.shared_with:
-        linear = (
-            "acceleration"
-            if federation.method.acceleration
-            else f"combine: {federation.method.combine}"
-        )
-        what = kind.labels_at_server or linear
+    what = kind.labels_at_server or method.loss_at_server
+    if federation.server is not None and what and "server" not in labels.shared_with:
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may "
             "know them, write 'shared_with: [parties, server]'."
@@ -113,6 +106,7 @@ def _check_plateau(federation: Federation, method: Method) -> None:
     if plateau is None:
         return
     instead = "Stop by iterations, epochs, seconds or cost."
+    # Metrics on a validation set would need the outputs of all parties for it at every test.
     if isinstance(plateau, PlateauSection) and plateau.on != "objective":
         raise ConfigError(
             "stop.plateau.on: in a federation only the objective is known while training, not "
@@ -172,6 +166,8 @@ def check_dial_out(federation: Federation, network: Network) -> None:
     """Refuse a link that neither end can accept: tokens go from neighbour to neighbour, and are
     never relayed."""
     names = list(federation.parties)
+    # Neighbours in the graph only: links to the server cannot fail here, as the server has an
+    # address.
     for k, j in sorted(network.graph.edges):
         if (
             federation.parties[names[k]].dial_out_only
@@ -196,10 +192,12 @@ def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
 
 
 def check_keys(content: dict[str, Any], where: str) -> Federation:
+    # YAML gives None for a section with nothing below it, such as a commented-out one.
     """A Federation from plain values; the error lists every wrong key. Empty sections count as left
     out."""
     given = {key: value for key, value in content.items() if value is not None}
     try:
+        # The stop rule of a file without one depends on the kind of model, which is known only now.
         federation = Federation.model_validate(given)
         stop = party_kind(federation.model).default_stop()
         if stop is not None and "stop" not in given:
@@ -212,22 +210,28 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
 def check_federation(federation: Federation) -> tuple[str, ...]:
     """Refuse invalid combinations of keys; returns notes."""
     check_own_names(federation.model)
+    # Before the method is built: a name that cannot be loaded anywhere is the clearer error.
     method, notes = method_of(federation)
     check_combinations(federation, method)
     network = network_of(federation)
     check_dial_out(federation, network)
+    # Last, as it is the most expensive check: it builds the parties, which checks all the rest.
     _rehearse(federation, method, network)
     return (*notes, *_code_notes(federation))
 
 
 def _code_notes(federation: Federation) -> tuple[str, ...]:
     """Notes on the network code that parties need besides the bundle."""
-    return tuple(
-        f"model.{key}: {name} is custom code. "
-        f"{'Every party' if key == 'client' else 'Every party and the server'} must name its file "
-        f"when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
-        for key, name in own_names(federation.model).items()
-    )
+    notes = []
+    for key, name in own_names(federation.model).items():
+        # The server needs the fusion module too; networks of clients never run there.
+        who = "Every party" if key == "client" else "Every party and the server"
+        file = f"{name.partition(':')[0].replace('.', '/')}.py"
+        notes.append(
+            f"model.{key}: {name} is custom code. {who} must name its file when it starts: "
+            f"--code {file}"
+        )
+    return tuple(notes)
 
 
 def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
@@ -240,8 +244,12 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
         "model": built_in_only(federation.model)
     }
     given |= {"privacy": federation.privacy or PrivacySection()}
+    # Not validated: the sections were, as parts of the federation file, and the data are a
+    # placeholder.
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
+    # These two rules are fine in one process. They are refused here and not in the schema, as a
+    # config has the same section.
     if federation.stop.gap is not None:
         raise ConfigError(
             "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop "
@@ -289,5 +297,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     # the numbers of columns are made up here: those of the tables are checked when the parties meet
     settled: Any = method.conditions.rehearsal(method.with_stepsize(1.0))
     if settled.batch is not None:
+        # A batch larger than the rehearsal's samples would be refused there, though the real tables
+        # may be large enough.
         settled = replace(settled, batch=min(settled.batch, REHEARSED_SAMPLES))
     party_kind(federation.model).rehearse(federation, method, settled, network)

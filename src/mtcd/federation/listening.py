@@ -19,6 +19,7 @@ CONNECTION_SECONDS = 2.0
 def why_not_listening(place: Address) -> str | None:
     """Why a host cannot listen at an address; None if it can, at one of the numbers that the name
     stands for."""
+    # A name may stand for several addresses (IPv4 and IPv6); one that works is enough.
     try:
         found = socket.getaddrinfo(
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -28,6 +29,7 @@ def why_not_listening(place: Address) -> str | None:
 
     why = "no address"
     for family, _, _, _, where in found:
+        # Opening the port and closing it at once is the only test that also sees other programs.
         try:
             socket.create_server((str(where[0]), place.port), family=family).close()
         except OSError as error:
@@ -65,6 +67,8 @@ def runs_already(bundle: Credentials) -> bool:
 def _to_call(place: Address) -> Address:
     """The address at which this host reaches itself, also where it listens on all interfaces."""
     ip = place.ip
+    # '0.0.0.0' and '::' stand for all interfaces when listening, and can be called on some systems
+    # only.
     if ip is None or not ip.is_unspecified:
         return place
     return Address("::1" if ip.version == 6 else "127.0.0.1", place.port)

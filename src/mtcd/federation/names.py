@@ -32,6 +32,7 @@ def usable_name(name: str) -> str:
         )
     if name.lower() in RESERVED:
         raise ValueError(f"{name!r} is a reserved name: choose another")
+    # Some file systems do not tell capitals apart, and a bundle is a folder.
     return name
 
 
@@ -61,6 +62,7 @@ def parse_address(text: str, listening: bool = False) -> Address:
     ('[::1]:7447', 'clinic.example.org')
     """
     if "/" in text:
+        # A URL would otherwise pass as a host with a strange name, and fail much later.
         raise ValueError(
             f"{text!r}: write host:port, such as clinic.example.org:7447, without https:// or a "
             "path"
@@ -71,8 +73,11 @@ def parse_address(text: str, listening: bool = False) -> Address:
     bracketed = host.startswith("[") and host.endswith("]")
     if ":" in host and not bracketed:
         raise ValueError(f"{text!r}: write an IPv6 address in brackets, such as [2001:db8::1]:7447")
+    # Host names do not tell capitals apart; two spellings of one address must be one address (see
+    # `Federation`, which refuses an address that two parties have).
     address = Address(host[1:-1] if bracketed else host.lower(), int(port))
     ip = address.ip
+    # A scope such as %eth0 means something on one host only.
     if bracketed and (not isinstance(ip, IPv6Address) or ip.scope_id):
         raise ValueError(f"{text!r}: what is in brackets is not an IPv6 address")
     if ip is None and not _host_name(address.host):
@@ -81,6 +86,7 @@ def parse_address(text: str, listening: bool = False) -> Address:
         raise ValueError(
             f"{text!r} cannot be reached by others: give the address at which they find this host"
         )
+    # A numeric address has many spellings; the normal one is kept, for the same reason.
     return Address(str(ip), address.port) if ip is not None else address
 
 

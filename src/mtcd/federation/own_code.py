@@ -50,11 +50,13 @@ def split_name(name: str, where: str) -> tuple[str, str]:
 def is_installed(module: str) -> bool:
     """Whether the name belongs to Python itself or to an installed package, without importing
     it."""
+    # The first part of a dotted name decides: a submodule belongs to the package.
     return module.partition(".")[0] in _installed()
 
 
 @cache
 def _installed() -> frozenset[str]:
+    # Asking for the distributions reads the metadata of every installed package, hence the cache.
     return frozenset(
         {"mtcd", *sys.stdlib_module_names, *importlib.metadata.packages_distributions()}
     )
@@ -94,6 +96,8 @@ class OwnCode(MetaPathFinder, InspectLoader):
     def __init__(self, sources: Iterable[Source] = (), withheld: Sequence[Source] = ()) -> None:
         self.sources: Mapping[str, Source] = {source.module: source for source in sources}
         self.withheld = tuple(withheld)
+        # Otherwise a file `numpy.py` would take the place of NumPy for all code that is imported
+        # later.
         for source in self.sources.values():
             if is_installed(source.module):
                 top = source.module.partition(".")[0]
@@ -109,11 +113,10 @@ class OwnCode(MetaPathFinder, InspectLoader):
             with self._found_first():
                 loaded = importlib.import_module(module)
         except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
-            hint = (
-                f" {self._how_to_agree()}"
-                if isinstance(error, ImportError) and self.withheld
-                else ""
-            )
+            hint = ""
+            if isinstance(error, ImportError) and self.withheld:
+                # The missing module may be one of those that the party has not agreed to.
+                hint = f" {self._how_to_agree()}"
             raise ConfigError(
                 f"{where}: {source.path} cannot be loaded ({type(error).__name__}: {error}).{hint}"
             ) from None
@@ -124,6 +127,7 @@ class OwnCode(MetaPathFinder, InspectLoader):
         module, _ = split_name(name, where)
         if module in self.sources:
             return self.sources[module]
+        # Said before the general error: the code is here, and only the consent is missing.
         if any(source.module == module for source in self.withheld):
             raise ConfigError(
                 f"{where}: {name!r} is code in the bundle, which runs only if you agree. "
@@ -148,13 +152,16 @@ class OwnCode(MetaPathFinder, InspectLoader):
         """Put this finder first, so that these modules are found here also when they import each
         other. Afterwards it is the last one: a function may import when it is called.
         """
+        # Of an earlier federation in the same process (tests, notebooks); its sources must not be
+        # found.
         others = [finder for finder in sys.meta_path if not isinstance(finder, OwnCode)]
         tops = {module.partition(".")[0] for module in self.sources}
+        # A module of the same name that was imported before, from another place, would be taken
+        # from `sys.modules`, and code that nobody has agreed to would run.
         for name, module in list(sys.modules.items()):
             loader = getattr(getattr(module, "__spec__", None), "loader", None)
-            if loader is not self and (
-                isinstance(loader, OwnCode) or name.partition(".")[0] in tops
-            ):
+            ours = isinstance(loader, OwnCode) or name.partition(".")[0] in tops
+            if loader is not self and ours:
                 del sys.modules[name]
         sys.meta_path[:] = [self, *others]
         try:
@@ -179,6 +186,8 @@ class OwnCode(MetaPathFinder, InspectLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.sources[fullname]
+        # Compiled from the bytes that were hashed. A .pyc file beside the source could hold other
+        # code.
         compiled: CodeType = compile(source.content, str(source.path), "exec", dont_inherit=True)
         return compiled
 
@@ -195,6 +204,7 @@ def _defined_in(module: ModuleType, function: str, what: str, source: Source) ->
         raise ConfigError(f"{what}: {source.path} has no function {function!r}.")
     if not (inspect.isfunction(found) or inspect.isclass(found)):
         raise ConfigError(f"{what}: it is not a function or class that makes a module.")
+    # An imported function lies in a file whose hash was never shown.
     if found.__module__ != module.__name__:
         raise ConfigError(
             f"{what} is only imported there, from {found.__module__}: in a federation, "
@@ -245,20 +255,22 @@ def read_code(
         return NO_CODE
     own = [source for path in given for source in _given(path)]
     names = [source.module for source in own]
+    # Two files of one module name: which of them runs would depend on the order of the options.
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"--code: {twice!r} is given twice.")
+    # A package that the party names itself replaces all of that package in the bundle: a mixture of
+    # both is what nobody has read.
     tops = {name.partition(".")[0] for name in names}
-    inside = [
-        source
-        for source in _below(bundle / FOLDER, "")
-        if source.module.partition(".")[0] not in tops
-    ]
+    inside = []
+    for source in _below(bundle / FOLDER, ""):
+        if source.module.partition(".")[0] not in tops:
+            inside.append(source)
     accepted = {_sha256(text) for text in agreed}
+    # A hash that fits nothing is an error and not ignored: the file was changed after it was read.
     if strange := accepted - {source.sha256 for source in inside}:
-        there = (
-            "; ".join(f"{source.path} {source.sha256}" for source in inside)
-            or f"no code in {bundle / FOLDER}"
-        )
+        there = "; ".join(f"{source.path} {source.sha256}" for source in inside)
+        if not there:
+            there = f"no code in {bundle / FOLDER}"
         raise ConfigError(
             f"--agree-code {min(strange)}: no code in the bundle has this sha256, so it is not "
             f"what you agreed to. The bundle has: {there}."

@@ -129,6 +129,7 @@ def examine(
     The arguments are those of ``preflight``; the bundle may be without its code.
     """
     config = bundle.config
+    # Nothing is read before the packages are known to be there: reading may need them.
     found = listening_findings(bundle)
     found += package_findings(needed_packages(config, extra_packages))
     try:
@@ -137,6 +138,8 @@ def examine(
         return Examined(
             (*found, Finding(SETTINGS, FAILED, str(error), f"{NO_CODE} {ELSEWHERE}", error))
         )
+    # All findings up to here are returned with the first that failed, as a person would rather mend
+    # two things than start twice.
     table: PartyTable | None = None
     if not config.is_server:
         try:
@@ -166,6 +169,7 @@ def needed_packages(config: BundleConfig, more: Iterable[str] = ()) -> tuple[str
         needed.append("private_set_intersection")
     needed += party_privacy(config.privacy).packages()
     needed += party_kind(config.model).packages(config)
+    # Two features may name the same package. A dictionary keeps the order of the first mention.
     return tuple(dict.fromkeys([*needed, *more]))
 
 
@@ -219,6 +223,7 @@ def _package_problem(name: str) -> NotInstalledError | None:
 def _allowed_versions(name: str, extra: str) -> str:
     """The versions of a package that an extra of this mtcd allows, such as ``>=0.3.18,<0.4``; "" if
     any."""
+    # 'sklearn' is imported, 'scikit-learn' installed; '_' and '-' are the same in such names.
     distribution = DISTRIBUTIONS.get(name, name).replace("_", "-")
     try:
         listed = requires("mtcd") or []
@@ -240,11 +245,13 @@ def fits_version(there: str, allowed: str) -> bool:
     (True, False, True)
     """
     own = _numbers(there)
+    # Only plain comparisons: the bounds are those of this package's own pyproject.toml.
     for one in filter(None, allowed.split(",")):
         parts = re.fullmatch(r"(>=|<=|<|>|==)([0-9.]+)", one.strip())
         if parts is None or not own:
             continue
         bound = _numbers(parts[2])
+        # Padded with zeros: 1.2 and 1.2.0 are the same version.
         size = max(len(own), len(bound))
         left, right = own + (0,) * (size - len(own)), bound + (0,) * (size - len(bound))
         fits = {
@@ -269,6 +276,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def table_failure(error: MtcdError) -> Finding:
     """A finding on a table that cannot be used."""
+    # The order matters: the special errors are subclasses of DataError and ConfigError.
     if isinstance(error, NotInstalledError):
         return Finding(PACKAGES, FAILED, str(error), str(error), error)
     if isinstance(error, LabelsError):
@@ -382,6 +390,8 @@ def peer_findings(bundle: Bundle, seconds: float = CONNECTION_SECONDS) -> list[F
         missing.append(name)
         if peer.address is not None and connects_to(config, name):
             found.append(_peer_finding(name, parse_address(peer.address), seconds))
+            # A peer that listens has read its bundle, and would have refused a certificate that has
+            # expired.
             if found[-1].level == MET:
                 missing.remove(name)
 
@@ -393,6 +403,8 @@ def peer_findings(bundle: Bundle, seconds: float = CONNECTION_SECONDS) -> list[F
 def _peer_finding(name: str, place: Address, seconds: float) -> Finding:
     try:
         socket.create_connection((place.host, place.port), timeout=seconds).close()
+    # A name that cannot be resolved is a fault of the configuration, and time does not heal it; a
+    # refused connection may only mean that the peer starts later. So one fails, and one is a note.
     except socket.gaierror as error:
         sentence = (
             f"The name of the host of {name}, {place.host}, cannot be resolved ({error.strerror})."

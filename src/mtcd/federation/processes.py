@@ -23,6 +23,8 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Ports that are free now, and are not given to outgoing connections while a party restarts."""
     # tests seed `random`, in several processes alike
     drawn = random.SystemRandom().sample(PORTS, len(PORTS))
+    # Drawn at random and tested, not asked of the system: a port that the system gives is an
+    # ephemeral one, which it may give away again while a party restarts.
     return list(islice((port for port in drawn if _is_free(host, port)), count))
 
 
@@ -60,17 +62,17 @@ class Processes:
                 env={**os.environ, **threads, "PYTHONUNBUFFERED": "1"},
             )
             self.running[name] = process
+            # A pipe that nobody reads fills up, and then the party waits for ever in a print.
             Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def _arguments(self, name: str) -> list[str]:
         bundle = str(self.bundles / name)
         if name == SERVER:
             return ["server", bundle]
-        return [
-            "party",
-            bundle,
-            *(["--data", str(self.tables[name])] if name in self.tables else []),
-        ]
+        arguments = ["party", bundle]
+        if name in self.tables:
+            arguments += ["--data", str(self.tables[name])]
+        return arguments
 
     def _read(self, stream: IO[str] | Any) -> None:
         with stream:
@@ -94,6 +96,7 @@ class Processes:
 
     def end(self) -> None:
         """Terminate all running processes."""
+        # All are told before any is waited for, so that they end side by side.
         for process in self.running.values():
             if process.poll() is None:
                 process.terminate()

@@ -26,7 +26,7 @@ Report = Callable[[int, int], None]
 
 
 def _silent(done: int, of: int) -> None:
-    """Report nothing."""
+    """The default of `report`: whoever aligns without a terminal is told nothing."""
 
 
 class PsiAsker(Asker):
@@ -37,9 +37,10 @@ class PsiAsker(Asker):
     ) -> None:
         self.ids, self.report = list(ids), report
         client = library.client
-        self.client = (
-            client.CreateWithNewKey(True) if key is None else client.CreateFromKey(key, True)
-        )
+        if key is None:
+            self.client = client.CreateWithNewKey(True)
+        else:
+            self.client = client.CreateFromKey(key, True)
 
     @property
     def key(self) -> bytes:
@@ -53,6 +54,7 @@ class PsiAsker(Asker):
         return bytes(made.SerializeToString())
 
     def shared(self, response: bytes) -> set[str]:
+        # A prefix that is cut off gives a size that cannot be, so both faults get the same error.
         size = LENGTH.unpack_from(response)[0] if len(response) >= LENGTH.size else len(response)
         if size > len(response) - LENGTH.size:
             raise DataError("A message of private set intersection is cut short.")
@@ -60,8 +62,11 @@ class PsiAsker(Asker):
             setup, answer = library.ServerSetup(), library.Response()
             setup.ParseFromString(response[LENGTH.size : LENGTH.size + size])
             answer.ParseFromString(response[LENGTH.size + size :])
+            # The library matches by position: a response of another length would pair ids with
+            # elements of others.
             if len(answer.encrypted_elements) != len(self.ids):
                 raise DataError("The response of private set intersection is to another request.")
+            # A filter has false positives: an id that the other lacks would be announced as common.
             if not setup.HasField("raw"):
                 raise DataError(
                     "The response of private set intersection holds a filter, not a set."
@@ -77,6 +82,7 @@ class PsiAsker(Asker):
         for some in _chunks(elements, self.report):
             part = library.Response()
             part.encrypted_elements.extend(some)
+            # The library numbers matches within the part that it is given.
             yield from (self.ids[start + i] for i in self.client.GetIntersection(setup, part))
             start += len(some)
 
@@ -88,11 +94,14 @@ class PsiAnswerer(Answerer):
         self.ids, self.report = list(ids), report
 
     def respond(self, request: bytes) -> bytes:
+        # A fresh key for each request: with one key for two, the asker could link both answers.
         server = library.server.CreateWithNewKey(True)
         try:
             parsed = library.Request()
             parsed.ParseFromString(request)
             asked = len(parsed.encrypted_elements)
+            # Without `reveal_intersection` the answer would hold the size of the intersection only,
+            # and the asker could not announce it.
             if not asked or not parsed.reveal_intersection:
                 raise DataError("A request of private set intersection is empty.")
             of = asked + len(self.ids)

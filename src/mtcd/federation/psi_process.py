@@ -29,6 +29,8 @@ STEPS = {REQUEST: "blinding ids", SHARED: "matching ids", RESPOND: "blinding ids
 
 @dataclass
 class Progress:
+    # Written by the thread that computes, read by the one that answers the operator: single
+    # attributes, so that no lock is needed, and a mixture of two moments does no harm.
     """The progress of an alignment, which one thread writes and another reads."""
 
     step: str = ""
@@ -37,7 +39,7 @@ class Progress:
     _began: float = field(default_factory=monotonic)
 
     def begin(self, step: str) -> None:
-        """A new step."""
+        """Start a step: its share is 0, and its seconds count from now."""
         self.step, self.share, self._began = step, 0.0, monotonic()
 
     def facts(self) -> dict[str, Any] | None:
@@ -74,6 +76,7 @@ class ApartAsker(Asker):
         self._key = b""
 
     def request(self) -> bytes:
+        # The next process needs the same key: the response is blinded with it.
         _, (self._key, made) = unwrap(compute(REQUEST, self.progress, self.ids), (), 2)
         return made
 
@@ -102,12 +105,14 @@ def compute(job: str, progress: Progress, ids: Sequence[str], *parts: bytes) -> 
             result = _read(process.stdout, progress)
     finally:
         progress.step = ""
+    # No result and no error: the process was killed, most often for want of memory.
     if result is None:
         raise MtcdError(_ended_early(process.returncode))
     return result
 
 
 def _write(stream: Any, content: bytes) -> None:
+    # Not the place to report it: why the process ended is known only once its output was read.
     with suppress(OSError):  # the process has ended: ``_read`` finds no result
         stream.write(content)
         stream.close()
@@ -125,6 +130,7 @@ def _read(stream: Any, progress: Progress) -> bytes | None:
             raise DataError(told["error"])
         if "size" in told:
             result: bytes = stream.read(told["size"])
+            # Fewer bytes than announced: the process died while it wrote the result.
             return result if len(result) == told["size"] else None
         progress.share = told["share"]
     return None
@@ -144,12 +150,14 @@ def _ended_early(code: int) -> str:
 
 def main() -> None:
     """Compute one job, from standard input to standard output."""
+    # The terminal sends Ctrl-C to all processes of the group, this one too.
     # Ctrl-C is for the party, with whose end this process ends
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     output = sys.stdout.buffer
 
     def say(line: dict[str, Any], content: bytes = b"") -> None:
         output.write(json.dumps(line).encode() + b"\n" + content)
+        # Without it a line may stay in the buffer for minutes, and the operator sees no progress.
         output.flush()
 
     try:
@@ -157,12 +165,14 @@ def main() -> None:
         say({"size": len(result)}, result)
     except DataError as error:
         say({"error": str(error)})
+    # `os._exit` skips the flush of the closed output at the end, which would print a traceback.
     except (BrokenPipeError, WireError):
         # the party has ended, and nobody reads or the job was cut off
         os._exit(1)
 
 
 def _computed(job: bytes, report: Callable[[int, int], None]) -> bytes:
+    # Here and not above: the parent imports this module, and must not load the library.
     from mtcd.federation.psi import PsiAnswerer, PsiAsker
 
     head, (ids, *parts) = unwrap(job, ("job",), 1, more=2)

@@ -81,6 +81,7 @@ class Seal:
         sizes = SIZES.pack(len(self._certificate), len(encoded), len(signature))
         nonce = os.urandom(NONCE_BYTES)
         content = b"".join((sizes, self._certificate, encoded, signature, body))
+        # Encrypt after signing: a relay learns neither the sender nor the kind, only the size.
         data = nonce + self._cipher.encrypt(nonce, content, self._bound(to))
         if len(data) > self._most:
             raise ConfigError(
@@ -91,8 +92,11 @@ class Seal:
 
     def open(self, data: bytes, expect_from: str | None = None) -> Sealed:
         """Decrypt and verify a message to this party; raises a WireError if a check fails."""
+        # Before decrypting: a message that is too large must not cost memory.
         if len(data) > self._most:
             raise WireError("a sealed message", "is larger than this federation allows")
+        # The order of checks: the certificate must be valid before its key says anything, and
+        # nothing of the content is used before the signature is known to fit.
         certificate, kind, signature, body = self._parts(data)
         origin, public = self._origin(certificate)
         try:
@@ -105,6 +109,7 @@ class Seal:
             ) from None
         if not _usable(kind):
             raise WireError(f"the kind of a sealed message of {origin!r}", "is not readable")
+        # Signed by another member, correctly, for another place in the protocol.
         if expect_from is not None and origin != expect_from:
             raise WireError(
                 f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}"
@@ -124,6 +129,8 @@ class Seal:
         public = self.key_of(to, certificate)
         once = ec.generate_private_key(public.curve)
         shown = once.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+        # A nonce of zeros is safe here: the key comes from an ephemeral exchange, and encrypts one
+        # message only.
         cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
         return (
             bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE_BYTES), body, self._bound(to))
@@ -134,7 +141,10 @@ class Seal:
     def sign(self, kind: str, body: bytes) -> bytes:
         """This party's certificate and its signature of a body that others forward."""
         signature = self._key.sign(
-            self._signed("", self._certificate, kind.encode(), body), SIGNATURE
+            # No party has an empty name: such a signature, which is for all, fits no message to
+            # one.
+            self._signed("", self._certificate, kind.encode(), body),
+            SIGNATURE,
         )
         return len(self._certificate).to_bytes(2, "big") + self._certificate + signature
 
@@ -160,8 +170,12 @@ class Seal:
 
     def unlock(self, data: bytes) -> bytes:
         """Decrypt a body that was encrypted by ``lock`` for this party."""
-        shown, locked = data[1 : 1 + data[0]] if data else b"", data[1 + data[0] :] if data else b""
+        # An empty message has no length byte; both parts are then empty, and fail below.
+        size = data[0] if data else 0
+        shown, locked = data[1 : 1 + size], data[1 + size :]
         try:
+            # A point that is not on the curve raises a ValueError: with one, the shared secret
+            # would tell bits of the key.
             public = ec.EllipticCurvePublicKey.from_encoded_point(self._key.curve, shown)
             cipher = AESGCM(_derived(self._key.exchange(ec.ECDH(), public), shown))
             return cipher.decrypt(
@@ -182,6 +196,8 @@ class Seal:
             ) from None
         if len(content) < SIZES.size:
             raise WireError("a sealed message", "is too short")
+        # Sizes are the sender's word. A slice beyond the end is short and not an error: then the
+        # signature does not fit.
         parts, start = [], SIZES.size
         for size in SIZES.unpack_from(content):
             parts.append(content[start : start + size])
@@ -194,6 +210,8 @@ class Seal:
     def _signed(self, to: str, certificate: bytes, kind: bytes, body: bytes) -> bytes:
         """The bytes to sign. Sizes come first, so that the encoding is unique."""
         parts = (self.config.federation.encode(), to.encode(), certificate, kind)
+        # The mark and the federation come first: a signature of this key for another purpose, or in
+        # another federation, is not valid here.
         return b"".join((MARK, SIGNED.pack(*map(len, parts)), *parts, body))
 
     def _bound(self, to: str) -> bytes:
@@ -213,6 +231,8 @@ KIND = "public key of masks"
 
 
 @dataclass(frozen=True)
+# Without the run, a server could replay the public key of an earlier run, whose private key may be
+# known by now.
 class CertifiedIdentity:
     """A party by its certificate. Signatures are for one run: a key of another is refused."""
 
@@ -237,6 +257,7 @@ def certify(
 ) -> None:
     """Let a client sign what others must know to be its own, and check what they sign."""
     if number == SERVER:
+        # The server makes no masks, so it has nothing to sign.
         return
     assert seal is not None  # parties have one
     parties.clients[number].identify(CertifiedIdentity(seal, config, run))

@@ -80,6 +80,7 @@ class PartySection(Section):
 
     @model_validator(mode="after")
     def _reached_or_not(self) -> PartySection:
+        # `address` and `dial_out_only` say opposite things, so neither may win silently.
         if self.dial_out_only and (self.address is not None or self.listen is not None):
             raise ValueError(
                 "a party that dials out only accepts no connections: leave address and listen out"
@@ -129,6 +130,7 @@ class LinksSection(Section):
             value is not None for value in (self.p, self.rows, self.radius)
         ):
             raise ValueError("p, rows and radius belong to a kind of network, not to links")
+        # A seed that does nothing would make people think that they had drawn another network.
         if self.seed is not None and self.kind not in DRAWN:
             kinds = " and ".join(f"'{kind}'" for kind in DRAWN)
             raise ValueError(
@@ -162,6 +164,8 @@ class Federation(Section):
     @classmethod
     def _without_server(cls, given: Any) -> Any:
         """Set the kind of a method that has none, in a federation without a server: stcd."""
+        # Before validation, as afterwards a given kind and the default are the same. A file that
+        # leaves out the server has said which method it means.
         if (
             isinstance(given, dict)
             and given.get("server") is None
@@ -173,6 +177,8 @@ class Federation(Section):
     @model_validator(mode="after")
     def _default_method(self) -> Federation:
         """Take the default method of a federation, where none is given."""
+        # Only now are model, privacy and server known together. Through `__dict__`: an assignment
+        # would count the method as given by the user.
         if "method" not in self.model_fields_set:
             privacy = None if self.privacy is None else self.privacy.settled()
             self.__dict__["method"] = default_section(
@@ -182,6 +188,7 @@ class Federation(Section):
 
     @model_validator(mode="after")
     def _all_different(self) -> Federation:
+        # Names that differ in capitals only are one folder on some systems.
         folded = [name.lower() for name in self.parties]
         if len(folded) < 2:
             raise ValueError("parties: a federation has two parties or more")
@@ -195,6 +202,7 @@ class Federation(Section):
                 )
         taken: dict[str, str] = {}
         for name, place in self.places.items():
+            # A party without an address is called by nobody, so it cannot collide.
             other = name if place.address is None else taken.setdefault(place.address, name)
             if other != name:
                 raise ValueError(
@@ -206,7 +214,10 @@ class Federation(Section):
     @property
     def places(self) -> dict[str, PartySection | PlaceSection]:
         """The addresses of all parties and, last, of the server."""
-        return {**self.parties, **({SERVER: self.server} if self.server is not None else {})}
+        found: dict[str, PartySection | PlaceSection] = {**self.parties}
+        if self.server is not None:
+            found[SERVER] = self.server
+        return found
 
     @property
     def members(self) -> list[str]:

@@ -29,6 +29,7 @@ def calls(bundle: Membership) -> dict[str, str]:
     connects, so that there is one connection."""
     return {
         name: peer.address
+        # A peer without a certificate was revoked: it is neither called nor admitted.
         for name, peer in bundle.peers.items()
         if peer.address is not None and peer.certificate is not None and connects_to(bundle, name)
     }
@@ -39,6 +40,8 @@ def connects_to(bundle: Membership, peer: str) -> bool:
     of higher rank."""
     if bundle.peers[peer].address is None:
         return False
+    # A total order decides which of two opens the connection. If both did, each could close the one
+    # that the other keeps.
     return bundle.address is None or bundle.rank[peer] < bundle.rank[bundle.name]
 
 

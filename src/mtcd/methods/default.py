@@ -51,6 +51,7 @@ def default_method(
     to a server. The method is the one before :func:`mtcd.methods.privacy_modes.with_privacy`.
     """
     privacy = privacy or Privacy()
+    # Asked first: with masks the server must get sums, whatever is best otherwise.
     if privacy.aggregation != PLAIN:
         summing = kind.default_summing()
         if summing is not None:
@@ -65,7 +66,9 @@ def default_method(
     # In a federation some parties are down now and then: a plain token goes round them, while for
     # those of an accelerated tour all would wait.
     if server is not None:
-        return MTCD() if server else STCD()
+        if server:
+            return MTCD()
+        return STCD()
 
     if not connected:
         return MTCD()

@@ -54,7 +54,9 @@ class Messages:
     def aggregate(self) -> tuple[int, ...]:
         """The shape of an aggregate."""
         length = Batches(self.samples, self.method.batch, self.seed).length
-        return (length,) if self.outputs == 1 else (length, self.outputs)
+        if self.outputs == 1:
+            return (length,)
+        return (length, self.outputs)
 
     @property
     def sizes(self) -> Sizes:
@@ -75,8 +77,12 @@ class Messages:
             If the method does not declare its messages.
         """
         transport = self.method.transport
-        numbers = None if transport == DEFAULT else TRANSPORTS[transport].dtype
+        numbers = None
+        if transport != DEFAULT:
+            numbers = TRANSPORTS[transport].dtype
         general = Bounds(run, self.network.size, frozenset(), self.aggregate, numbers=numbers)
+        # Sums that hide their parts come last: they change the payloads that the method has
+        # declared.
         return self.method.aggregation.bounds(self.declared(general))
 
     def declared(self, general: Bounds) -> Bounds:
@@ -89,6 +95,7 @@ class Messages:
 
 def reads_objective(method: Method) -> bool:
     """Whether f follows from an aggregate that is received."""
+    # A batch is no aggregate of all samples, and a mode of privacy may hide f on purpose.
     whole = method.batch is None and not method.hides_objective
     return whole and TRANSPORTS[method.transport].reads_objective
 
@@ -103,10 +110,13 @@ def equipped(method: Method, parties: Parties) -> Parties:
     if method.transport == DEFAULT:
         return parties
 
+    # Around each party when it is made: clients that are hosted elsewhere are never made here.
     def with_transport(party: P) -> P:
         party.transport = make_transport(method.transport)
         return party
 
     clients = OnDemand(len(parties.clients), lambda k: with_transport(parties.clients[k]))
-    server = None if parties.server is None else with_transport(parties.server)
+    server = parties.server
+    if server is not None:
+        server = with_transport(server)
     return replace(parties, clients=clients, server=server)

@@ -48,6 +48,11 @@ class Method(ABC):
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
     conditions: Conditions = NO_CONDITIONS
     """What a mode of privacy asks of a training: its end, its account, its notes."""
+    acceleration: str | None = None
+    """How tours, rounds or syncs are combined with earlier ones; None if they are not."""
+    loss_at_server = ""
+    """The setting by which the server computes the loss, and so needs the labels; empty where it
+    does not."""
     hides_objective = False
     """Whether aggregates that are received do not tell f, although they are of all samples."""
     chooses_steps = False
@@ -101,6 +106,7 @@ class Method(ABC):
         ConfigError, NetworkError
             With what to change.
         """
+        # A client that is away cannot represent the next batch, and Z^t would lack it.
         if network.changes and self.batch is not None:
             raise ConfigError(
                 f"network.changes: with method.batch {self.kind} needs every client in every "
@@ -145,11 +151,18 @@ class Method(ABC):
                 f"method.stepsize must be a number or 'auto', but is {self.stepsize!r}."
             )
         if self.stepsize != "auto":
+            # `check_number` refuses NaN too, which would make every comparison below false.
             check_number("method.stepsize", self.stepsize, above=0)
         check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
             check_whole("method.batch", self.batch)
-        TRANSPORTS[self.transport]  # refuses an unknown name
+        transport = TRANSPORTS[self.transport]  # refuses an unknown name
+        # Without acceleration messages are sent anew when a party is down, or come another way.
+        if transport.keeps_differences and getattr(self, "acceleration", None) is None:
+            raise ConfigError(
+                f"method.transport: {self.transport} is for methods with acceleration: set "
+                "transport: float32."
+            )
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 
@@ -185,6 +198,7 @@ def resolved_stepsize(method: Method) -> float:
     if method.stepsize is None:
         raise ConfigError(f"{method.kind} has no step size.")
 
+    # 'auto' needs the smoothness of a problem, which a method alone does not have.
     if isinstance(method.stepsize, str):
         raise ConfigError(
             "stepsize 'auto' is resolved by mtcd.train: give a number to use the method by itself."

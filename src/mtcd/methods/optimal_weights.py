@@ -55,7 +55,8 @@ class Along:
     def of(fit: Fit, start: Array, ends: Sequence[Array], slope: Array, bend: Array) -> Along:
         """From the token at the start of the iteration to those at its end."""
         changes = np.stack([(end - start).ravel() for end in ends], axis=1)
-        return Along(fit, start, changes, slope, _without_negative(bend))
+        # Rounding may make the matrix of r bend downwards, and the minimum would be far away.
+        return Along(fit, start, changes, slope, without_negative(bend))
 
     def among(self, used: NDArray[np.bool_]) -> Along:
         """f along some of the changes only."""
@@ -85,6 +86,8 @@ class Along:
 
     def derivatives(self, w: Array) -> tuple[Array, Array]:
         """The first derivative, and the second plus a share of its bound."""
+        # Newton's model trusts at least a share of the worst curvature: where the loss is flat
+        # along a change, a step would be endless.
         Z = self.aggregate(w)
         hessian = np.asarray(self.changes.T @ self._curved(Z) + CAUTION * self._worst + self.bend)
         return self._gradient_at(Z, w), hessian
@@ -116,6 +119,7 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
     """
     w = np.zeros(along.changes.shape[1])
     bounds = _bounds(most, w)
+    # At w = 0, which is the start: a training is never worse than without the sync.
     value = along.value(w)
 
     # A training that diverges ends at its next measurement; until then weights of 0 keep the start.
@@ -127,6 +131,7 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
         gradient, hessian = along.derivatives(w)
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
             break
+        # A quadratic program with bounds, as weights may neither be negative nor large.
         step = _lowest(gradient, hessian, w, bounds) - w
         expected = float(gradient @ step)
         taken = _shortened(along.value, w, step, value, expected)
@@ -149,7 +154,7 @@ def _bounds(most: float | Array | None, w: Array) -> tuple[Array, Array]:
     return -largest, largest
 
 
-def _without_negative(bend: Array) -> Array:
+def without_negative(bend: Array) -> Array:
     """The positive semidefinite part: r is convex, but rounding may give negative eigenvalues."""
     if not np.isfinite(bend).all():
         return bend
@@ -159,11 +164,13 @@ def _without_negative(bend: Array) -> Array:
 
 def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
+    # In units in which every change is as long: lsq_linear has absolute tolerances.
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
     size += size == 0.0  # where there is no change, any number does
     # damping makes the minimiser unique where two tokens made the same change
     curve, axes = np.linalg.eigh(H / np.outer(size, size) + DAMPING * np.eye(len(w)))
     root = np.sqrt(np.maximum(curve, DAMPING))
+    # |A v - b|^2 / 2 is the model, so a solver of least squares minimises it.
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
 
@@ -194,6 +201,7 @@ def _shortened(
     f: Callable[[Array], float], w: Array, step: Array, value: float, expected: float
 ) -> tuple[Array, float] | None:
     """The step, halved until f falls by a share of the expected decrease; None if it never does."""
+    # Armijo's rule.
     for halving in range(HALVINGS):
         share = 0.5**halving
         lower = f(w + share * step)

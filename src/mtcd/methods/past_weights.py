@@ -22,6 +22,7 @@ class WeightsByIteration(Field):
 
     def write(self, value: Mapping[int, Any], chunks: Chunks) -> None:
         put_wholes(value, chunks)
+        # By iteration: the same weights are the same bytes.
         for t in sorted(value):
             put_numbers(self.name, value[t], chunks)
 
@@ -36,6 +37,7 @@ class WeightsByIteration(Field):
 
 
 def _check(payload: Any, past: Mapping[int, Array], bounds: Bounds) -> None:
+    # Weights of a sync that has not taken place cannot be known.
     if any(t >= payload.t for t in past):
         raise WireError(NAME, "is of an iteration that is still to come")
 

@@ -93,8 +93,10 @@ class PlanSetting:
     @cached_property
     def alone(self) -> float:
         """1/max_k L_k."""
+        # A long visit would take up the whole budget of a pilot.
         largest = float(self.smoothness.blocks.max())
         if self.batch is not None:
+            # A mini-batch is more curved than all samples together.
             largest = max(largest, self.smoothness.batch(self.batch))
         return 1.0 / largest
 
@@ -105,6 +107,7 @@ class PlanSetting:
 
     def together(self, part: float, Q: int) -> float:
         """A step size for all clients at once: Q steps are this part of 1/L."""
+        # 1.8/max_k L_k at most: at 2/L_k a client alone diverges.
         return min(part / (self.smoothness.batch(self.batch) * Q), 1.8 * self.alone)
 
 
@@ -153,6 +156,7 @@ class Planned:
 
         for factor in (1.5, 1 / 1.5, 4.0, 1 / 4):
             step = resolved_stepsize(method) * factor
+            # At 2/L_k the steps of a client alone diverge.
             if not method.gradient_steps or step < 2.0 * setting.alone:
                 yield method.with_stepsize(step)
 
@@ -191,6 +195,7 @@ class Planned:
 
         # All neighbours send at once: the machine with most links to others decides.
         cut = [0] * (max(machine_of) + 1)
+        # Both ends count: a machine sends and receives over one link.
         for k, near in enumerate(network.neighbours):
             cut[machine_of[k]] += sum(machine_of[k] != machine_of[j] for j in near)
         return float(max(cut) > 0), float(max(cut))

@@ -58,10 +58,10 @@ class ServerSum:
         """Reject the settings of a method."""
 
     def check_network(self, method: Method, network: Network) -> None:
-        """Reject a network."""
+        """Refuse a network on which clients cannot hide their parts of the sum."""
 
     def check_split(self) -> None:
-        """Reject split networks."""
+        """Refuse split networks, where the parts of the sum could be told apart."""
 
     def parties(self, parties: Parties) -> Parties:
         """The same parties, between which what ``Parties.summed`` declares is hidden."""

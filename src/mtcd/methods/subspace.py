@@ -51,7 +51,7 @@ class Subspace:
         return np.asarray(self.aggregate + (self.moves @ u).reshape(self.aggregate.shape))
 
     def value(self, u: Array) -> float:
-        """f at u."""
+        """f at the coordinates u, from the aggregate there and the quadratic part of r."""
         return self.fit.objective(
             self.at(u), self.penalty + float(self.slope @ u + u @ self.bend @ u / 2)
         )
@@ -60,10 +60,11 @@ class Subspace:
         """The Newton step, and the slope of f along it."""
         Z = self.at(u)
         gradient = self.moves.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ u
-        products = [
-            self.fit.hessian_product(Z, move.reshape(Z.shape)).ravel() for move in self.moves.T
-        ]
+        products = []
+        for move in self.moves.T:
+            products.append(self.fit.hessian_product(Z, move.reshape(Z.shape)).ravel())
         curvature, axes = np.linalg.eigh(self.moves.T @ np.stack(products, axis=1) + self.bend)
+        # Where the curvature is tiny, as far out on Huber's loss, a Newton step would be endless.
         step = -axes @ ((axes.T @ gradient) / np.maximum(curvature, LEAST_CURVATURE))
         return step, -float(gradient @ step)
 
@@ -75,13 +76,17 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
     ``products`` are X d_i; ``gram`` holds the regulariser's inner products of theta, d_1, d_2, ...
     """
     V = np.stack([product.ravel() for product in products], axis=1)
+    # A training that diverges ends at its next measurement; until then nothing moves.
     if not (np.isfinite(V).all() and np.isfinite(gram).all()):
         return np.zeros(len(products))
     # first make the directions as long as 1, so that no square overflows or vanishes
     size = np.maximum(np.abs(V).max(axis=0), np.sqrt(np.diag(gram)[1:]))
+    # Infinite: a direction that is 0 gets a weight of 0, and not 0/0.
     size[size == 0.0] = np.inf
     V, slope, bend = V / size, gram[0, 1:] / size, gram[1:, 1:] / size / size[:, None]
     W = fit.scaled(V)
+    # In coordinates of this basis the worst curvature is 1 in every direction, whatever the scales
+    # of the directions were.
     basis = _whitening(fit.curvature * (W.T @ W) + bend)
     space = Subspace(
         fit, aggregate, V @ basis, gram[0, 0] / 2, basis.T @ slope, basis.T @ bend @ basis
@@ -92,6 +97,7 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
 def _whitening(W: Array) -> Array:
     """Columns in which W is the identity; directions that depend on others or are 0 are left
     out."""
+    # Scaled first: what counts as dependent must not depend on lengths.
     size = np.sqrt(np.diag(W))
     size[size == 0.0] = np.inf
     value, axes = np.linalg.eigh(W / np.outer(size, size))
@@ -106,6 +112,7 @@ def _lowest(space: Subspace) -> Array:
     start = value = space.value(u)
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
+        # Relative to what was gained so far, and never below rounding.
         least = max(EXACT * (start - value), np.finfo(float).eps * abs(value))
         settled = not promised > least  # not to stop only takes time; also true of NaN
         if settled:
@@ -119,4 +126,6 @@ def _lowest(space: Subspace) -> Array:
                 break
         else:
             break
-    return u if start - value > NOISE * abs(start) else np.zeros_like(u)
+    if start - value <= NOISE * abs(start):
+        return np.zeros_like(u)
+    return u

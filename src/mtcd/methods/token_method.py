@@ -32,4 +32,6 @@ class TokenMethod(Method):
 def token_clusters(method: Method, network: Network, seed: int) -> TokenClusters:
     """The cluster of each token of any method; None where tokens roam everywhere, or there are
     none."""
-    return method.token_clusters(network, seed) if isinstance(method, TokenMethod) else None
+    if not isinstance(method, TokenMethod):
+        return None
+    return method.token_clusters(network, seed)

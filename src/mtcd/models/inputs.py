@@ -23,9 +23,11 @@ def prepared_blocks(
 ) -> tuple[Array, ...]:
     """The blocks of new samples: a table, one table per client, vertical data, or a matrix of
     numbers."""
+    # The same preparations have made these blocks: applying them once more would be wrong.
     if isinstance(X, VerticalData) and X.preparations is preparations:
         return X.blocks
     frames = raw_frames(preparations, clients, X)
+    # Blocks of different heights would fail only when they are multiplied, far from here.
     if len({frame.height for frame in frames}) > 1:
         raise DataError(
             "The new samples of the clients are not equally many: give every sample a value in "
@@ -43,15 +45,14 @@ def raw_frames(preparations: Preparations, clients: Sequence[str], X: Any) -> li
     inputs = preparations.inputs
     if isinstance(X, VerticalData):
         return _of_vertical(inputs, clients, X)
-    if (
-        isinstance(X, Mapping)
-        and set(clients) <= set(X)
-        and all(as_frame(X[client]) for client in clients)
-    ):
+    if isinstance(X, Mapping) and set(clients) <= set(X):
         tables = [as_frame(X[client]) for client in clients]
-        return [
-            _columns(table, names) for table, names in zip(tables, inputs, strict=True) if table
-        ]
+        if all(tables):
+            frames = []
+            for table, names in zip(tables, inputs, strict=True):
+                if table:
+                    frames.append(_columns(table, names))
+            return frames
     frame = as_frame(X)
     if frame is not None:
         check_unambiguous(inputs)
@@ -88,10 +89,9 @@ def _of_vertical(
         frames = list(X.raw.frames)
     else:
         columns = list(X.columns)
-        frames = [
-            pl.DataFrame(dict(zip(n, block.T, strict=True)))
-            for n, block in zip(columns, X.blocks, strict=True)
-        ]
+        frames = []
+        for names, block in zip(columns, X.blocks, strict=True):
+            frames.append(pl.DataFrame(dict(zip(names, block.T, strict=True))))
     if X.clients != tuple(clients) or columns != [tuple(names) for names in inputs]:
         raise DataError(
             "The new samples are split differently from those this model was trained on: give them "
@@ -103,6 +103,8 @@ def _of_vertical(
 
 def _of_matrix(preparations: Preparations, X: Any) -> list[pl.DataFrame]:
     places = preparations.positions
+    # A permutation sorted twice by argsort gives ranks: a matrix has all columns side by side,
+    # while positions may skip those that no client holds.
     order = np.argsort(np.argsort(np.concatenate([np.asarray(own, dtype=int) for own in places])))
     try:
         matrix = np.asarray(X.toarray() if is_sparse(X) else plain(X), dtype=float)
@@ -117,7 +119,8 @@ def _of_matrix(preparations: Preparations, X: Any) -> list[pl.DataFrame]:
             f"matrix of them, but got one of shape {matrix.shape}."
         )
     bounds = np.cumsum([len(own) for own in places])[:-1]
-    return [
-        pl.DataFrame({name: matrix[:, j] for name, j in zip(names, own, strict=True)})
-        for names, own in zip(preparations.inputs, np.split(order, bounds), strict=True)
-    ]
+    frames = []
+    for names, own in zip(preparations.inputs, np.split(order, bounds), strict=True):
+        columns = {name: matrix[:, j] for name, j in zip(names, own, strict=True)}
+        frames.append(pl.DataFrame(columns))
+    return frames

@@ -54,5 +54,9 @@ def _layers(
         raise ConfigError(f"{name}: dropout must be below 1, but is {dropout}.")
     layers: list[nn.Module] = []
     for before, after in pairwise((inputs, *hidden)):
-        layers += [nn.Linear(before, after), nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
-    return [*layers, nn.Linear(hidden[-1] if hidden else inputs, outputs)]
+        layers += [nn.Linear(before, after), nn.ReLU()]
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+
+    last = hidden[-1] if hidden else inputs
+    return [*layers, nn.Linear(last, outputs)]

@@ -30,9 +30,8 @@ def predicted_columns(
     """
     columns: Columns = {"prediction": predicted}
     if probabilities is not None:
-        columns |= {
-            f"p_{class_name(one)}": probabilities[:, number] for number, one in enumerate(classes)
-        }
+        for number, one in enumerate(classes):
+            columns[f"p_{class_name(one)}"] = probabilities[:, number]
     elif classes and decision.ndim == 1:
         columns["score"] = decision
     return columns
@@ -40,7 +39,9 @@ def predicted_columns(
 
 def class_name(one: str | float) -> str:
     """A class as a person writes it: 1, and not 1.0."""
-    return str(int(one)) if isinstance(one, float) and one.is_integer() else str(one)
+    if isinstance(one, float) and one.is_integer():
+        return str(int(one))
+    return str(one)
 
 
 def true_labels(y: ArrayLike, classes: Sequence[str | float], samples: int) -> NDArray[Any]:
@@ -53,8 +54,10 @@ def true_labels(y: ArrayLike, classes: Sequence[str | float], samples: int) -> N
             f"sample."
         )
     if classes:
-        as_text = labels.dtype.kind != "U" and all(isinstance(one, str) for one in classes)
-        return class_numbers(labels.astype(str) if as_text else labels, classes)
+        # Classes that are texts may be given as numbers: '1' of a CSV file is 1 of a matrix.
+        if labels.dtype.kind != "U" and all(isinstance(one, str) for one in classes):
+            labels = labels.astype(str)
+        return class_numbers(labels, classes)
     if labels.dtype.kind not in "biuf":
         raise DataError("The labels are texts, but this model predicts numbers.")
     return np.asarray(labels, dtype=float)

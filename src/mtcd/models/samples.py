@@ -39,6 +39,7 @@ class TakesSamples:
             raise ValueError("the preparation is of another model")
         return cast(Self, replace(cast(Any, self), preparations=preparations))
 
+    # The inverse of the positions: stacked parameters are put back with it in one step.
     def order(self) -> NDArray[np.intp]:
         """The position of each original column in the clients' stacked columns."""
         return np.argsort(
@@ -75,6 +76,7 @@ class TakesSamples:
         wanted = [name for held in self.columns for name in held]
         check_unambiguous(self.columns)
         check_has_columns(frame, wanted)
+        # By name and in any order: a table of new samples need not be written by the same program.
         place = {name: j for j, name in enumerate(frame.names)}
         matrix = frame.matrix([place[name] for name in wanted])
         return tuple(np.split(matrix, self._bounds(), axis=1))
@@ -86,6 +88,7 @@ class TakesSamples:
                 f"This model wants a matrix of the {width} columns that the clients hold, "
                 f"but got one of shape {X.shape}."
             )
+        # The inverse of `order`: where in the matrix each stacked column stands.
         place = np.empty(width, dtype=int)
         place[self.order()] = np.arange(width)
         return tuple(X[:, own] for own in np.split(place, self._bounds()))

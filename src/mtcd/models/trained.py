@@ -107,11 +107,14 @@ def read_trained(folder: Path, about: dict[str, Any], model: Any) -> Trained | N
     TypeError or OSError if the folder is damaged.
     """
     known = features.parts("mtcd.trained")
+    # By the entry that is there, and not by a key that names the kind: a folder that was written by
+    # a version with fewer kinds stays readable.
     for entry, home in known.items():
         if entry in about:
             read = cast(Any, features.load(home))
             return cast(Trained, read(folder, about[entry], model))
 
+    # A run that diverged has written no model, and is no error.
     if about["status"] != "diverged":
         raise MtcdError(
             f"{folder} holds a model of a kind that this installation of mtcd does not have."
@@ -155,6 +158,7 @@ def outline(about: Mapping[str, Any]) -> Outline:
 
 
 def _features(described: Mapping[str, Any]) -> tuple[int, ...] | None:
+    # A picture has a shape and no names of columns.
     """The numbers in a sample of a split network; the columns of other models."""
     if "shapes" in described:
         return tuple(prod(shape) for shape in described["shapes"])

@@ -70,6 +70,8 @@ def loss_on(
     >>> loss.value(np.zeros(2), y)
     9.5
     """
+    # Before weights: which classes there are does not depend on them, and the weights of classes
+    # need their numbers.
     encoded, classes = loss.encode(labels)
     loss.check_classes(classes, len(labels))
     if class_weight is not None:
@@ -80,6 +82,8 @@ def loss_on(
         numbers = class_numbers(labels, classes)
         weights = _part("classes")(class_weight, classes, numbers, weights)
 
+    # A loss without weights stays as it is, and with it the faster steps that only plain losses
+    # have.
     if weights is None:
         return loss, encoded, classes
     return _part("loss")(loss, weights), encoded, classes
@@ -87,6 +91,7 @@ def loss_on(
 
 def _part(name: str) -> Callable[..., Any]:
     """A part of the feature; an error where it is not installed."""
+    # Asked by name when it is needed: models must not import the feature, which can be deleted.
     home = features.parts(WEIGHTS).get(name)
     if home is None:
         raise ConfigError(

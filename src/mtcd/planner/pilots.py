@@ -192,7 +192,7 @@ class Pilot:
     def _new_forecast(self) -> Forecast:
         iterations = [row.iteration for row in self.rows]
         gaps = [row.gap or 0.0 for row in self.rows]
-        jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
+        jumps = self.method.acceleration is not None
         return forecast(iterations, gaps, self.task.target, self._lost, jumps)
 
     @property

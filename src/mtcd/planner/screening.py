@@ -44,9 +44,9 @@ def score(task: PlanTask, method: Method) -> float:
         price = task.iteration_cost(method)
 
     done = _achieved(task, method)
+    if method.acceleration is not None:
+        done *= ACCELERATED
     if isinstance(method, MTCD):
-        if method.acceleration:
-            done *= ACCELERATED
         rule = RULES[method.combine_rule]
         if not rule.server_chooses:
             # a sync keeps w of each token's progress; weights that minimise f keep it all
@@ -73,7 +73,7 @@ def kind(method: Method) -> tuple[object, ...]:
     """What makes a candidate another kind of thing, and not the same with other numbers."""
     if isinstance(method, MTCD):
         return method.kind, method.walk, method.acceleration, method.combine_rule, method.tokens
-    return (method.kind,)
+    return method.kind, method.acceleration
 
 
 def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Method]:

@@ -71,4 +71,6 @@ def label_privacy(given: object) -> LabelPrivacy:
         raise ConfigError("privacy.labels: this installation of mtcd has none: leave it out.")
 
     make = cast(Callable[[object], LabelPrivacy], features.load(home))
-    return make(dict(given) if isinstance(given, Mapping) else given)
+    if isinstance(given, Mapping):
+        given = dict(given)
+    return make(given)

@@ -67,6 +67,8 @@ class DP:
             raise ConfigError(
                 f"privacy.dp.delta must be below 1, but is {self.delta}: use less than 1 / samples."
             )
+        # Beyond these clipping does nothing, or takes nearly all of a row away: most likely a
+        # mistake of units.
         if not 1 / MOST_CLIP <= self.clip <= MOST_CLIP:
             raise ConfigError(
                 f"privacy.dp.clip is {self.clip:g} times the length of standardised rows, where 1 "
@@ -85,6 +87,7 @@ class DP:
             )
         for party, epsilon in self.parties.items():
             check_number(f"privacy.dp.parties: the epsilon of {party!r}", epsilon, above=0.0)
+        # The formula of the accounting holds for any epsilon, but e^100 bounds no odds.
         if (largest := max(self.epsilon, *self.parties.values(), 0.0)) > MOST_EPSILON:
             raise ConfigError(
                 f"privacy.dp: an epsilon of {largest:g} promises nothing: use at most "
@@ -148,6 +151,7 @@ class Privacy:
                 raise ConfigError(f"privacy.{name} must be true or false, but is {given_flag!r}.")
             if given_flag and not self.sealed:
                 raise ConfigError(f"privacy.{name} is for privacy.mode: sealed: leave it out.")
+        # From the types, so that a choice is listed once.
         for name, given, choices in (
             ("mode", self.mode, Mode),
             ("aggregation", self.aggregation, Aggregation),
@@ -172,6 +176,7 @@ class Privacy:
                 "where noise is on the gradients."
             )
         if self.labels is not None:
+            # After the other settings were checked: the feature refuses combinations with them.
             object.__setattr__(self, "labels", label_privacy(self.labels).within(self))
 
     @property
@@ -191,4 +196,6 @@ class Privacy:
             return ("dp",)
         if self.sealed:
             return (SEALED,)
-        return () if self.aggregation == PLAIN else (self.aggregation,)
+        if self.aggregation == PLAIN:
+            return ()
+        return (self.aggregation,)

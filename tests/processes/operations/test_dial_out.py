@@ -22,7 +22,6 @@ def can_connect(hosts: Hosts, near: str, far: str) -> bool:
         [*hosts.within()[far], *python, LISTEN, address], stdout=subprocess.PIPE
     )
     try:
-        assert listening.stdout is not None
         assert listening.stdout.readline() == b"up\n"
         command = [*hosts.within()[near], *python, CONNECT, address]
         return subprocess.run(command, capture_output=True).returncode == 0

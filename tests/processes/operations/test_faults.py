@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from faulty.runs import run_with_faults, run_without_some
 from faulty.suite import AVERAGE, COMPLETE, CYCLE, RIDGE, STCD, plan
 

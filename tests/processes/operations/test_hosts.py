@@ -5,9 +5,6 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import numpy as np
-import pytest
-
-pytest.importorskip("cryptography")
 
 from hosted import CYCLE, FOREVER, PATH, check_optimum, ended, federation, stop, wait_for
 from mtcd.protocol.ledger.ledger import Ledger

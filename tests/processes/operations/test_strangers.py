@@ -16,8 +16,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("cryptography")
-
 from federations import written
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import read_bundle

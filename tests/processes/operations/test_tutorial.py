@@ -79,7 +79,6 @@ def run_tutorial(folder: Path) -> None:
             text=True,
             start_new_session=True,
         )
-    assert shell.stdin is not None
     try:
         for commands, expected in steps():
             start = len(screen.read_text(encoding="utf-8"))

@@ -230,7 +230,6 @@ def test_estimators_take_the_same() -> None:
         (mtcd.TreesClassifier(max_iter=5, min_samples=5), TOUR),
     ):
         run = estimator.fit(X, y).run_
-        assert run is not None
         assert run.method == method.describe()
         assert run.notes[0] == f"No method was given: {method.describe()} was taken."
     assert "No method" not in "".join(mtcd.MTCDClassifier(method=CONJUGATE).fit(X, y).run_.notes)  # type: ignore[union-attr]

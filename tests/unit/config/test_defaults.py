@@ -89,7 +89,6 @@ def test_networks_have_the_documented_defaults(row: str, name: str, needed: dict
     nets = pytest.importorskip("mtcd.models.splitnet.nets")
     (cell,) = re.findall(rf"^\| `{row}` \|(.*)\|$", CONFIG, flags=re.MULTILINE)
     settings = re.search(rf"`{name}`: ((?:`\w+` \([^)]*\)(?:, )?)+)", cell)
-    assert settings is not None
     stated = {
         key: yaml.safe_load(text) for key, text in re.findall(r"`(\w+)` \(([^)]*)\)", settings[1])
     }

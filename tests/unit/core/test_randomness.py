@@ -117,7 +117,6 @@ def test_batches_follow_each_other_in_the_order_of_their_epoch() -> None:
         [(0, 0), (0, 3), (0, 6), (1, 0), (1, 3), (1, 6), (2, 0)]
     ):
         rows = batches.rows(iteration)
-        assert rows is not None
         assert rows.tolist() == batches.order(epoch)[first : first + 3].tolist()
     orders = [tuple(batches.order(epoch).tolist()) for epoch in range(5)]
     assert len(set(orders)) == 5, "drawn anew in every epoch"

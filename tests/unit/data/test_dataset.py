@@ -246,7 +246,6 @@ def test_seeds_draw_differently_and_transforms_stay_with_the_training_set() -> N
     assert (len(parts), len(held)) == (10, 10)
     cut = data.holdout(0.3).part(5)
     assert cut.transforms == transforms
-    assert cut.test is not None
     assert (cut.samples, cut.test.samples, cut.test.transforms) == (5, 9, None)
     assert "9 of 30 samples, drawn with seed 0" in cut.notes[0]
     assert "5 of 21 samples" in cut.notes[1]

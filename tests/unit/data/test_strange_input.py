@@ -180,7 +180,6 @@ SERIES = {
 @pytest.mark.parametrize(("values", "kind"), SERIES.values(), ids=SERIES.keys())
 def test_a_column_as_a_series(make: Any, values: list[Any], kind: Any) -> None:
     frame = as_frame(make({"a": values}))
-    assert frame is not None
     series = frame.series(0)
     assert (series.name, series.dtype, series.to_list()) == ("a", kind, values)
 
@@ -197,7 +196,6 @@ def test_a_column_as_a_series(make: Any, values: list[Any], kind: Any) -> None:
 )
 def test_a_column_of_pandas_as_a_series(column: Any, values: list[Any]) -> None:
     frame = as_frame(pd.DataFrame({"a": column}))
-    assert frame is not None
     found = frame.series(0).to_list()
     assert [
         value if values[0] is not True or value in (None, False) else True for value in found

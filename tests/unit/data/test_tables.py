@@ -30,7 +30,6 @@ def test_blocks_are_views_of_one_column_major_matrix(put: Any) -> None:
     for clients in (3, {"a": ["bmi"], "b": ["age", "bp"]}):
         blocks = read_tables(Path("main.csv"), "y", clients=clients, id="pid").blocks
         base = blocks[0].base
-        assert base is not None
         assert base.flags.f_contiguous
         assert base.shape == (4, 3)
         assert all(block.base is base and block.flags.f_contiguous for block in blocks)

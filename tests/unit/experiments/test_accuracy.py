@@ -111,7 +111,6 @@ def test_the_accuracy_after_an_epoch_is_the_last_one_measured_by_then() -> None:
         "c", (trained([0, 0.5, 1.5, 3], [0.1, 0.2, 0.3, 0.4]), trained([0, 1], [0.1, 0.8]))
     )
     after = accuracy_after(curve, 1)
-    assert after is not None
     assert (after.mean, after.least, after.most, after.everywhere) == (
         pytest.approx(0.5),
         0.2,
@@ -119,7 +118,6 @@ def test_the_accuracy_after_an_epoch_is_the_last_one_measured_by_then() -> None:
         True,
     )
     later = accuracy_after(curve, 3)
-    assert later is not None
     assert (later.mean, later.reached, later.seeds) == (0.4, 1, 2)
     assert accuracy_after(curve, 4) is None
     assert accuracy_at_end(curve).mean == pytest.approx(0.6)

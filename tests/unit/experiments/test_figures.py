@@ -293,7 +293,6 @@ def test_the_csv_holds_the_lines() -> None:
     kept = [
         row for row in points if (row["curve"], row["panel"], row["x"]) == ("svfl", "ratio", "20")
     ]
-    assert spread is not None
     numbers = [float(kept[0][column]) for column in ("value", "low", "high")]
     assert numbers == pytest.approx([spread.mean, spread.least, spread.most], rel=1e-5)
     assert not [row for row in points if (row["curve"], row["panel"]) == ("dcpa", "ratio")]
@@ -307,7 +306,6 @@ def test_the_csv_of_the_table() -> None:
         ("iterations", made.reach(1e-4)),
         *((f"cost_R{ratio}", made.reach(1e-4, "cost", ratio)) for ratio in (100, 20, 10, 5)),
     ):
-        assert spread is not None
         numbers = [float(row[f"{prefix}_{what}"]) for what in ("mean", "least", "most")]
         assert numbers == [spread.mean, spread.least, spread.most]
     assert row["tuned"] == "1e-05: 1e-6 after 812; 1e-04: diverged"
@@ -413,7 +411,6 @@ def test_figures_for_papers(tmp_path: Path, shape: Shape, style: str, width: flo
     """The width asked for, no title inside, nothing outside the page, and fonts embedded as Type
     42."""
     paper = parse_style(style)
-    assert paper is not None
     figure = draw(shape(), paper)
     assert figure.get_size_inches()[0] == width
     assert figure.get_suptitle() == ""

@@ -142,7 +142,6 @@ def test_a_part_of_the_pictures(folder: Path) -> None:
     pictures = zip(put_together(whole.features), arrays["y_train"], strict=True)
     label_of = {picture.tobytes(): label for picture, label in pictures}
     part = mtcd.load_dataset("cifar10", clients=4, samples=30, test_samples=10, seed=3)
-    assert part.test is not None
     assert (part.samples, part.test.samples) == (30, 10)
     assert [
         label_of[picture.tobytes()] for picture in put_together(part.features)

@@ -314,7 +314,6 @@ def test_tuning_takes_the_best_and_tells_of_the_grid(tmp_path, inline) -> None:
     assert inline.trained == 2 * (4 + 1 + 2), "a grid and one final training per case, and MTCD"
     assert curve.stepsize == 2e-3
     assert not curve.at_edge
-    assert curve.tuned is not None
     assert curve.tuned[10.0] == "diverged"
     assert curve.tuned[2e-3].endswith("iterations")
     assert curve.trained[0].columns["gap"][-1] <= 1e-5, (
@@ -331,7 +330,6 @@ def test_where_no_step_size_gets_there_the_closest_is_taken(tmp_path, inline) ->
     assert curve.stepsize == 1e-4
     assert curve.at_edge
     assert any("edge of the grid: A ring, SVFL" in note for note in results.notes)
-    assert curve.tuned is not None
     assert all(said.startswith("gap ") for said in curve.tuned.values())
 
 

@@ -74,14 +74,12 @@ def test_the_spread_is_over_the_seeds_that_got_there() -> None:
         "c", tuple(exponential(rate, places, seed=i) for i, rate in enumerate((0.01, 0.02, 0.001)))
     )
     spread = curve.reach(1e-4)
-    assert spread is not None
     slow, fast = (np.ceil(np.log(1e4) / rate) for rate in (0.01, 0.02))
     assert (spread.least, spread.most) == pytest.approx((fast, slow))
     assert spread.mean == pytest.approx((fast + slow) / 2)
     assert (spread.reached, spread.seeds, spread.everywhere) == (2, 3, False)
     assert curve.reach(1e-30) is None
     everywhere = curve.reach(0.5)
-    assert everywhere is not None
     assert everywhere.everywhere
 
 

@@ -224,6 +224,5 @@ def test_cifar10_has_the_statistics_that_are_well_known() -> None:
 )
 def test_modelnet10_has_the_sizes_that_its_makers_state() -> None:
     data = mtcd.load_dataset("modelnet10", clients=12)
-    assert data.test is not None
     assert (data.samples, data.test.samples) == (3991, 908)
     assert np.bincount(data.labels).tolist() == [106, 515, 889, 200, 200, 465, 200, 680, 392, 344]

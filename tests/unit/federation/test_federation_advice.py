@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import make_bundles
 from mtcd.core.errors import MtcdError
@@ -74,8 +72,7 @@ def test_training_begins_when_all_are_ready(
 
             monkeypatch.setattr(node, "_train", train)
             monkeypatch.setattr(node, "_go", go)
-        hub.begin()
-        hub.run()
+        hub.train()
     assert list(gone.values()) == [len(hub.nodes)]
 
 
@@ -83,7 +80,6 @@ def test_training_begins_when_all_are_ready(
 def test_started_again_after_the_end_nobody_is_told_twice(server: bool, tmp_path: Path) -> None:
     without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}}
     with Hub(tmp_path, DATA.clients, linear(DATA), **({} if server else without)) as hub:
-        hub.begin()
-        hub.run()
+        hub.train()
     for node in hub.nodes.values():
         assert FileJournal(node.folder.journal).last()["outbox"] == []

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from mtcd.cli.app import main
 from mtcd.core.errors import MtcdError

@@ -8,8 +8,6 @@ from threading import Timer
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 import mtcd
 from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError

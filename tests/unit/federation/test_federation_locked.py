@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from federations import written
 from mtcd.core.errors import WireError
 from mtcd.federation.administrator import init_federation, revoke

@@ -5,8 +5,6 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("cryptography")
 from cryptography import x509
 
 from bundles_on_disk import EVERYBODY, called, certificate, listening

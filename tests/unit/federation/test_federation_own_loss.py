@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from federations import written
 from live import make_bundles
 from mtcd.federation.administrator import init_federation

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.connections.wire import REQUEST

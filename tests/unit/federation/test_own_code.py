@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
 pytest.importorskip("torch")
 
 import yaml

@@ -212,7 +212,6 @@ def surveyed(
     """What a survey of these columns chooses, and L: the curvature of f along its gradient."""
     y = np.random.default_rng(0).standard_normal(len(X))
     problem = mtcd.Glm("ridge", l2=l2).problem(mtcd.split(X, y, 1))
-    assert isinstance(problem, LinearProblem)
     gradient, first = X.T @ -y, 1e-6
     step = -2 * first * gradient  # two updates of every client
     shape = Along.of(

@@ -31,7 +31,6 @@ def shape_of(
     """A problem with weights of samples, f along changes of its parameters, and those parameters as
     a function of w."""
     problem = model.problem(make_data(model, 11, [4], seed=2, weighted=weighted))
-    assert isinstance(problem, LinearProblem)
     rng = np.random.default_rng(3)
     size = problem.client(0).initial().shape
     theta, changes = (
@@ -250,7 +249,6 @@ def survey_of(
 ) -> Any:
     """What is chosen: the step by 1/L, and the depth."""
     found = Survey(clients, columns, squares, norms, spread).choose(along_a_tour(norm), 0.25, 2.0)
-    assert found is not None
     assert found[1] == pytest.approx(1.0 / (2.0 * norm + 3.0))
     return round(found[0] / found[1], 9), found[2]
 

@@ -192,7 +192,6 @@ def test_clusters_are_those_given_or_found() -> None:
     assert MTCD(clusters=[["c4", "c0"], [1, 2, 3]]).token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
     for method in (MTCD(2, clusters="auto"), MTCD(2, combine="cluster")):
         found = method.token_clusters(CYCLE, 0)
-        assert found is not None
         assert len(found) == 2
         assert sorted(k for cluster in found for k in cluster) == [0, 1, 2, 3, 4]
     assert MTCD(2).token_clusters(CYCLE, 0) is None

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.engines.local import LocalEngine
-from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL
@@ -197,21 +196,6 @@ def test_settings_that_do_not_fit_the_problem_are_refused(method: MTCD, says: st
     data = make_data(model, 10, [1, 1, 1], seed=0)
     with pytest.raises((ConfigError, NetworkError), match=says):
         method.parties(model.problem(data), make_network("path", data.clients), 0)
-
-
-@pytest.mark.parametrize(
-    ("method", "said"),
-    [
-        (STCD(5), "STCD, Q=5"),
-        (STCD(5, walk="tour"), "STCD, Q=5, tour"),
-        (MTCD(hops=4), "MTCD, Γ=1, S=4, Q=1, average"),
-        (MTCD(3, 4, 2, batch=6), "MTCD, Γ=3, S=4, Q=2, B=6, average"),
-        (MTCD(clusters="auto", hops=4), "MTCD, Γ=auto, S=4, Q=1, cluster"),
-        (MTCD(clusters=[["a"], ["b", "c"]], hops=4), "MTCD, Γ=2, S=4, Q=1, cluster"),
-    ],
-)
-def test_methods_say_what_they_are(method: Method, said: str) -> None:
-    assert method.describe() == said
 
 
 @pytest.mark.parametrize(

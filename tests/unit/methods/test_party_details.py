@@ -12,7 +12,7 @@ import mtcd
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.recovery.token_history import live_terms
 from mtcd.methods.method import Method
-from mtcd.methods.optimal_weights import _without_negative
+from mtcd.methods.optimal_weights import without_negative
 from mtcd.methods.tree_cg.tree_cg import Direction, Summand
 from mtcd.models.trees.gains import UNKNOWN
 from mtcd.network.changes import with_changes
@@ -145,7 +145,13 @@ def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
             "STCD, Q=2, tour, momentum",
         ),
         (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),
+        (
+            mtcd.STCD(walk="tour", acceleration="anderson", stepsize=0.1),
+            "STCD, Q=1, tour, anderson (M=5)",
+        ),
         (mtcd.MTCD(2, 3, 4), "MTCD, Γ=2, S=3, Q=4, average"),
+        (mtcd.MTCD(3, 4, 2, batch=6), "MTCD, Γ=3, S=4, Q=2, B=6, average"),
+        (mtcd.MTCD(clusters="auto", hops=4), "MTCD, Γ=auto, S=4, Q=1, cluster"),
         (mtcd.MTCD(hops=3), "MTCD, Γ=1, S=3, Q=1, average"),
         (
             mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]),
@@ -243,8 +249,8 @@ def test_the_penalty_s_curvature_has_no_negative_part() -> None:
     bend, expected = (
         (axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0])
     )
-    np.testing.assert_allclose(_without_negative(bend), expected, atol=1e-12)
-    assert np.isnan(_without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
+    np.testing.assert_allclose(without_negative(bend), expected, atol=1e-12)
+    assert np.isnan(without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
 
 
 def test_views_of_changes_within_one_tour_begin_together() -> None:

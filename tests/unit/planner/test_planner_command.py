@@ -148,7 +148,6 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(folder) -> None:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"COLUMNS": "80"}
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == b"racing\n"
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate(timeout=PATIENCE)

@@ -54,7 +54,6 @@ def test_an_iteration_takes_what_the_formula_says(name: str, tmp_path: Path) -> 
     run = simulated(method, tmp_path, iterations)
     network = make_network("path", DATA.clients)
     wire = travel(method, network, N, 1, 0, read_links(tmp_path / "links.csv", network)).wire
-    assert wire is not None
     # computing on the critical path, per iteration: a visit; client and server; with mtcd, the
     # server once per 6 hops
     depth = {"stcd": 1.0, "svfl": 1.0 + K, "dcpa": 2.0, "mtcd": 1.0 + 2 / 6, "tree-cg": 8.0}[name]

@@ -75,7 +75,6 @@ def test_uploads_are_summed_when_all_are_here_and_those_who_leave_stay_in_the_su
     assert gathering.add(2, uploads[2]) is None
     assert gathering.add(0, uploads[0]) is None
     whole = gathering.add(1, uploads[1], leaving=[1])
-    assert whole is not None
     assert (whole[0].tolist(), whole[1]) == ([21.0, 42.0], 1.75)
     assert gathering.here == {1: uploads[1]}
     assert gathering.add(0, uploads[0]) is None

@@ -120,7 +120,6 @@ def test_the_command_serves_the_page_until_ctrl_c(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
-            assert process.stdout is not None
             address = process.stdout.readline().split()[-1]
             assert address.startswith("http://127.0.0.1:")
             assert "Ctrl-C" in process.stdout.readline()

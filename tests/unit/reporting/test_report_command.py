@@ -54,7 +54,6 @@ def inside(page: Path) -> Report:
     found = re.search(
         r'<script type="application/json" id="report">(.*?)</script>', page.read_text(), re.DOTALL
     )
-    assert found is not None
     return checked(json.loads(found[1]))
 
 

@@ -82,9 +82,7 @@ def test_tokens_that_sync_at_a_server(data: st.DataObject) -> None:
     assert trace.windows is None
     assert len(trace.messages) == trace.total == ledger.hops + ledger.messages("sent")["downlink"]
     assert (trace.messages[:, 1] != SERVER).sum() == ledger.hops
-    assert trace.visits is not None
     assert trace.visits.tolist() == [counts[k] for k in range(case.network.size)]
-    assert trace.last_visits is not None
     assert ((trace.last_visits >= 0) == (trace.visits > 0)).all()
     assert trace.last_visits.max() == run.final.iteration
     assert (np.diff(trace.messages[:, 3]) > -method.timeline().hops_per_sync).all()
@@ -113,8 +111,6 @@ def test_a_lone_token(case: Case, walk: str) -> None:
     assert_on_links(trace, case.network)
     assert_continuous(trace)
     assert trace.messages[:, 3].tolist() == list(range(1, run.ledger.hops + 1))
-    assert trace.visits is not None
-    assert trace.last_visits is not None
     assert trace.visits.tolist() == [counts[k] for k in range(len(trace.clients))]
     senders = trace.messages[:, 1].tolist()
     last = {k: 1 + max(i for i, sender in enumerate(senders) if sender == k) for k in set(senders)}
@@ -134,7 +130,6 @@ def test_methods_without_tokens(network: str) -> None:
     assert (
         trace.total == len(trace.messages) == sent[0]["uplink"] + sent[0]["downlink"] == 7 * 2 * 5
     )
-    assert trace.visits is not None
     assert trace.visits.tolist() == [7] * 5
     assert_continuous(trace)
     trace = traced(dcpa)
@@ -149,7 +144,6 @@ def test_methods_without_tokens(network: str) -> None:
     # some are a step ahead
     assert sent[2]["client_client"] <= trace.total <= sent[2]["client_client"] + 2 * 4
     assert_on_links(trace, links)
-    assert trace.visits is not None
     assert trace.visits.tolist() == [7] * 5
 
 
@@ -162,7 +156,6 @@ def test_a_warm_start_collects_before_the_first_token(counted: Counter[int]) -> 
     trace = traced(run)
     assert trace.total == len(trace.messages) == run.ledger.hops + 2 * 2
     assert trace.tokens == 2
-    assert trace.visits is not None
     assert trace.visits.tolist() == [counted[k] for k in range(4)]
 
 
@@ -185,7 +178,6 @@ def test_split_networks(method: Method, counted: Counter[int], tmp_path: Path) -
     trace = traced(run)
     assert_on_links(trace, one.network)
     assert_continuous(trace)
-    assert trace.visits is not None
     assert trace.visits.tolist() == [counted[k] for k in range(4)]
     norms = [
         np.sqrt(
@@ -227,7 +219,6 @@ def test_a_long_trace_is_thinned_to_even_windows(total: int, watched: bool) -> N
         assert trace.windows is None
         assert kept.tolist() == list(range(total))
         return
-    assert trace.windows is not None
     assert MOST_KEPT // 2 <= len(kept) <= MOST_KEPT
     starts = [kept[first] for first, _ in trace.windows]
     assert len(set(np.diff(starts))) == 1

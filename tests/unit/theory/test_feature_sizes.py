@@ -6,7 +6,6 @@ import pytest
 import mtcd
 from mtcd.core.errors import DataError
 from mtcd.methods.tours.conjugate import Conjugate
-from mtcd.models.glm.model import LinearProblem
 from mtcd.theory.stepsize import positive
 
 
@@ -40,7 +39,6 @@ def test_conjugate_tours_that_gain_nothing_go_on_with_larger_steps() -> None:
     rng = np.random.default_rng(1)
     X, y, l2, first = rng.standard_normal((30, 90)), rng.standard_normal(30), 2.0, 1e-6
     problem = mtcd.Glm("ridge", l2=l2).problem(mtcd.split(X, y, 1))
-    assert isinstance(problem, LinearProblem)
     tours = Conjugate(3, np.zeros(30), 0.0, problem.fit, 0, first)
     gradient = -X.T @ y
     change = -2 * first * gradient

@@ -91,7 +91,6 @@ def test_the_last_measurement_has_the_metrics_of_the_model() -> None:
         data, mtcd.Glm("logistic", l2=1.0), "cycle", mtcd.STCD(5), mtcd.Stop(plateau=1e-5)
     )
     assert run.status == "plateau"
-    assert data.test is not None
     assert run.final.metrics["test_auc"] == run.evaluate(data.test, data.test.labels)["auc"]
     assert run.final.metrics["train_auc"] == run.evaluate(data, data.labels)["auc"]
 

@@ -46,6 +46,7 @@ def init(
     """Create the authority, and one bundle for each party."""
     administrator = find("mtcd.federation.administrator")
     authority, notes = administrator.init_federation(file, out, days)
+    # Imported here: the help of the command line must not wait for it.
     from mtcd.core.terminal.screen import screen, show_notes
 
     show_notes(notes)
@@ -120,11 +121,9 @@ def move(
     )
     from mtcd.core.terminal.screen import screen
 
-    own = (
-        f"Send {bundles / name} to {name}: it has a new key and certificate."
-        if new_key
-        else "Its certificate stays."
-    )
+    own = "Its certificate stays."
+    if new_key:
+        own = f"Send {bundles / name} to {name}: it has a new key and certificate."
     screen.print(
         f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} "
         "Send the new party.yaml to all parties; it takes effect at their next start.",
@@ -144,6 +143,8 @@ def show(
     if as_json:
         import json
 
+        # One object per line, with ISO times: for scripts, which must not depend on widths of
+        # columns.
         rows = [
             {"name": s.name, "address": s.address, "until": s.until.isoformat(), "state": s.state}
             for s in standings
@@ -177,11 +178,10 @@ def backup(
     """Back up a stopped party: its bundle and its run folder, with journal and model. It contains
     private keys."""
     has_run = find("mtcd.federation.backup").back_up(bundle, file, run)
+    runs = "and its run folder" if has_run else "(there is no run folder)"
     typer.echo(
-        f"{file} contains {bundle} "
-        f"{'and its run folder' if has_run else '(there is no run folder)'}, but not its table. "
-        "Keep it private: it contains the key. Once this party runs again, its journal is out of "
-        "date."
+        f"{file} contains {bundle} {runs}, but not its table. Keep it private: it contains the "
+        "key. Once this party runs again, its journal is out of date."
     )
 
 
@@ -194,12 +194,12 @@ def restore(
 ) -> None:
     """Restore a party from its backup: the bundle, and its run folder as BUNDLE/run."""
     has_run = find("mtcd.federation.backup").restore(file, bundle)
-    note = (
-        " If the party has run since the backup was made, the others refuse it with this folder."
-        if has_run
-        else ""
-    )
-    typer.echo(f"{bundle} is restored{', with its run folder' if has_run else ''}.{note}")
+    with_run, note = "", ""
+    if has_run:
+        # The others know how far this party had come, and refuse one that has forgotten a part.
+        with_run = ", with its run folder"
+        note = " If the party has run since the backup was made, the others refuse it with this folder."
+    typer.echo(f"{bundle} is restored{with_run}.{note}")
 
 
 OperatorBundle = Annotated[
@@ -270,6 +270,7 @@ def dashboard(
     timeout: Timeout = 2.0,
 ) -> None:
     """Serve a web page of the whole federation: parties, tokens, curves and costs, until Ctrl-C."""
+    # The dashboard is a feature of its own (reporting), which registers itself here.
     pages = features.parts("mtcd.federation_pages")
     if "dashboard" not in pages:
         raise MtcdError("This mtcd has no dashboard. To see the parties: mtcd federation status")

@@ -44,15 +44,17 @@ class Example:
 def write_example(folder: Path, parties: int, server: bool, seed: int, iterations: int) -> Example:
     """Write the tables and the federation file into a folder."""
     data = synthetic("logistic", SAMPLES, FEATURES * parties, parties, seed=seed)
-    names = [
-        f"clinic_{chr(ord('a') + k)}" if parties <= 26 else f"clinic_{k + 1}"
-        for k in range(parties)
-    ]
+    names = []
+    for k in range(parties):
+        # Letters read better than numbers, as long as there are enough of them.
+        letter_or_number = chr(ord("a") + k) if parties <= 26 else str(k + 1)
+        names.append(f"clinic_{letter_or_number}")
     people = [f"person-{i:05d}" for i in range(SAMPLES)]
     tables = {}
     for k, name in enumerate(names):
         tables[name] = folder / f"{name}.csv"
         columns = {f"feature_{j + 1}": np.asarray(data.blocks[k])[:, j] for j in range(FEATURES)}
+        # The first clinic holds the labels, in a column of its table as a real one would.
         if k == 0:
             columns["outcome"] = np.asarray(data.labels)
         _with_strangers(name, people, columns, stream(seed, "example", k)).write_csv(tables[name])
@@ -68,10 +70,10 @@ def _with_strangers(
     ids = [*people, *(f"{name}-only-{i}" for i in range(STRANGERS))]
     table = {"person": ids}
     for column, values in columns.items():
-        table[column] = [
-            *values.tolist(),
-            *values[draw.integers(len(people), size=STRANGERS)].tolist(),
-        ]
+        # The rows of strangers are copies of values that occur, so that they stand out nowhere.
+        copied = values[draw.integers(len(people), size=STRANGERS)]
+        table[column] = [*values.tolist(), *copied.tolist()]
+    # Shuffled: otherwise the demo would also work if alignment did nothing.
     return pl.DataFrame(table).select(pl.all().gather(draw.permutation(len(ids)).tolist()))
 
 
@@ -79,6 +81,7 @@ def _file(names: list[str], server: bool, seed: int, iterations: int) -> dict[st
     ports = free_ports(len(names) + 1)
     method: dict[str, object] = {"kind": "stcd", "local_updates": 5}
     if server:
+        # Two tokens need parties enough to be at different places.
         tokens = 2 if len(names) > 3 else 1
         method = {
             "kind": "mtcd",
@@ -114,8 +117,11 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     out.mkdir(parents=True, exist_ok=True)
     example = write_example(out, parties, server, seed, iterations)
     administrator.init_federation(example.file, out / "bundles", 365)
-    names = [*example.tables, *([SERVER] if server else [])]
-    how = "tokens sync at a server" if server else "one token roams, without any server"
+    names = list(example.tables)
+    how = "one token roams, without any server"
+    if server:
+        names.append(SERVER)
+        how = "tokens sync at a server"
     typer.echo(
         f"{parties} clinics, each a process with its own table; {how}. All files are in {out}."
     )
@@ -125,8 +131,11 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
         processes.start(*names)
         failed = [name for name, code in processes.wait().items() if code]
     finally:
+        # Also after Ctrl-C: processes left behind would keep the ports.
         processes.end()
     if failed:
+        # The exit codes are all that this process knows of the others; the reasons are in their
+        # logs.
         raise MtcdError(
             f"{', '.join(failed)} failed: see the output above, and log.jsonl in "
             f"{out}/bundles/NAME/run."

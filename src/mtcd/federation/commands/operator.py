@@ -42,18 +42,19 @@ def stop_all(bundles: Path, timeout: float) -> int:
     )
     with operator.Operator(bundle) as asking:
         timeouts = operator.timeouts_of(timeout)
+        # Before the request: its phase tells a party that had finished from one that this stops.
         before = asking.ask("status", timeouts)
         known = known_statuses(bundle, before)
         answers = asking.ask("stop", timeouts)
-    outcomes = {
-        name: _outcome(before.get(name), answers.get(name), known.get(name))
-        for name in bundle.config.peers
-    }
+    outcomes = {}
+    for name in bundle.config.peers:
+        outcomes[name] = _outcome(before.get(name), answers.get(name), known.get(name))
     for name, outcome in outcomes.items():
         _say(f"{name}: {outcome}")
-    reached = [
-        name for name, outcome in outcomes.items() if outcome in ("stopping", "already finished")
-    ]
+    reached = []
+    for name, outcome in outcomes.items():
+        if outcome in ("stopping", "already finished"):
+            reached.append(name)
     if not reached:
         _say(NO_ANSWERS)
     else:
@@ -96,7 +97,10 @@ def _outcome(before: Any, answer: Any, status: Any) -> str:
         return "already finished"
     if before is not None or answer is not None:  # without an answer, it has exited since
         return "stopping"
-    return "already finished" if status is not None and status.outcome in ENDS else "not reached"
+    # Neither answer came. Its exit status, where others have passed it on, is signed by it.
+    if status is not None and status.outcome in ENDS:
+        return "already finished"
+    return "not reached"
 
 
 def show_logs(bundles: Path, as_json: bool, timeout: float) -> int:
@@ -110,8 +114,11 @@ def show_logs(bundles: Path, as_json: bool, timeout: float) -> int:
         for line in log_lines(answers):
             typer.echo(line)
     else:
-        tails = [tail for tail in answers.values() if isinstance(tail, list)]
-        events = [event for tail in tails for event in tail if isinstance(event, dict)]
+        events = []
+        for tail in answers.values():
+            if isinstance(tail, list):
+                events += [event for event in tail if isinstance(event, dict)]
+        # As text: what a party sends need not be a time, and must not end the command.
         for event in sorted(events, key=lambda event: str(event.get("time"))):
             typer.echo(json.dumps(event))
     if not answers:
@@ -131,12 +138,17 @@ def log_lines(answers: Mapping[str, Any]) -> list[str]:
     """The log events of all parties, merged by time; answers that are not lists of events are
     skipped."""
     read_event = find("mtcd.federation.node.overview").read_event
-    found = [
-        read_event(event) for tail in answers.values() if isinstance(tail, list) for event in tail
-    ]
-    events = sorted(
-        (event for event in found if event is not None), key=lambda event: str(event.time)
-    )
+    events = []
+    for tail in answers.values():
+        if not isinstance(tail, list):
+            continue
+        for sent in tail:
+            event = read_event(sent)
+            if event is not None:
+                events.append(event)
+
+    # ISO times in UTC sort as text. The sort is stable: events of one moment keep their order.
+    events.sort(key=lambda event: str(event.time))
     return [f"{event.time[11:23]} {event.party}: {event.text}" for event in events]
 
 
@@ -164,6 +176,8 @@ def show_status(bundles: Path, as_json: bool, every: float | None, timeout: floa
             summary = overview.summarise(
                 bundle.config, answers, before, known_statuses(bundle, answers)
             )
+            # A party that has ended may have exited by the next round: its last answer then stands
+            # for it.
             before = summary["parties"]
             if as_json:
                 typer.echo(json.dumps(summary))
@@ -180,8 +194,9 @@ def show_status(bundles: Path, as_json: bool, every: float | None, timeout: floa
                         soft_wrap=True,
                     )
             if every is None or all(one["phase"] in overview.FINAL for one in before.values()):
-                well = all(one["phase"] in overview.WELL for one in before.values())
-                return SUCCESS if well else SOME if answers else NONE
+                if all(one["phase"] in overview.WELL for one in before.values()):
+                    return SUCCESS
+                return SOME if answers else NONE
             time.sleep(every)
 
 
@@ -219,35 +234,44 @@ def show_summary(summary: dict[str, Any]) -> None:
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
     for name, one in summary["parties"].items():
-        cells = [
-            name,
-            overview.in_words(one),
-            str(one.get("iteration", "")),
-            ", ".join(held.get(name, [])),
-        ]
-        cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
-        cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
-        rows.append(cells)
+        # A party that has left counts no connections: an empty cell, and not 0.
+        connected = ""
+        if "connected" in one:
+            connected = str(len(one["connected"]))
+        rows.append(
+            [
+                name,
+                overview.in_words(one),
+                str(one.get("iteration", "")),
+                ", ".join(held.get(name, [])),
+                connected,
+                ", ".join(one.get("gone", [])),
+                ", ".join(one.get("waiting_for", [])),
+            ]
+        )
     dead = [row for row, one in enumerate(summary["parties"].values()) if overview.is_dead(one)]
     words = ["party", "phase", "tokens", "unreachable", "waits for"]
     screen.print(ScreenTable(titles, rows, words, alarming=dead))
+
+    # Hops and cost are sums over the ledgers that are known. Without any they would read as 0.
+    facts = []
     counted = [name for name, one in summary["parties"].items() if "ledger" in one]
-    facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"] if counted else []
+    if counted:
+        facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
     if summary["syncs"]:
         facts.insert(0, f"syncs {summary['syncs']}")
-    if summary["status"] and all(
-        one["phase"] in overview.FINAL for one in summary["parties"].values()
-    ):
+    ended = all(one["phase"] in overview.FINAL for one in summary["parties"].values())
+    if summary["status"] and ended:
         facts.insert(0, f"ended: {summary['status']}")
     if summary["objective"] is not None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
-    missing = [
-        name
-        for name, one in summary["parties"].items()
-        if one["phase"] in overview.FINAL and "ledger" not in one
-    ]
+
+    missing = []
+    for name, one in summary["parties"].items():
+        if one["phase"] in overview.FINAL and "ledger" not in one:
+            missing.append(name)
     if missing and counted:
         facts.append(f"not counting {', '.join(missing)}")
     if not facts:

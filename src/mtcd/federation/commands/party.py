@@ -42,10 +42,13 @@ class PartyOptions:
 
 def run_party(options: PartyOptions, server: bool = False) -> int:
     """Take part until the run has ended; returns the exit code."""
+    # A service manager ends a party with SIGTERM. It must leave the run as with Ctrl-C, with the
+    # journal closed.
     signal.signal(signal.SIGTERM, interrupt)
     bundle = find("mtcd.federation.credentials.bundle").read_bundle_without_code(options.bundle)
     _refuse_other_role(options.bundle, bundle.config, server)
-    out, show = options.out or own_run(options.bundle), None if options.quiet else typer.echo
+    out = options.out or own_run(options.bundle)
+    show = None if options.quiet else typer.echo
     with ExitStack() as open_ones:
         try:
             node = _make_node(bundle, options, out, show, open_ones)
@@ -68,8 +71,10 @@ def _make_node(
     """The node of a party that has all that it needs; otherwise an MtcdError is raised."""
     preflight = find("mtcd.federation.preflight")
     monitoring = None
+    # A missing package of the metrics is reported with the other findings, not by an ImportError.
     if options.metrics is not None and not _is_missing(_more_packages(options)):
         monitoring = find("mtcd.federation.node.monitoring").Monitoring(options.metrics)
+        # Before the table is read, which takes minutes: health checks start with the process.
         open_ones.enter_context(monitoring)
     given, more = _given(options), _more_packages(options)
     examined = preflight.examine(bundle, given, options.code, options.agreed, more)
@@ -125,13 +130,11 @@ def check_party(options: PartyOptions, server: bool = False) -> int:
 def _refuse_other_role(folder: Path, config: Any, server: bool) -> None:
     """Refuse the bundle of another command."""
     if config.is_operator or config.is_server != server:
-        command = (
-            "mtcd federation status"
-            if config.is_operator
-            else "mtcd server"
-            if config.is_server
-            else "mtcd party"
-        )
+        command = "mtcd party"
+        if config.is_operator:
+            command = "mtcd federation status"
+        elif config.is_server:
+            command = "mtcd server"
         raise ConfigError(f"{folder} is the bundle of {config.name}: use {command} with it.")
 
 
@@ -164,6 +167,7 @@ def _is_missing(packages: list[str]) -> bool:
 def own_run(bundle: Path) -> Path:
     """The run folder in a bundle. A symbolic link, which the bundle may have come with, is refused."""
     run = bundle / "run"
+    # The run folder gets keys and results. A link that came with a bundle could send them anywhere.
     if run.is_symlink():
         raise ConfigError(
             f"{run} is a symbolic link: name the folder that it points to yourself (--out, or "
@@ -174,9 +178,9 @@ def own_run(bundle: Path) -> Path:
 
 def _given(options: PartyOptions) -> dict[str, Any]:
     """The options that override the ``data`` section of the bundle."""
-    columns = (
-        None if options.columns is None else [name.strip() for name in options.columns.split(",")]
-    )
+    columns = None
+    if options.columns is not None:
+        columns = [name.strip() for name in options.columns.split(",")]
     return {
         "data": options.data,
         "key": options.id,
@@ -244,6 +248,7 @@ def predict(options: PredictOptions) -> None:
         )
     run = options.run or own_run(options.bundle)
     if config.seen_by == config.name:
+        # Now, and not after the parties have computed for minutes.
         samples.check_out(options.out)
     new = decide = None
     if not config.is_server:
@@ -253,9 +258,12 @@ def predict(options: PredictOptions) -> None:
             )
         new = samples.new_samples(bundle, run, options.data, options.id)
     elif config.seen_by != config.name:
+        # A server that does not learn the predictions has no part in them: parties send to that
+        # one.
         raise samples.no_server(config)
     else:
         decide = samples.server_decides(bundle, run)
+    # Blocks of different runs do not form a model: the parties compare this id.
     number = samples.run_number(run)
     show = None if options.quiet else typer.echo
     predictor = find("mtcd.federation.node.predicting").Predictor

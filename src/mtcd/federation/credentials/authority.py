@@ -29,7 +29,8 @@ from mtcd.federation.schema import Federation
 
 @dataclass(frozen=True)
 class Record:
-    """An issued certificate."""
+    """A certificate that was issued, with what is needed to revoke it: the administrator's folder
+    keeps one for each, and never deletes any."""
 
     party: str
     generation: int
@@ -69,12 +70,15 @@ class Authority:
         what = "the authority of a federation (mtcd federation init makes one)"
         key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))
         certificate = load_certificate(read_file(folder / "ca.pem", what), str(folder / "ca.pem"))
+        # Of two copies of the folder one may be older. Certificates signed with such a key would be
+        # refused by all parties.
         if key.public_key() != certificate.public_key():
             raise ConfigError(
                 f"{folder}: ca.key is not the key of ca.pem: restore both from a copy."
             )
         path = folder / "federation.yaml"
         federation = check_keys(read_yaml(path, "federation", "name, parties, labels"), str(path))
+        # The file may have been edited by hand since: bundles are written from it.
         check_federation(federation)
         secret = read_file(folder / "parties.key", what)
         return cls(
@@ -82,6 +86,8 @@ class Authority:
         )
 
     def save(self, bundles: Path, creation: bool = False) -> None:
+        # The records first exist in memory: all files are replaced together, or none is
+        # (`write_files`).
         """Write the records; at creation also the keys."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
@@ -108,6 +114,8 @@ class Authority:
 
     def certificates(self) -> dict[str, str | None]:
         """The certificate names of all members; None if revoked."""
+        # A new name after a revocation counts from the last generation, so the newest record
+        # decides.
         lasts = {party: self.last(party) for party in self.federation.members}
         return {
             p: None if r.revoked is not None else certificate_name(p, r.generation)
@@ -116,6 +124,7 @@ class Authority:
 
     def sign(self, party: str, generation: int, days: int) -> Issued:
         """Issue a new key and certificate for a party."""
+        # The operator has no place in the file, and a party that only dials out no address.
         place = self.federation.places.get(party)
         address = None if place is None or place.address is None else parse_address(place.address)
         made = issue(self.issued, certificate_name(party, generation), address, days)
@@ -127,26 +136,31 @@ class Authority:
         """Revoke all certificates of a party; returns False if they were revoked before."""
         if self.last(party).revoked is not None:
             return False
+        # Without microseconds, as a revocation list stores whole seconds.
         now = datetime.now(UTC).replace(microsecond=0)
-        self.records = [
-            replace(record, revoked=record.revoked or now) if record.party == party else record
-            for record in self.records
-        ]
+        # All of its certificates: an older one of a plain renewal has the same name and may still
+        # be valid. A date that is there stays, as it was published.
+        for i, record in enumerate(self.records):
+            if record.party == party:
+                self.records[i] = replace(record, revoked=record.revoked or now)
         return True
 
 
 def _records(path: Path, what: str) -> list[Record]:
     content = read_file(path, what)
     try:
-        return [
-            Record(
-                str(given["party"]),
-                int(given["generation"]),
-                int(given["serial"], 16),
-                datetime.fromisoformat(given["until"]),
-                None if given["revoked"] is None else datetime.fromisoformat(given["revoked"]),
+        records = []
+        for given in json.loads(content):
+            revoked = given["revoked"]
+            records.append(
+                Record(
+                    str(given["party"]),
+                    int(given["generation"]),
+                    int(given["serial"], 16),
+                    datetime.fromisoformat(given["until"]),
+                    None if revoked is None else datetime.fromisoformat(revoked),
+                )
             )
-            for given in json.loads(content)
-        ]
+        return records
     except (ValueError, TypeError, KeyError):
         raise ConfigError(f"{path} is damaged: restore it from a copy.") from None

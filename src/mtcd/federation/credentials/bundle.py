@@ -65,6 +65,8 @@ class Bundle(Credentials):
             shared = b""
         if len(shared) != SECRET_BYTES:
             raise ConfigError(f"{path} is damaged: ask the administrator for this bundle again.")
+        # A key of its own for each purpose: what is encrypted for relays and what hashes ids must
+        # not share one, or a weakness of one use would reach the other.
         return HKDF(
             hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()
         ).derive(shared)
@@ -88,8 +90,11 @@ def read_bundle_without_code(folder: Path) -> Bundle:
     """
     folder = folder.absolute()
     config = read_party_file(folder, BundleConfig)
+    # The check of `Membership` knows peers and links only. The label holder is in no such list at a
+    # party that has no link to it.
     refuse_strangers(config, {config.labels.held_by, config.seen_by}, folder / "party.yaml")
     bundle = Bundle(folder, config, *check_files(folder, config))
+    # Derived and thrown away: a damaged secret is found now, and not in the middle of a run.
     if config.name in config.parties:
         bundle.secret("check")
     return bundle

@@ -69,17 +69,25 @@ def bundle_config(
 ) -> BundleConfig:
     """The settings of a party, of the server or of the operator, without those on the data of
     others."""
-    place, names, party = (
-        federation.places.get(name),
-        list(federation.parties),
-        federation.parties.get(name),
-    )
+    place = federation.places.get(name)
+    party = federation.parties.get(name)
+    names = list(federation.parties)
     if party is not None:
         near = [names[j] for j in network.neighbours[names.index(name)]]
-        near += [SERVER] if federation.server is not None else []
+        if federation.server is not None:
+            near.append(SERVER)
     else:
+        # The server syncs with all parties, and the operator asks all and the server.
         near = [other for other in federation.places if other != name]
-    holder = name == federation.labels.held_by
+    peers = {}
+    for peer in near:
+        address = federation.places[peer].address
+        peers[peer] = PeerSection(address=address, certificate=certificates[peer])
+
+    # The names of these columns are of no concern to others, and may tell what is being predicted.
+    labels = federation.labels
+    if name != labels.held_by:
+        labels = labels.model_copy(update={"column": None, "weights": None})
     settings = ("model", "method", "stop", "costs", "privacy", "compute", "limits", "seed")
     shared = ("alignment", "standardise", "holdout", *settings)
     return BundleConfig(
@@ -92,16 +100,9 @@ def bundle_config(
         operator=certificates.get(OPERATOR),
         parties=names,
         links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
-        peers={
-            peer: PeerSection(
-                address=federation.places[peer].address, certificate=certificates[peer]
-            )
-            for peer in near
-        },
+        peers=peers,
         data=PartyData() if party is None else party.data,
-        labels=federation.labels
-        if holder
-        else federation.labels.model_copy(update={"column": None, "weights": None}),
+        labels=labels,
         predictions=PredictionsSection(
             seen_by=federation.predictions.seen_by or federation.labels.held_by
         ),
@@ -120,6 +121,8 @@ def settings_yaml(config: BundleConfig) -> str:
 def as_yaml(section: Federation | BundleConfig) -> bytes:
     """Encode as YAML, with all defaults filled in."""
     content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
+    # A method section has the keys of all methods. Written in full, a file would refuse itself when
+    # it is read: most keys are not those of its method.
     content["method"] = section.method.model_dump(
         mode="json", exclude_none=True, include=keys_of(section.method.kind) | {"kind"}
     )

@@ -35,7 +35,9 @@ def certificate_name(party: str, generation: int) -> str:
     >>> certificate_name("clinic", 1), certificate_name("clinic", 2)
     ('clinic', 'clinic~2')
     """
-    return party if generation == 1 else f"{party}~{generation}"
+    if generation == 1:
+        return party
+    return f"{party}~{generation}"
 
 
 def party_of(certificate: str) -> str:
@@ -94,6 +96,7 @@ def issue(
             f"A certificate lasts 1 to {LONGEST_DAYS} days, but {days} were asked for."
         )
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
+    # Such a certificate would be refused at once, with an error about the wrong file.
     if now >= authority.certificate.not_valid_after_utc:
         ended = authority.certificate.not_valid_after_utc
         raise ConfigError(
@@ -110,9 +113,13 @@ def issue(
             critical=False,
         )
     )
+    # All members connect to somebody; only those with an address accept connections. A stolen key
+    # of one that dials out only cannot be used to pose as a host.
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if address is not None:
         uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        # A connection is checked against the host that was called: number or name, whichever the
+        # others use.
         host = x509.DNSName(address.host) if address.ip is None else x509.IPAddress(address.ip)
         builder = builder.add_extension(x509.SubjectAlternativeName([host]), critical=False)
     builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
@@ -128,6 +135,7 @@ def revocation_list(
     builder = x509.CertificateRevocationListBuilder(
         issuer_name=certificate.subject,
         last_update=now,
+        # Peers get new lists by hand, so a list must not expire before its authority does.
         next_update=certificate.not_valid_after_utc,
     )
     for serial, when in revoked:
@@ -182,6 +190,7 @@ def check_certificate(
 ) -> None:
     """Refuse a certificate of another authority, of another name, or outside its validity
     period."""
+    # The signature first: the name and the dates of a forged certificate mean nothing.
     if not is_signed_by(certificate, authority):
         raise ConfigError(
             f"{where} is not of this federation: its authority (ca.pem) did not sign it."
@@ -190,6 +199,7 @@ def check_certificate(
         raise ConfigError(
             f"{where} is for {common_name(certificate)!r}, but this bundle is for {name!r}."
         )
+    # An expired authority makes all its certificates worthless, though they may look valid.
     for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
         if problem := out_of_time(one):
             raise ConfigError(
@@ -221,6 +231,7 @@ def out_of_time(certificate: x509.Certificate) -> str | None:
 def common_name(certificate: x509.Certificate) -> str:
     """The common name of a certificate."""
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    # With two names it would not be clear which one peers admit.
     return str(names[0].value) if len(names) == 1 else ""
 
 
@@ -240,6 +251,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
+        # A host whose clock is slow must accept a certificate that was issued a moment ago.
         .not_valid_before(now - SKEW)
         .not_valid_after(until if latest is None else min(until, latest))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
@@ -247,6 +259,8 @@ def _builder(
 
 
 def _usage(sign: bool, authority: bool) -> x509.KeyUsage:
+    # Keys of parties sign (TLS, sealed messages) and agree on keys by ephemeral exchange. The
+    # authority's key signs certificates and lists, and nothing else.
     return x509.KeyUsage(
         digital_signature=sign,
         content_commitment=False,

@@ -67,12 +67,15 @@ def expired_peers(bundle: Path, among: Iterable[str]) -> str:
     try:
         dates = json.loads((bundle / EXPIRY_FILE).read_text())
         until = {name: datetime.fromisoformat(dates[name]) for name in among if name in dates}
+    # Advice only: a file that is missing or damaged must not keep a party from starting.
     except (OSError, ValueError, TypeError, RecursionError):
         return ""
 
     now = datetime.now(UTC)
     sentences = []
     for name, when in until.items():
+        # A date without a zone cannot be compared with one that has it; all dates are written in
+        # UTC.
         if when.replace(tzinfo=when.tzinfo or UTC) < now:
             sentences.append(
                 f"The certificate of {name} expired on {when:%Y-%m-%d}, unless it has a newer one: "
@@ -108,6 +111,8 @@ def check_files(folder: Path, config: Membership) -> tuple[datetime, frozenset[i
 
     Refused if a file is missing, readable by others, expired, revoked or of another party.
     """
+    # The order decides which error a user sees first: files that are missing, then a certificate
+    # that is not valid, and last a key that belongs to another certificate.
     key = load_key(read_file(folder / KEY_FILE, WHAT), str(folder / KEY_FILE))
     where = str(folder / CERTIFICATE_FILE)
     certificate = load_certificate(read_file(folder / CERTIFICATE_FILE, WHAT), where)
@@ -136,6 +141,8 @@ def read_party_file(folder: Path, schema: type[M], partial: bool = False) -> M:
     path = folder / "party.yaml"
     content = read_yaml(path, "party", "name, address, peers")
     protocol = content.get("protocol")
+    # Before all other keys: a file of another protocol has other keys, and errors about these would
+    # not help.
     if protocol != PROTOCOL:
         newer = isinstance(protocol, int) and protocol > PROTOCOL
         todo = (
@@ -192,6 +199,7 @@ class Members:
             public = certificate.public_key()
         except UNREADABLE:
             raise WireError(f"the certificate of {what}", "is not readable") from None
+        # The generation is no part of the name: sealed messages name parties.
         owner = party_of(called)
         if owner not in among or not isinstance(public, ec.EllipticCurvePublicKey):
             raise WireError(f"the certificate of {what}", "is of no party of this federation")
@@ -200,7 +208,11 @@ class Members:
             raise WireError(whose, "is not of this federation: its authority did not sign it")
         if problem := out_of_time(certificate):
             raise WireError(whose, problem)
+        # Parties that are no neighbours have no entry here. For them the revocation list is all
+        # there is to check by.
         peer = self.config.peers.get(owner)
+        # A peer under an older name was revoked, though the list here may not say so yet
+        # (`certificates.py`).
         if certificate.serial_number in self.revoked or (
             peer is not None and peer.certificate != called
         ):

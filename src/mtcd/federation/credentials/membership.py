@@ -27,6 +27,7 @@ def _listening(text: str) -> str:
 
 
 def _certificate(name: str) -> str:
+    # Of 'clinic~2' both parts are checked: the name of a certificate must be the name of a party.
     party, mark, generation = name.partition("~")
     if mark and not (generation.isdecimal() and generation.isascii()):
         raise ValueError(f"{name!r} is not the name of a certificate")
@@ -54,6 +55,7 @@ class PeerSection(Section):
 class LimitsSection(Section):
     """Limits on messages, leases and commits."""
 
+    # A limit on what is allocated for one message: the sender's word must not decide that.
     message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
     # silence after which a neighbour counts as unreachable
     lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000
@@ -92,6 +94,8 @@ class Membership(Section):
     def rank(self) -> dict[str, int]:
         """Of two peers with addresses, the one of higher rank connects to the other; the server has
         the lowest rank."""
+        # The server has the lowest rank, so parties connect to it: it is the one most likely to
+        # have a public address.
         return {
             SERVER: -1,
             **{name: k for k, name in enumerate(self.parties)},

@@ -23,6 +23,8 @@ def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
             for name, content in files.items():
                 _create(Path(aside) / name, content, private or name in PRIVATE)
+            # All are replaced only after all were written. A crash in this loop leaves a mixture,
+            # so the order of `files` puts last what makes the rest valid.
             for name in files:
                 os.replace(Path(aside) / name, folder / name)
     except OSError as error:
@@ -31,6 +33,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False)
 
 def _create(path: Path, content: bytes, private: bool) -> None:
     """Create a file; a private one has mode 600 from the start, whatever the umask."""
+    # O_EXCL: nobody can have put a link or a readable file here before.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -41,6 +44,7 @@ def _create(path: Path, content: bytes, private: bool) -> None:
 def read_file(path: Path, what: str) -> bytes:
     """Read a file of a bundle; a private one must be readable by its owner only."""
     try:
+        # Windows has no such modes.
         if (
             path.name in PRIVATE
             and os.name == "posix"

@@ -35,6 +35,7 @@ def drawn(config: BundleConfig, rows: Sequence[int]) -> Drawn:
     """The agreed rows as one process draws them; all are for training if the bundle holds out none."""
     if config.holdout is None:
         return Drawn(rows)
+    # The same draw as in one process, so that a federation and `mtcd train` score the same samples.
     with advised():
         stay, apart, note = drawn_holdout(config.holdout, len(rows), config.seed)
     return Drawn([rows[i] for i in stay], [rows[i] for i in apart], (note,))
@@ -57,6 +58,8 @@ def check_fits(numbers: int, config: BundleConfig) -> None:
     limit = config.limits.message_mb
     if (
         config.holdout is not None
+        # The masked sum travels with the names and certificates of all parties that are to add to
+        # it.
         and 8 * (numbers + 2) + HEAD_BYTES * len(config.parties) > limit * MEGABYTE
     ):
         raise DataError(
@@ -74,18 +77,18 @@ def with_held_out(
     Outputs that are too large to be added are left out, with a 1 instead: of training samples they
     mean divergence, but a held-out sample may be an outlier.
     """
+    # Fixed point: a sum of masked numbers wraps around beyond its range.
     whole = fits(outputs, parties)
-    return np.concatenate(
-        [
-            part.ravel(),
-            outputs.ravel() if whole else np.zeros(outputs.size),
-            [0.0 if whole else 1.0],
-        ]
-    )
+    if whole:
+        shown, missing = outputs.ravel(), 0.0
+    else:
+        shown, missing = np.zeros(outputs.size), 1.0
+    return np.concatenate([part.ravel(), shown, [missing]])
 
 
 def held_out_of(total: NDArray[np.float64], start: int) -> NDArray[np.float64] | None:
     """The sum of outputs for held-out samples, which begins at ``start``; None if a party has left
     them out."""
     outputs = total[start:-1]
+    # The last number counts the parties that have left their outputs out.
     return outputs if outputs.size and total[-1] == 0 else None

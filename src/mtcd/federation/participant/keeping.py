@@ -56,11 +56,10 @@ class Summary:
     def message(self) -> str:
         """The status in a sentence, and a warning if it is unknown whether the training has
         diverged."""
-        return (
-            f"{self._ended} {self.unjudged}"
-            if self.unjudged and self.status != DIVERGED
-            else self._ended
-        )
+        # A run that has diverged needs no warning that this is unknown.
+        if self.unjudged and self.status != DIVERGED:
+            return f"{self._ended} {self.unjudged}"
+        return self._ended
 
     @property
     def _ended(self) -> str:
@@ -79,10 +78,12 @@ class Summary:
 
     def diverged(self) -> Summary:
         """The same summary with the status diverged."""
+        # Metrics of parameters that overflowed would be numbers that mean nothing.
         return replace(self, status=DIVERGED, metrics={})
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain values, for JSON."""
+        # JSON has no infinity.
         known = self.objective is not None and math.isfinite(self.objective)
         return {
             "format": FORMAT,
@@ -126,8 +127,11 @@ def keep_block(
         The names of the files of a block: what an earlier run has left is removed where none is
         written.
     """
+    # NaN in a block is divergence even if no rule has seen it: the objective is not known
+    # everywhere.
     if block is not None and not block.finite:
         summary = summary.diverged()
+    # A block of an earlier run in this folder must not be taken for the result of this one.
     if block is None or summary.status == DIVERGED:
         for name in stale:
             (folder / name).unlink(missing_ok=True)
@@ -140,6 +144,8 @@ def keep_block(
 def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None:
     """Write these files and the summary, readable by their owner only. The summary is written
     last."""
+    # `summary.json` says that the run has ended well: a crash before it leaves a folder without a
+    # summary, and the run is resumed.
     text = json.dumps(summary.to_dict(), indent=1, allow_nan=False, default=plain) + "\n"
     write_files(folder, {**files, SUMMARY: text.encode()}, private=True)
 
@@ -154,10 +160,10 @@ def read_metrics(folder: Path) -> dict[str, float]:
     """The metrics that were kept in a run folder; none if there are none, or if they cannot be
     read."""
     try:
-        return {
-            str(name): float(value)
-            for name, value in json.loads((folder / METRICS).read_text()).items()
-        }
+        found = {}
+        for name, value in json.loads((folder / METRICS).read_text()).items():
+            found[str(name)] = float(value)
+        return found
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 

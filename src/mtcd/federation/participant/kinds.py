@@ -47,7 +47,7 @@ class Block(Protocol):
 
     @property
     def party(self) -> str:
-        """Whose it is."""
+        """The name of the party whose block it is."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -190,6 +190,8 @@ def party_kind(model: Any) -> PartyKind:
         The model cannot be trained in a federation.
     """
     homes = features.parts(KINDS)
+    # By name, and along the base classes: the class itself would have to be imported, which is what
+    # `features.py` avoids; a section may inherit from the one that is registered.
     for section in type(model).__mro__:
         if section.__name__ in homes:
             found: Any = features.load(homes[section.__name__])
@@ -221,6 +223,8 @@ def participant_of(bundle: Bundle, table: PartyTable | None) -> Participant:
     """The participant of a credentials bundle with its table, which was read; the server has
     none."""
     config = bundle.config
+    # Before anything of the participant is made: nothing in it, not even a step size, may be
+    # computed from the true labels.
     if config.label_privacy is not None and table is not None:
         table = _released(config.label_privacy, bundle, table)
     return party_privacy(config.privacy).participant(party_kind(config.model), bundle, table)
@@ -239,6 +243,7 @@ def _released(privacy: LabelPrivacy, bundle: Bundle, table: PartyTable) -> Party
 
 def make_participant(bundle: Bundle, given: dict[str, Any]) -> Participant:
     """The participant of a bundle; ``given`` overrides the ``data`` section of the bundle."""
+    # Imported here, as `table` imports this module.
     from mtcd.federation.participant.table import own_table
 
     config = bundle.config

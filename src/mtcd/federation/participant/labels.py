@@ -28,6 +28,7 @@ def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
     """Encode the labels of the common samples, in the agreed order, and their weights, if they have
     any."""
     check_labels(labels)
+    # Booleans are kept as whole numbers; all receivers must get the same kind.
     head: dict[str, Any] = {"kind": {"b": "i", "U": TEXT}.get(labels.dtype.kind, labels.dtype.kind)}
     numbers: NDArray[Any] = labels
     if head["kind"] == TEXT:
@@ -40,6 +41,7 @@ def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
             )
     weighed = b""
     if weights is not None:
+        # Checked before sending too: an error here names the column, one at the receiver cannot.
         check_weights(weights, len(labels))
         head[WEIGHTS], weighed = True, weights.astype("<f8").tobytes()
     return (
@@ -54,16 +56,23 @@ def labels_from_bytes(data: bytes, samples: int) -> tuple[Labels, Array | None]:
     if not mark:
         raise WireError("labels", "have no head")
     kind, texts, weighted = _head(line)
-    if len(rest) != 8 * samples * (2 if weighted else 1):
+    parts = 2 if weighted else 1
+    if len(rest) != 8 * samples * parts:
         raise WireError("labels", f"are not those of {samples} samples")
-    weights = _weights(rest[8 * samples :], samples) if weighted else None
+    weights = None
+    if weighted:
+        weights = _weights(rest[8 * samples :], samples)
     labels: Any = np.frombuffer(rest, KINDS[kind], samples).astype(KINDS[kind][1:])
     if kind == TEXT:
+        # Every text must occur and every index have a text: the classes of a model are those that
+        # come here, and all parties must find the same ones.
         if not np.array_equal(np.unique(labels), np.arange(len(texts))):
             raise WireError("labels", "name other texts than those that come with them")
         labels = np.array(texts)[labels]
     try:
         check_labels(labels)
+    # The error of `check_labels` shows values, which are private. It is not chained for the same
+    # reason.
     except DataError:
         raise WireError(
             "labels", "are not finite numbers or texts, at least two of them different"
@@ -91,9 +100,8 @@ def _head(line: bytes) -> tuple[str, list[str], bool]:
     if not isinstance(kind, str) or kind not in KINDS:
         raise WireError("labels", "are of an unknown kind")
     weighted = WEIGHTS in head
-    if head.pop(WEIGHTS, True) is not True or head.keys() != (
-        {"kind", "texts"} if kind == TEXT else {"kind"}
-    ):
+    expected = {"kind", "texts"} if kind == TEXT else {"kind"}
+    if head.pop(WEIGHTS, True) is not True or head.keys() != expected:
         raise WireError("labels", "have missing or unknown keys")
     texts = head.get("texts", [])
     if kind == TEXT and not _are_texts(texts):
@@ -110,6 +118,8 @@ def _are_texts(texts: Any) -> bool:
         for text in texts
     ):
         return False
+    # NumPy drops trailing zeros of texts, and sorts by code points: a list that NumPy changes would
+    # give other classes here than at the label holder.
     return bool(np.unique(texts).tolist() == texts)
 
 

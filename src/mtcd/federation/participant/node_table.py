@@ -57,6 +57,7 @@ class ParticipantTable:
     @property
     def own(self) -> PartyTable:
         """The table of a party."""
+        # The server has none and is not asked; without alignment by ids there are none.
         assert self.table is not None  # not called at the server
         return self.table
 
@@ -80,6 +81,8 @@ class ParticipantTable:
         aligned."""
         try:
             rows = agreed_rows(agreed.announcement, self)
+        # After a restart the table is read again: with another one the training would go on with
+        # other rows, from the token of these.
         except DataError as error:
             raise DataError(
                 f"{self.own.path} is not the table that was aligned: {error} Give the same table "
@@ -95,10 +98,13 @@ class ParticipantTable:
 
     def checked(self, settings: dict[str, Any], *own: str) -> dict[str, Any]:
         """The settings that the label holder sent, checked; ``own`` are the keys of the model."""
+        # From the label holder, but over a network: a missing or unknown key would be found when it
+        # is first used, or never.
         if set(settings) != {"samples", *own, "stepsize", "notes"}:
             raise WireError("settings", "are not those of a run")
         # labels, one for each sample, are sent in one message
         most = self.config.limits.message_mb * MEGABYTE // 8
+        # `type`, not isinstance: True is an int in Python.
         if type(settings["samples"]) is not int or not 1 <= settings["samples"] <= most:
             raise WireError("samples", "is out of range")
         if type(settings["stepsize"]) is not float or not 0 < settings["stepsize"] < float("inf"):
@@ -111,6 +117,7 @@ class ParticipantTable:
 
     def agreed_notes(self, settings: dict[str, Any]) -> tuple[str, ...]:
         """The notes of the label holder and of this party."""
+        # The same note may come from both.
         return tuple(dict.fromkeys([*map(tidy, settings["notes"]), *self.notes]))
 
     def gap_part(self, party: Party, token: Any) -> float | None:
@@ -169,6 +176,7 @@ def summary_of(
         ledger=reliable.ledger,
         costs=costs,
         seconds=watch.seconds(),
+        # Only one that was measured at the end: others have changed the token since an earlier one.
         objective=watch.facts()["objective"] if watch.final else None,
         notes=tuple(notes),
         metrics={} if end.status == DIVERGED else read_metrics(folder),

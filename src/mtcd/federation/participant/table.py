@@ -99,6 +99,8 @@ def own_table(
         config.name,
         id_column(config, key),
         config.data.columns if columns is None else columns,
+        # The order of the checks is that of a person's way through the table: file, labels,
+        # columns.
         _label_column(config, label),
         HOW_TO_LEAVE_OUT,
         _recipe(config) if prepare is None else prepare,
@@ -130,6 +132,8 @@ def read_party_table(
     With ``prepare``, a recipe for the columns, they may hold anything.
     """
     table = read_table(Path(path), key, None if prepare is None else (label, weight))
+    # Each step runs under the kind of its error. Other parties are told the kind alone, as the text
+    # may show values of the table.
     with _raised_as(LabelsError):
         if weight in (label, key) and weight is not None:
             raise DataError(
@@ -145,13 +149,18 @@ def read_party_table(
     with _raised_as(ColumnsError):
         used = _used_columns(table, party, key, columns, {label: "the label", weight: "the weight"})
     with _raised_as(LabelsError):
-        weights = None if weight is None else _weights(table, weight)
-        labels, notes = (
-            labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
-        )
+        weights = None
+        if weight is not None:
+            weights = _weights(table, weight)
+        labels: Labels | None = None
+        notes: Sequence[str] = ()
+        if label is not None:
+            labels, notes = labels_of(table.path, table.columns.pop(label))
     ids = None if key is None else tuple(table.ids["id"].to_list())
     with _raised_as(ColumnsError):
         if prepare is not None:
+            # Texts and dates stay as they are until all parties are agreed on the rows: a recipe is
+            # fitted to the rows that are trained on, not to the held-out ones.
             (recipe,) = client_recipes(prepare, [party], [used])
             frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
             nothing = np.empty((table.rows, 0))
@@ -161,6 +170,8 @@ def read_party_table(
         check_features(
             table.path, [table.columns[column] for column in used], "--prepare auto", way_out
         )
+        # Column by column, each removed from the table as it is copied: the table is in memory
+        # once.
         values = np.empty((table.rows, len(used)), order="F")
         for j, column in enumerate(used):
             values[:, j] = feature(table.path, table.columns.pop(column), way_out)
@@ -173,6 +184,7 @@ def _raised_as(kind: type[DataError]) -> Iterator[None]:
     try:
         yield
     except DataError as error:
+        # With the cause, and not with the error itself: its text is in the new one.
         raise kind(str(error)) from error.__cause__
 
 
@@ -198,6 +210,7 @@ def _used_columns(
         used = [column for column in table.columns if column not in barred]
     else:
         used = listed_columns(party, table, columns, barred, key)
+        # A column that is listed twice would be two features that differ in nothing.
         check_owned_once({party: used})
     if not used:
         raise DataError(
@@ -209,6 +222,7 @@ def _used_columns(
 
 def id_column(config: BundleConfig, key: str | None) -> str | None:
     """The id column; None with ``alignment: given order``, which ignores ids."""
+    # An option that does nothing is refused: the user believes that samples are matched.
     if config.alignment == GIVEN_ORDER:
         if key is not None:
             raise ColumnsError(
@@ -260,4 +274,7 @@ def _beside(folder: Path, table: Path | None) -> Path | None:
     if table is None:
         return None
     beside = folder / table
-    return beside if os.path.exists(beside) or not os.path.exists(table) else table
+    # A path that exists in neither folder is left at the bundle, whose name the error then shows.
+    if os.path.exists(beside) or not os.path.exists(table):
+        return beside
+    return table

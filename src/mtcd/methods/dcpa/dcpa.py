@@ -64,7 +64,7 @@ class DualModel(Protocol):
         """w_k at the start."""
 
     def represent(self, theta: Array) -> Array:
-        """X_k w_k."""
+        """X_k w_k, the representation of client k: one number per sample."""
 
     def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
         """w_k after a proximal gradient step along X_k^T y."""
@@ -153,15 +153,19 @@ class DCPA(Method):
         return StepsizeRules(primal_dual_limit(smoothness, self.dual_stepsize))
 
     def prices(self, network: Network, tokens: int = 1) -> Prices:
+        # Every edge carries a vector each way in an iteration, as the paper charges it: 2|E|.
         return Prices(hops=2 * network.edges)
 
     def resolved_dual_stepsize(self) -> float:
-        """mu_y."""
-        return resolved_stepsize(self) if self.dual_stepsize is None else self.dual_stepsize
+        """mu_y, the step size of the dual: that of the parameters unless one is given."""
+        if self.dual_stepsize is None:
+            return resolved_stepsize(self)
+        return self.dual_stepsize
 
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
         if self.variant == "B":
+            # M = (I - A)/2: with the half, the eigenvalues of I - M lie between 0 and 1.
             difference = scipy.sparse.eye_array(network.size) - metropolis_weights(network)
             return scipy.sparse.csr_array(difference / 2)
 
@@ -203,6 +207,8 @@ class DCPA(Method):
             own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
             clients.append(role(k, model, self, network.size, near, own))
 
+        # An engine in this process may run a round of all clients at once, as one product with the
+        # matrix.
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
 
@@ -231,6 +237,7 @@ class DCPAClient(RoundClient):
         weights: Mapping[int, float],
     ) -> None:
         self.number, self.model, self.neighbours = number, model, neighbours
+        # A client offers to itself too: its own vector is one of those that are mixed.
         self.sources = [*neighbours, number]
         self.weights = np.array([weights.get(j, 0.0) for j in self.sources])
         self.mu_w, self.mu_y = resolved_stepsize(method), method.resolved_dual_stepsize()
@@ -248,6 +255,8 @@ class DCPAClient(RoundClient):
 
         assert isinstance(offer, Offer)
         heard = self.heard.setdefault(offer.iteration, {})
+        # Kept by iteration, as a neighbour may be ahead by one: it cannot start a second without
+        # this client's offer.
         heard[message.sender] = offer.vector
         if offer.iteration > self.iteration or len(heard) < len(self.sources):
             return []  # a neighbour may be one iteration ahead
@@ -260,6 +269,7 @@ class DCPAClient(RoundClient):
     def begin(self) -> Sequence[Message]:
         """Report to the monitor, and start the next iteration. The offer to itself is not sent over
         a link."""
+        # Before the next iteration begins: the report is of a finished one.
         part = Message(self.number, MONITOR, Part(self.iteration, self.finished))
         self.iteration += 1
         offer = Offer(self.iteration, self.offer())
@@ -281,9 +291,11 @@ class ClientB(DCPAClient):
         old = self.w
         self.w = self.model.primal_step(old, self.y, self.mu_w)
         ahead = self.w
+        # Extrapolation: for r that is not strongly convex (B) converges with 2w+ - w only.
         if not self.model.strongly_convex:
             ahead = 2 * self.w - old
 
+        # In place: these vectors have a number per sample, and are formed in every iteration.
         psi = self.model.represent(ahead)
         psi *= self.mu_y
         psi += self.y
@@ -295,6 +307,7 @@ class ClientB(DCPAClient):
         assert self.psi is not None
         self.x -= mixed
         self.y = self.model.dual_prox(self.psi - mixed, self.c)
+        # The step of w is of the same iteration as the mix, so it counts only now.
         self.finished = self.w
 
 

@@ -18,9 +18,12 @@ def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
     >>> metropolis_weights(make_network("path", ["a", "b", "c"])).toarray().round(2).tolist()
     [[0.67, 0.33, 0.0], [0.33, 0.33, 0.33], [0.0, 0.33, 0.67]]
     """
+    # Known to client k alone: the degrees are those of its neighbours.
     edges = scipy.sparse.coo_array(adjacency(network), dtype=float)
     degrees = np.array([len(near) for near in network.neighbours])
     rows, columns = edges.coords
+    # A weight that the larger degree decides is the same at both ends, so A is symmetric and keeps
+    # the sum of what is mixed.
     edges.data[:] = 1.0 / (1 + np.maximum(degrees[rows], degrees[columns]))
     given = np.bincount(rows, weights=edges.data, minlength=network.size)
     return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - given))

@@ -19,6 +19,7 @@ class PlannedDCPA(Planned):
             return
 
         rule = DCPA().stepsize_rules(setting.smoothness).auto
+        # Rounded to what a person would write in a config.
         for factor in (1.0, 0.3, 3.0):
             yield DCPA(factor * rule.value, dual_stepsize=float(f"{rule.value / factor:.4g}"))
 

@@ -12,6 +12,7 @@ several proposals, the earliest iteration counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
@@ -39,6 +40,8 @@ class InStep(Wait):
 
     def must_defer(self, envelope: Envelope) -> bool:
         """Until all earlier envelopes of its sender were processed."""
+        # Gaps in the sequence: an earlier envelope is still under way, and may be a proposal to
+        # stop.
         following, _ = self.delivery.seen_from(envelope.sender)
         return envelope.sequence > following
 
@@ -49,11 +52,14 @@ class InStep(Wait):
             self._propose(status)
             self.delivery.commit()
 
-    def cut_at_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+    def cut_at_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
         until, end = super().cut_at_end(messages)
         request = self.delivery.stop_request
+        # The iteration that was agreed on, with the status of whoever proposed it.
         if end is not None and request is not None and end.hop >= request[1]:
             return until, End(request[0], end.t, end.hop)
+        # Only this client's clock says so. The others are asked to stop at an iteration that none
+        # has reached.
         if end is not None and end.status == TIME_IS_UP:
             self._propose(TIME_IS_UP)
             return messages, None
@@ -66,10 +72,12 @@ class InStep(Wait):
             self._stop_at(end)
 
     def _propose(self, status: str) -> None:
+        # K iterations ahead: no client is further away than K links.
         self._stop_at(End(status, 0, self.party.iteration + self.delivery.clients))
 
     def _stop_at(self, end: End) -> None:
         request = self.delivery.stop_request
+        # The earliest counts. Forwarding only what is earlier ends the flood.
         if request is None or end.hop < request[1]:
             self.delivery.stop_request = end.status, end.hop
             for k in self.party.neighbours:

@@ -15,7 +15,7 @@ from mtcd.network.topology import Network
 
 
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
-    """w^0, ..., w^T."""
+    """The iterates w^0, ..., w^T, each a list of the blocks of all clients."""
     K, mu_w, mu_y = network.size, resolved_stepsize(method), method.resolved_dual_stepsize()
     largest = max(1, *dict(network.graph.degree).values())
     mu_x = method.consensus_stepsize or 1 / (4 * mu_y * largest)

@@ -14,6 +14,7 @@ class Pieces(Walk):
 
     def __init__(self, tours: Mapping[tuple[int, ...], Walk]) -> None:
         self._around = {client: walk for piece, walk in tours.items() for client in piece}
+        # The longest tour decides how many hops a round takes for all pieces.
         self.length = max(walk.length or 0 for walk in tours.values())
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:

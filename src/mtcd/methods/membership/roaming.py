@@ -85,6 +85,8 @@ class ChangingRoaming(Roaming):
         if walk.needs_start:
             start = self.first(token, t)
 
+        # Its position, and not a running generator: the path can be computed by any party, at any
+        # time.
         draw = uniform(self.seed, "walk", (token,), t * self.hops + hop)
         return walk.next(client, previous, start, t, hop, draw)
 
@@ -99,6 +101,8 @@ class ChangingRoaming(Roaming):
             # A walk that is no tour goes on where it is, if that client has not left.
             entry = nearest(self.network, client, view.absent)
             if entry != client:
+                # At the first hop of a view the token heads for a client that is there. On its way
+                # it may pass absent ones, which forward it.
                 return next_on_way(self.network, client, entry)
 
         draw = uniform(self.seed, "walk", (0,), hop)
@@ -192,6 +196,7 @@ def changing_roaming(
 
     # Tokens that roam everywhere share a walk, which is then repaired once.
     repairs = {}
+    # Keyed by the walk: tokens that share it get the same repaired one.
     for walk, region in zip(roaming.walks, regions, strict=True):
         repairs[walk] = Repairs(network, walk, region)
 
@@ -206,6 +211,7 @@ def changing_roaming(
             starts.append(_start(roaming, network, token, regions[token], here, whole_tours))
 
         begins = _begins(iteration, roaming.hops, views, whole_tours)
+        # Two changes may fall between the same two syncs: the later one counts.
         if views and views[-1].begins == begins:  # the previous view is empty
             views.pop()
 
@@ -243,6 +249,8 @@ class Repairs:
 
         # Without anybody present the token does not move, and the walks are kept for later.
         if present:
+            # A set of clients that was there before gets its old walk back: whoever returns finds
+            # the tour as it was.
             self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
             self.known |= self.last
 
@@ -253,6 +261,7 @@ class Repairs:
 
     def _repaired(self, piece: tuple[int, ...]) -> Walk:
         members = set(piece)
+        # The walk of the piece with most of these clients changes least.
         old = max(self.last, key=lambda before: len(members.intersection(before)))
         return self.last[old].repaired(self.network, piece)
 
@@ -269,6 +278,7 @@ def _start(
     else uniform."""
     asked = roaming.starts[token]
     among = asked.among(set(here))
+    # Weights of the user are kept as long as any of their clients is present.
     if not here or (among is not None and asked.weights is None):
         return among
 
@@ -287,12 +297,15 @@ def _begins(
 ) -> int:
     """The iteration, or without a server the hop, at which the view of a change begins."""
     if hops is not None:
+        # With a server, a client leaves or joins at a sync: in between, copies of theta_k are with
+        # tokens.
         return math.ceil(iteration / hops)  # at the next sync
     if not whole_tours or not before:
         return iteration
 
     last = before[-1]
     length = tour_length(last.lone)
+    # Rounded up to whole tours: an acceleration compares tours of the same clients.
     tours = math.ceil((iteration - last.begins) / length)
     return last.begins + max(0, tours) * length
 
@@ -321,6 +334,7 @@ def _touring(
         elif last in view.absent:
             entry = nearest(network, last, view.absent)
         else:
+            # It goes on by the new tour from where it is, as if it had toured there before.
             entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, NO_DRAW)
     return MembershipView(view.begins, view.absent, [walk.around(entry)], view.starts, entry)
 
@@ -330,6 +344,7 @@ def _position(view: MembershipView, hop: int) -> int:
     walk = view.lone
     since = hop - view.begins
     client, previous = view.entry, NOWHERE
+    # Whole tours end where they began, so only the last, incomplete one is walked.
     for at in range(since - since % tour_length(walk), since):
         following = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW)
         client, previous = following, client

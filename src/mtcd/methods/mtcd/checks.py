@@ -9,7 +9,7 @@ from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.mtcd import MTCD
@@ -45,6 +45,7 @@ def _check_tokens(method: MTCD) -> None:
 
 def _check_sync(method: MTCD) -> None:
     rule = RULES[method.combine_rule]
+    # The weights are chosen by comparing values of f, which do not follow from a batch.
     if rule.server_chooses and (method.batch is not None or method.hops is None):
         raise ConfigError(
             f"method.combine: {method.combine_rule} needs mtcd and the full batch, to compute f "
@@ -70,6 +71,7 @@ def _check_local_solver(method: MTCD) -> None:
         hint = did_you_mean(str(method.local_solver), (GRADIENT, MAJORISE))
         raise ConfigError(f"method.local_solver: unknown solver {method.local_solver!r}: {hint}")
 
+    # The bound is of f on all samples; on another batch it would be another function.
     if method.local_solver == MAJORISE and method.batch is not None:
         raise ConfigError("method.local_solver: majorise needs the full batch: leave batch out.")
 
@@ -93,6 +95,7 @@ def _check_lone_token(method: MTCD) -> None:
     if method.hops is not None:
         return
 
+    # The paper's STCD is one token for ever: whatever needs a sync has no place in it.
     several = method.tokens not in (None, 1) or method.clusters is not None
     if several or method.batch is not None:
         raise ConfigError(
@@ -106,10 +109,12 @@ def _check_transport(method: MTCD) -> None:
     if method.transport == DEFAULT:
         return
 
+    keeps = TRANSPORTS[method.transport].keeps_differences
     # Both take differences of tokens, in which what a transport has changed would count as progress.
-    if method.acceleration is not None or RULES[method.combine_rule].server_chooses:
+    chosen = RULES[method.combine_rule].server_chooses
+    if chosen or (method.acceleration is not None and not keeps):
         raise ConfigError(
             f"method.transport: {method.transport} changes tokens on their way, but acceleration "
-            "and combine: optimal compute with differences of tokens. Leave these out, or set "
-            f"transport: {DEFAULT}."
+            "and combine: optimal compute with differences of tokens. Set transport: delta32 with "
+            f"acceleration, and transport: {DEFAULT} with combine: optimal."
         )

@@ -42,6 +42,7 @@ class TokenHost(Client):
         """Combine the copies at the sync that starts iteration t (Algorithm 2, line 11)."""
 
     def stop_at_sync(self, t: int, slots: Mapping[str, Any]) -> None:
+        # Only a later t: within an iteration the copies are not combined yet.
         if t != self.t:
             self.apply_sync(t)
 
@@ -65,6 +66,7 @@ class TokenHost(Client):
         """Send the token to the next client, or to the server after S hops (Algorithm 1, line
         10)."""
         plan, number = self.plan, self.number
+        # Counted after the visit: hop s is the s-th of this iteration.
         token.hop += 1
         floats = plan.aggregate_floats  # numbers that the token carries from here on
         for name, value in token.slots.items():  # of a plain run there are none
@@ -73,18 +75,20 @@ class TokenHost(Client):
         if plan.hops is None:
             to = self.next_client(token)
             hop = Message(number, to, token, floats, floats, self.unchanged)
+            # The monitor reads f off the token: at a lone token every visit is progress.
             return [hop, Message(number, MONITOR, token)]
 
         if token.hop < plan.hops:
             to = self.next_client(token)
             return [Message(number, to, token, floats, floats, self.unchanged)]
 
+        hop_floats = floats if plan.charges_hops else 0
         if plan.tokens_return:
-            return [Message(number, SERVER, token, floats, floats, self.unchanged)]
+            return [Message(number, SERVER, token, floats, hop_floats, self.unchanged)]
 
         # The sync does not need the aggregate: a signal goes up, and the paper charges the last hop
         # all the same.
-        return [Message(number, SERVER, self.done(token), 0, floats if plan.charges_hops else 0)]
+        return [Message(number, SERVER, self.done(token), 0, hop_floats)]
 
     def done(self, token: Token) -> Done:
         """The signal to the server that the token has made its S hops."""
@@ -92,6 +96,8 @@ class TokenHost(Client):
 
     def next_client(self, token: Token) -> int:
         """The next client of the walk."""
+        # `previous` is state of the token: some walks need it (non-backtracking), and any client
+        # may be asked to continue one that was lost.
         to = self.plan.roaming.next(token.index, token.t, token.hop, self.number, token.previous)
         token.previous = self.number
         return to
@@ -127,13 +133,19 @@ class TokenClient(TokenHost):
         if token.t != self.t:
             self.apply_sync(token.t)
 
-        rows = None if plan.batches.size is None else plan.batches.rows(token.t)
-        Q, eta = steps or (
-            plan.local_updates,
-            plan.stepsize if plan.schedule is None else plan.stepsize_at(token.t),
-        )
+        rows = None
+        if plan.batches.size is not None:
+            rows = plan.batches.rows(token.t)
+        if steps is not None:
+            Q, eta = steps
+        elif plan.schedule is None:
+            Q, eta = plan.local_updates, plan.stepsize
+        else:
+            Q, eta = plan.local_updates, plan.stepsize_at(token.t)
         updates = LocalUpdates(Q, eta, rows, plan.majorises, (token.index, token.t, token.hop))
 
+        # The first visit of a token since the sync starts from theta_k^t, and not from another
+        # copy.
         old = self.copies.get(token.index, self.theta)
         if self.featured is None:
             theta = self.model.local_update(old[0], token.aggregate, updates)
@@ -141,6 +153,7 @@ class TokenClient(TokenHost):
             theta = self.featured(old[0], token, updates)
         new = theta, self.model.penalty(theta)
 
+        # The same object: then nothing has changed, and the ledger counts such a hop by itself.
         self.unchanged = theta is old[0]
         self.copies[token.index] = new
         # the invariant: the token's penalty is that of the copies it knows
@@ -149,6 +162,8 @@ class TokenClient(TokenHost):
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         """Add the visit's change of the combined model to the token, for the server."""
+        # f at the sync is that of the combined model. Its penalty does not follow from those of the
+        # copies, so each visit adds what it has changed.
         before = self.combined
         if self.plan.combine.one_visitor:
             self.combined = new
@@ -160,7 +175,9 @@ class TokenClient(TokenHost):
         if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
             earlier = token.slots.get(SYNC_CHANGE.name)
-            token.put(SYNC_CHANGE.name, change if earlier is None else earlier + change)
+            if earlier is not None:
+                change = earlier + change
+            token.put(SYNC_CHANGE.name, change)
 
     def combination(self) -> Theta:
         """theta_k + w * sum_{visitors} (theta_k(gamma) - theta_k), theta_k after the next sync."""
@@ -186,14 +203,16 @@ class TokenClient(TokenHost):
 
     def undo_visits(self, since: Visits | None = None) -> None:
         """Roll back to the start of the iteration, or to an earlier result of ``visits``."""
+        # Copies are replaced and never changed in place, so keeping the old ones is enough.
         self.copies, self.combined = since or ({}, self.theta)
 
     def parameters(self) -> Theta:
-        """theta_k, copies combined."""
+        """theta_k as it is after the next sync, so with the copies of all tokens combined."""
         return self.combined[0]
 
     def copy_for(self, token: Token) -> Theta:
         """theta_k(gamma), the copy for this token."""
+        # A token of another iteration finds theta_k combined.
         if token.t != self.t:
             return self.combined[0]
         return self.copies.get(token.index, self.theta)[0]
@@ -204,6 +223,7 @@ class TokenClient(TokenHost):
         If a token of this iteration has visited before the request arrives, h_k is that of theta_k
         before the visit.
         """
+        # A request of an iteration that this client has reached by a token changes nothing here.
         if t > self.t:
             self.apply_sync(t)
         theta, penalty = self.theta
@@ -221,5 +241,6 @@ def updates_of(number: int, model: ClientModel, plan: Plan) -> Update | None:
         return model.local_update(theta, token.aggregate, updates)
 
     for feature in plan.features:
+        # The last feature is the outermost: it sees what the earlier ones have done.
         update = feature.around(number, update)  # type: ignore[assignment]
     return update

@@ -76,13 +76,13 @@ class Roles:
         return bounds
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TokenClient:
-        """Client k."""
+        """The party of client k, on its own block."""
         from mtcd.methods.mtcd.client import TokenClient  # which imports this module
 
         return TokenClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> TokenServer:
-        """The server."""
+        """The party that syncs the tokens; asked for only where there is a server."""
         from mtcd.methods.mtcd.server import TokenServer  # which imports this module
 
         return TokenServer(clients, plan, problem)
@@ -99,6 +99,9 @@ class AccelerationKind(ABC):
     """Whether ``method.depth`` has an effect."""
     adapts = False
     """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
+    sums_suffice = False
+    """Whether the sum of all tokens is enough at the sync, so that it may be masked: a server needs
+    no other numbers, and no more digits than masks leave."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
@@ -127,7 +130,7 @@ class AccelerationKind(ABC):
     @classmethod
     @abstractmethod
     def roles(cls, method: MTCD) -> Roles:
-        """The parties."""
+        """The makers of the parties, for these settings."""
 
 
 ACCELERATIONS: Registry[type[AccelerationKind]] = Registry(

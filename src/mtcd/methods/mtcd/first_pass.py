@@ -26,6 +26,7 @@ class Collecting(Wrapped):
             return client.receive(message)
         way = client.plan.first_pass
         place = len(way) + token.hop
+        # Clients that the way passes twice add themselves once, on the first time.
         if way.index(client.number) == place:  # it may come by again
             theta = client.parameters()
             token.aggregate += client.model.represent(theta)

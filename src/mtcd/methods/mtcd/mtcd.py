@@ -62,7 +62,7 @@ from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
 from mtcd.protocol.token import Token
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
@@ -119,8 +119,9 @@ class MTCD(TokenMethod):
         which takes ``stepsize``. So they do with stepsize 'auto', too.
     features : tuple of TokenFeature
         What a kind of model adds to tokens and visits; set by the kind of model.
-    transport : 'float64' or 'float32', default 'float64'
-        The form in which aggregates travel; parties compute in double precision.
+    transport : 'float64', 'float32' or 'delta32', default 'float64'
+        The form in which aggregates travel; parties compute in double precision. With
+        ``acceleration``, 'delta32' has half the bytes.
     local_solver : 'gradient' or 'majorise', default 'gradient'
         'gradient' takes the Q steps on f itself. 'majorise' (ours) takes them on the quadratic
         upper bound of f at the token that arrived: one gradient and two products with the block per
@@ -168,11 +169,13 @@ class MTCD(TokenMethod):
     @property
     def kind(self) -> str:
         """'stcd' for the setting without a server."""
-        return "stcd" if self.hops is None else "mtcd"
+        if self.hops is None:
+            return "stcd"
+        return "mtcd"
 
     @property
     def has_server(self) -> bool:  # type: ignore[override]
-        """False for STCD."""
+        """Whether tokens sync at a server: for STCD they do not."""
         return self.hops is not None
 
     @property
@@ -181,18 +184,28 @@ class MTCD(TokenMethod):
         return self.has_server
 
     @property
+    def loss_at_server(self) -> str:  # type: ignore[override]
+        """The acceleration of syncs, or the rule with which the server chooses weights."""
+        if not self.has_server:
+            return ""
+        if self.acceleration is not None:
+            return "acceleration"
+        return f"combine: {self.combine_rule}" if self._rule.server_chooses else ""
+
+    @property
     def combine_rule(self) -> str:
         """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average'
         without."""
-        return self.combine or ("average" if self.clusters is None else "cluster")
+        if self.combine:
+            return self.combine
+        return "average" if self.clusters is None else "cluster"
 
     @property
     def one_token_per_client(self) -> bool:
         """Whether no client is visited by two tokens between two syncs, and its copy counts with
         weight 1."""
-        return self._rule.one_visitor or (
-            self.tokens in (None, 1) and not self._rule.server_chooses
-        )
+        lone = self.tokens in (None, 1) and not self._rule.server_chooses
+        return self._rule.one_visitor or lone
 
     @property
     def _rule(self) -> type[Combine]:
@@ -200,7 +213,9 @@ class MTCD(TokenMethod):
 
     @property
     def _accelerated(self) -> type[AccelerationKind] | None:
-        return None if self.acceleration is None else ACCELERATIONS[self.acceleration]
+        if self.acceleration is None:
+            return None
+        return ACCELERATIONS[self.acceleration]
 
     def describe(self) -> str:
         Q = "auto" if self.chooses_steps else self.local_updates
@@ -237,14 +252,16 @@ class MTCD(TokenMethod):
     def chooses_steps(self) -> bool:  # type: ignore[override]
         """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is
         resolved."""
-        return self.adaptive or (
-            self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts
-        )
+        if self.adaptive:
+            return True
+        kind = self._accelerated
+        return self.stepsize == "auto" and kind is not None and kind.adapts
 
     def timeline(self) -> Timeline:
         return Timeline(self.batch, self.hops or 1)
 
     def with_stepsize(self, stepsize: float) -> Self:
+        # Once 'auto' is a number, whether it was one is remembered in `adaptive`.
         return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
     def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
@@ -257,6 +274,8 @@ class MTCD(TokenMethod):
         def opening(costs: Costs, sizes: Sizes) -> float:
             return self.aggregation.opening_cost(network, costs)
 
+        # With mini-batches all clients represent the next batch; with the full batch the tokens are
+        # the uploads (the paper's costs: 2 Gamma with the server, S Gamma hops).
         uplinks = tokens if self.batch is None else network.size
         return Prices(uplinks, tokens, self.hops * tokens, opening)
 
@@ -267,7 +286,13 @@ class MTCD(TokenMethod):
 
     def notes(self, network: Network) -> tuple[str, ...]:
         notes = super().notes(network)
-        apart = in_pieces(network) if self.hops is None and network.changes else []
+        note = TRANSPORTS[self.transport].note
+        if note:
+            notes = (*notes, note)
+
+        apart: Sequence[str] = ()
+        if self.hops is None and network.changes:
+            apart = in_pieces(network)
         if not apart:
             return notes
 
@@ -277,6 +302,8 @@ class MTCD(TokenMethod):
         return (*notes, f"{where}: {stays}")
 
     def token_clusters(self, network: Network, seed: int) -> TokenClusters:
+        # Without clusters a token may go everywhere. A rule that needs one visitor per client
+        # implies them.
         if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":
@@ -294,18 +321,22 @@ class MTCD(TokenMethod):
         self.check(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
+        # Each client keeps a copy of theta_k for every token that visits it.
         if tokens > 1000 + 10 * network.size:  # far more, one more or less
             raise ConfigError(
                 f"method.tokens is {tokens}, far more than {network.size} clients can keep apart."
             )
+        # One token: all rules are equal, and this one costs least.
+        combine: Combine = Cluster()
+        if tokens > 1 or self._rule.server_chooses:
+            combine = self._rule()
         roaming = self._roaming(network, tokens, clusters, seed)
         return Plan(
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=resolved_stepsize(self),
-            # one token: all are equal
-            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),
+            combine=combine,
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
@@ -333,10 +364,13 @@ class MTCD(TokenMethod):
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         roles = plan.roles
         roles.check(problem)
+        # With theta = 0 the first token is zero and free. From another start the lone token
+        # collects Z^0 by itself.
         if problem.warm and self.hops is None:
             plan = replace(
                 plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start))
             )
+        # On demand: a process that hosts some clients makes only those.
         clients = OnDemand(network.size, lambda k: roles.client(k, problem.client(k), plan))
         if plan.first_pass:
             return equipped(
@@ -347,9 +381,11 @@ class MTCD(TokenMethod):
             hosts = OnDemand(network.size, lambda k: plan.roaming.hosted(clients[k]))
             return equipped(self, Parties(hosts, None, plan.lone_token()))
         server = roles.server(network.size, plan, problem)
+        # What is summed comes from whoever has a token last, if tokens carry the aggregates.
+        holders = plan.last_clients if plan.tokens_return else None
         summed = Summed(
             server.aggregate,
-            token_holders=plan.last_clients if plan.tokens_return else None,
+            token_holders=holders,
             batches=plan.batches,
             batch_of=_requested_batch,
         )
@@ -379,12 +415,16 @@ class TokenMessages(Messages):
 
     def declared(self, general: Bounds) -> Bounds:
         plan = self.plan
+        # A token that returns may roam on while the server is down: its hops have no limit.
+        hops = plan.hops
+        if hops is None or plan.tokens_return:
+            hops = MOST - 1
         bounds = replace(
             general,
             kinds=_payloads(plan),
             server=plan.hops is not None,
             tokens=plan.tokens,
-            hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
+            hops=hops,
         )
         if plan.carries_change:
             bounds = bounds.with_slots(SYNC_CHANGE.name)
@@ -462,13 +502,15 @@ def STCD(  # noqa: N802 - reads as the method that it makes
 
 def _requested_batch(payload: Payload) -> int | None:
     """The batch whose representation a message requests."""
-    return payload.t if isinstance(payload, Share) else None
+    if isinstance(payload, Share):
+        return payload.t
+    return None
 
 
 def _payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
     if plan.hops is None:
         return frozenset({Token})
-    return frozenset(
-        {Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress}
-    )
+    if plan.tokens_return:
+        return frozenset({Token, Progress})
+    return frozenset({Token, Done, Share, Fresh, Progress})

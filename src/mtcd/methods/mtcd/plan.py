@@ -73,6 +73,9 @@ class Plan:
     charges_hops: bool = True
     """Whether a visit ends with a hop; False for SVFL, where every round goes through the
     server."""
+    uploads_representations: bool = False
+    """Whether all clients upload at every sync, with the full batch too, as in SVFL of models
+    whose representations are not linear."""
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
@@ -82,17 +85,17 @@ class Plan:
     def tokens_return(self) -> bool:
         """Whether the sync computes the new aggregate from the tokens, which are then sent to the
         server."""
-        return (
-            self.batches.size is None
-            and self.charges_hops
-            and (self.linear or self.combine.one_visitor)
-        )
+        # Only sums of linear representations follow from tokens: with several visitors, the average
+        # of copies has another representation than the average of tokens, unless h_k is linear.
+        follows = self.linear or self.combine.one_visitor
+        return self.batches.size is None and not self.uploads_representations and follows
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
         """w by the number of tokens that have visited a client: constant, so a visit looks it
         up."""
         visited = (self.combine.weight(n, self.tokens) for n in range(1, self.tokens + 1))
+        # A client without visitors keeps theta_k, so its weight does not matter.
         return (0.0, *visited)
 
     @cached_property
@@ -108,7 +111,9 @@ class Plan:
     @cached_property
     def token_floats(self) -> int:
         """Numbers in a token after a visit, but for those of features."""
-        return self.aggregate_floats * (2 if self.carries_change else 1)
+        if self.carries_change:
+            return 2 * self.aggregate_floats
+        return self.aggregate_floats
 
     @cached_property
     def feature_floats(self) -> int:
@@ -129,6 +134,7 @@ class Plan:
     def last_clients(self, t: int) -> tuple[int, ...]:
         """The clients from which the tokens return to the server in iteration t, where no client is
         down."""
+        # Asked K times an iteration, by each message, and a walk of S hops takes a while.
         if t not in self._last_clients:
             self._last_clients.clear()
             self._last_clients[t] = tuple(
@@ -152,6 +158,7 @@ class Plan:
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its
         first client."""
+        # The monitor sees the start too: f before the first visit.
         first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]

@@ -63,6 +63,7 @@ class StartAt:
     def pick(self, draw: float) -> int:
         """The client for a uniform draw in [0, 1)."""
         if self.cumulative is None:
+            # A uniform start draws the client directly; weights need the cumulative sums.
             return self.clients[int(draw * len(self.clients))]
 
         # The sum of the weights need not be 1. Rounding may place a draw just below 1 behind the
@@ -95,6 +96,8 @@ class Roaming:
 
     def first(self, token: int, iteration: int) -> int:
         """k ~ P_gamma, for iteration t."""
+        # The server asks once per token and iteration, but a walk that needs the start asks at
+        # every hop.
         known = self._firsts.get(token)
         if known is None or known[0] != iteration:
             start = self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
@@ -120,6 +123,8 @@ class Roaming:
         if self.hops:
             position += t * self.hops
 
+        # Drawn in blocks: one draw of many numbers is much quicker than many draws. A block depends
+        # on the seed and its number alone, so it does not matter who draws it.
         block, place = divmod(position, BLOCK)
         known, draws = self._blocks.get(token, NO_BLOCK)
         if known != block:
@@ -195,6 +200,7 @@ def has_visited_all(walk: Walk, home: int, hop: int) -> bool:
 def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: int) -> bool:
     """Whether the visit after ``hop`` hops is the client's last of ``hops``, or of the tour if that
     is None."""
+    # Whoever is visited last before the sync: clients look this up to tell their last update.
     if hops is not None:
         return walk.last_visits(start, hops)[client] == hop
     length = tour_length(walk)
@@ -271,6 +277,7 @@ def through_changes(
     if not network.changes:
         return roaming
 
+    # Registered, not imported: a network that stays the same does not load what changes need.
     homes = features.parts(CHANGES)
     if "changes" not in homes:
         raise ConfigError("network.changes: this installation has no part for it: leave it out.")
@@ -302,6 +309,7 @@ def _start_at(network: Network, choice: Distribution | None, region: Sequence[in
 
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
+    # A token that starts outside of its cluster would leave it at once.
     if not set(numbers) <= set(region):
         raise ConfigError(f"method.start: {choice!r} is outside the cluster of its token.")
 
@@ -315,6 +323,7 @@ def _check_reach(
     network: Network, starts: Sequence[StartAt], regions: Sequence[Sequence[int]], hops: int | None
 ) -> None:
     """Reject starts from which some client is never visited: its block would not be trained."""
+    # Given starts only: by default every client is a possible start.
     reached: set[int] = set()
     for start, region in zip(starts, regions, strict=True):
         reached |= reach(network, start, region, hops)

@@ -48,12 +48,13 @@ class Schedule:
             raise ConfigError(f"method.schedule.kind: nothing is called {self.kind!r}; {hint}")
         check_whole("method.schedule.every", self.every)
         check_whole("method.schedule.warmup", self.warmup, least=0)
-        check_number(
-            "method.schedule.factor", self.factor, above=None if self.kind == "cosine" else 0
-        )
+        # A cosine may go down to 0; the other kinds would stay there for ever.
+        above = None if self.kind == "cosine" else 0
+        check_number("method.schedule.factor", self.factor, above=above)
 
     def at(self, epoch: int) -> float:
         """The factor in this epoch, counted from 0."""
+        # Warm-up multiplies: after it, the schedule is where it would be without.
         return self._kind_at(epoch) * min(1.0, (epoch + 1) / (self.warmup + 1))
 
     def _kind_at(self, epoch: int) -> float:
@@ -67,4 +68,6 @@ class Schedule:
 
 def scheduled(stepsize: float, schedule: Schedule | None, t: int, batches: Batches) -> float:
     """The step size of iteration t."""
-    return stepsize if schedule is None else stepsize * schedule.at(t // batches.per_epoch)
+    if schedule is None:
+        return stepsize
+    return stepsize * schedule.at(t // batches.per_epoch)

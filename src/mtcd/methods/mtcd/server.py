@@ -20,7 +20,9 @@ def opening(
 ) -> Sequence[Message]:
     """The first messages: Gamma tokens, or, where theta does not start at 0, K uploads that the
     first token sums."""
-    return [client.share(0) for client in clients] if problem.warm else server.start_iteration()
+    if problem.warm:
+        return [client.share(0) for client in clients]
+    return server.start_iteration()
 
 
 class TokenServer(Party):
@@ -32,6 +34,7 @@ class TokenServer(Party):
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
         assert plan.hops is not None
         self.clients, self.plan, self._problem, self.hops = clients, plan, problem, plan.hops
+        # f follows from an aggregate of all samples only.
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
@@ -50,7 +53,9 @@ class TokenServer(Party):
             return self.gather(message.sender, arrived)
         assert isinstance(arrived, Token | Done)
         self.back[arrived.index] = arrived
-        return self.sync() if len(self.back) == self.plan.tokens else []
+        if len(self.back) < self.plan.tokens:
+            return []
+        return self.sync()
 
     def last_sync(self) -> tuple[int, int]:
         return self.t, self.t * self.hops
@@ -58,6 +63,7 @@ class TokenServer(Party):
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan
+        # The report comes first: it is of Z^t, before `prepare` may replace it.
         messages = self.reports()
         self.prepare()
         for index in range(plan.tokens):
@@ -70,6 +76,7 @@ class TokenServer(Party):
 
     def token(self, index: int) -> Token:
         """The token gamma = ``index`` at the start of the iteration."""
+        # A copy for each token, which clients change in place.
         return self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty)
 
     def reports(self) -> list[Message]:
@@ -85,6 +92,7 @@ class TokenServer(Party):
     def sync(self) -> Sequence[Message]:
         """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all
         clients."""
+        # By index, not by arrival: sums of floats depend on their order, and engines differ in it.
         tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
         self.back = {}
         if tokens:
@@ -92,11 +100,14 @@ class TokenServer(Party):
             self.t += 1
             return self.start_iteration()
         self.t += 1
+        # Nothing came back but signals: Z^{t+1} is of another batch, so all clients represent it
+        # anew.
         return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
 
     def combine(self, tokens: Sequence[Token]) -> None:
         """The new aggregate and penalty, from the tokens."""
         self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
+        # Each visit has added what it changed of the combined penalty, so the sums give it exactly.
         self.penalty += sum(token.sync_penalty for token in tokens)
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:

@@ -27,9 +27,12 @@ class TokenStepsizes(StepsizeRules):
     @property
     def limit(self) -> StepsizeRule:
         method, rule = self._method, RULES[self._method.combine_rule]
+        # Without a server no sync adds changes up: what holds is that no single step raises f.
         if method.hops is None or (rule.never_raises and not rule.covered):
             return descent_limit(self._smoothness)
 
+        # Named in the rule's text: where a theorem does not cover all settings, the user is told
+        # which.
         beyond = []
         if not rule.covered and method.tokens != 1:
             beyond.append(f"combine: {method.combine_rule}")

@@ -17,9 +17,9 @@ class Wrapped(Client):
         self.client = client
 
     def parameters(self) -> Theta:
-        """theta_k."""
+        """The parameters theta_k of the client inside."""
         return self.client.parameters()
 
     def copy_for(self, token: Token) -> Theta:
-        """theta_k(gamma)."""
+        """theta_k(gamma), the copy of the client inside for this token."""
         return self.client.copy_for(token)

@@ -41,6 +41,7 @@ class OptimalClient(TokenClient):
 
     def adopt(self, t: int, past: Mapping[int, Array]) -> None:
         """Combine the copies, when a message of a newer iteration arrives."""
+        # Within an iteration the weights are not known yet: copies wait for the next visit.
         if t != self.t:
             self.theta = self._with_penalty(self.after_sync(past))
             self.copies, self.t = {}, t
@@ -52,22 +53,29 @@ class OptimalClient(TokenClient):
         """theta_k after the sync that followed its last visits; theta_k before them if ``past``
         lacks that sync."""
         theta = self.theta[0]
+        # No token has carried this sync's weights here, so no visit of it counts.
         if self.t not in past:
             return theta
+        # Weights of all tokens, of which these are the client's visitors.
         weights = past[self.t]
         # the others may be infinite
         counted = [i for i in sorted(self.copies) if weights[i] != 0.0]
         changes = [weights[i] * (self.copies[i][0] - theta) for i in counted]
-        return theta + sum(changes) if changes else theta
+        if not changes:
+            return theta
+        return theta + sum(changes)
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         """Add the visit's inner products to the token, from which the server computes r at any
         weights."""
         model, theta, tally = self.model, self.theta[0], tally_of(token)
         change = new[0] - old[0]
+        # |new - theta|^2 - |old - theta|^2 = (new - old).(new + old - 2 theta): exact where the
+        # step is small, as a difference of squares is not.
         for index, (copy, _) in self.copies.items():
             other = new[0] + old[0] - 2.0 * theta if index == token.index else copy - theta
             tally.products[index] += model.penalty_product(change, other)
+        # Of l1 only a bound along the change is known: that of its end.
         tally.slope += (
             model.penalty_product(theta, change)
             + model.nonsmooth_penalty(new[0])
@@ -108,7 +116,9 @@ class OptimalServer(TokenServer):
         return token
 
     def at_end(self) -> Mapping[str, Any]:
-        return {PAST.name: self.past} if self.past else {}
+        if not self.past:
+            return {}
+        return {PAST.name: self.past}
 
     def combine(self, tokens: Sequence[Token]) -> None:
         """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), with the optimal w."""
@@ -118,12 +128,15 @@ class OptimalServer(TokenServer):
         if sound:
             along = self._along([tokens[i] for i in sound])
             most = max(met.values(), default=1)
-            w[sound] = optimal_weights(along, 1.0 / most if self.problem.nonsmooth else None)
+            # With l1 the bound holds for weights that add up to at most 1 at every client.
+            largest = 1.0 / most if self.problem.nonsmooth else None
+            w[sound] = optimal_weights(along, largest)
             self.aggregate = along.aggregate(w[sound])
             self.penalty += along.penalty(w[sound])
         else:  # the step size is far too large: report divergence
             self.aggregate = np.full_like(self.aggregate, np.nan)
         self.last |= dict.fromkeys(met, self.t)
+        # Only the weights that some client may still need: a token carries them all.
         known = self.past | {self.t: w}
         self.past = {t: known[t] for t in sorted(set(self.last.values()))}
 
@@ -131,15 +144,13 @@ class OptimalServer(TokenServer):
         """Whether the token has not diverged: numbers that large would lose all precision."""
         fit = self.problem.fit
         start = fit.objective(self.aggregate, self.penalty)
-        return fit.objective(token.aggregate, token.penalty) <= FAR_OFF * max(
-            start, np.finfo(float).tiny
-        )
+        largest = FAR_OFF * max(start, np.finfo(float).tiny)
+        return fit.objective(token.aggregate, token.penalty) <= largest
 
     def _along(self, tokens: Sequence[Token]) -> Along:
         """f along the changes of these tokens."""
-        bend = np.stack(
-            [tally_of(token).products[[other.index for other in tokens]] for token in tokens]
-        )
+        others = [other.index for other in tokens]
+        bend = np.stack([tally_of(token).products[others] for token in tokens])
         # each token has the contributions of its own visits
         bend = bend + bend.T - np.diag(np.diag(bend))
         slope = np.array([tally_of(token).slope for token in tokens])

@@ -41,11 +41,11 @@ class OptimalSync(Roles):
         )
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> OptimalClient:
-        """Client k."""
+        """The party of client k, which combines its copies once it knows the weights."""
         return OptimalClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> OptimalServer:
-        """The server."""
+        """The party that chooses the weights."""
         return OptimalServer(clients, plan, problem)
 
     @staticmethod

@@ -43,6 +43,7 @@ def _floats(tally: SyncTally) -> int:
 
 def _check(payload: Any, tally: SyncTally, bounds: Bounds) -> None:
     if len(tally.products) != bounds.tokens:
+        # The codec knows only the most of a row; how long this one must be, the run tells.
         raise WireError("tally.products", "has another length than there are tokens")
 
 

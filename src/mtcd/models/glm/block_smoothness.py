@@ -22,6 +22,7 @@ class BlockSmoothness(Smoothness):
     @cached_property
     def overall(self) -> float:
         """L, of the gradient of f in all parameters."""
+        # `positive` refuses infinity and NaN: a step size of 1/L from them would be 0 or nothing.
         return positive(overall_smoothness(self.problem.blocks, self.problem.loss, self.l2))
 
     @cached_property
@@ -42,6 +43,8 @@ class BlockSmoothness(Smoothness):
         loss = self.problem.loss
         if loss.sample_weights is not None:
             return float(block_smoothness(self.problem.blocks, Squared()).max())
+        # L_k = curvature * |X_k|^2 + l2 for every block, so |X_k|^2 follows without passing over
+        # the data again. With weights it does not: they are inside of L_k.
         return (float(self.blocks.max()) - self.l2) / loss.curvature
 
     def batch(self, size: int | None) -> float:
@@ -53,6 +56,8 @@ class BlockSmoothness(Smoothness):
         if size is None:
             return self.overall
         N, loss = self.problem.samples, self.problem.loss
+        # Both bounds hold, so the smaller one does. The penalty is not scaled by a batch, hence l2
+        # apart.
         return min(N / size * (self.overall - self.l2), N * loss.curvature * self.longest) + self.l2
 
     @property

@@ -35,14 +35,18 @@ class ArrayFile:
             arrays.append((name, array.dtype.str, array.shape, _order(array)))
 
         text = json.dumps({"format": FORMAT, "arrays": arrays, **facts}, default=plain).encode()
+        # As bytes: arrays of several types fit into one member of the file.
         parts = [array.ravel(order="K").view(np.uint8) for array in tensors.values()]
         with whole_file(path) as writing:
+            # The empty array is there for a state without arrays, which `concatenate` refuses.
             data = np.concatenate([np.empty(0, np.uint8), *parts])
             np.savez(writing, facts=np.frombuffer(text, np.uint8), data=data)
 
     def read(self, path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+                # Without pickle, a file from elsewhere can hold wrong numbers at worst, and run no
+                # code.
                 facts, data = json.loads(content["facts"].tobytes()), content["data"]
             if facts.pop("format") != FORMAT:
                 raise MtcdError(
@@ -83,6 +87,7 @@ def linear_checkpoints(
     asked: Request, data: VerticalData, start: Sequence[NDArray[np.float64]] | None = None
 ) -> Checkpoints | None:
     """The checkpoints of a linear model on this data, standardised if asked for."""
+    # A resumed training must have started from the same parameters: the checkpoint does not tell.
     warm = None
     if start is not None:
         digest = hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()
@@ -107,5 +112,7 @@ def array_checkpoints(
         data.samples,
         data.fingerprint,
     )
+    # All that decides the iterates. A checkpoint of other settings would be continued without an
+    # error, to a model that no training gives.
     facts = {**common, "model": repr(asked.model), "start": start}
     return Checkpoints(Path(asked.checkpoint), asked.resume, facts, ArrayFile(), SPACING)

@@ -51,6 +51,8 @@ class LinearClient:
             penalty.kink,
             penalty.product,
         )
+        # With an l2 penalty on every column f is strongly convex in theta_k; an unpenalised
+        # intercept is enough to lose that.
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float, bool] | None = None
         self._steps: Steps
@@ -86,6 +88,8 @@ class LinearClient:
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
+        # The settings are compared at every visit, which is cheap; what is prepared for them takes
+        # an eigendecomposition.
         if rows is None:
             # what depends on the settings alone, a Gram matrix say, is computed once per training
             if self._prepared_for != (Q, eta, majorise):  # at the first visit
@@ -104,6 +108,7 @@ class LinearClient:
         """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial
         gradient of f."""
         gradient: Array = self.X.T.dot(slope)
+        # In place, as it would copy a vector of d numbers at every visit.
         self.regulariser.add_gradient(theta, gradient)
         return gradient
 
@@ -143,6 +148,7 @@ def make_steps(
         Whether the steps are on the quadratic upper bound of f at the token, instead of on f.
     """
     quadratic = majorise or loss.quadratic
+    # The Gram matrix has the smaller side of the block.
     small = min(X.shape) <= LARGEST_GRAM  # only saves time
     # of a quadratic, Q steps are powers of one matrix: one gradient and two products do for all
     if quadratic and Q > 1 and small:
@@ -213,6 +219,7 @@ def bound_steps(
 def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """Without l1 the steps add up: theta_Q = theta - P g, P = eta * sum_{q<Q} (I - eta*M)^q."""
     weights, gradient_of = _l2_weights(X, penalty), _gradient(X, y, loss, penalty)
+    # M is symmetric: with its eigenvalues, the sum of Q powers costs no more than one.
     eigenvalues, V = np.linalg.eigh(_gram(X, loss) + np.diag(weights))
     P = (V * summed_powers(eigenvalues, Q, eta)) @ V.T
 
@@ -224,6 +231,7 @@ def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: 
     return steps
 
 
+# The prox acts on single coefficients, so the steps have no closed form as those without l1 do.
 def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """With l1 the steps are taken one by one, but on M instead of X."""
     gradient_of = _gradient(X, y, loss, penalty)
@@ -232,6 +240,7 @@ def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     def steps(theta: Array, z: Array) -> Array:
         gradient = gradient_of(theta, z)
         start = theta
+        # Within the loop X is not touched: d x d numbers instead of N x d.
         for _ in range(Q):
             new = theta - eta * gradient
             penalty.prox(new, eta)
@@ -255,6 +264,8 @@ def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
     outside = float(summed_powers(np.array(l2), Q, eta))
     inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
+    # Directions with s = 0 are outside of the row space of X: there W has nothing to add, and the
+    # quotient would be 0/0.
     W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s.max())) @ U.T
     W = rows[:, None] * W * rows
 
@@ -278,6 +289,7 @@ def _gradient(X: Block, y: Array, loss: Loss, penalty: Penalty) -> Callable[[Arr
 
     if not isinstance(loss, Squared):
         return gradient_of
+    # X^T (z - y) = X^T z - X^T y, and the second part is the same at every visit.
     target, weights = transposed @ y, _l2_weights(X, penalty)
 
     def gradient_of_squares(theta: Array, z: Array) -> Array:
@@ -300,6 +312,8 @@ def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
     with np.errstate(all="ignore"):
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
+    # 1 - (1 - eta m)^Q loses all digits where Q eta m is near the machine precision; expm1 and
+    # log1p do not.
     either = eta * m < 0.5  # both are exact there
     tiny = Q * eta * m < 1e-14  # small is exact there too, but for 0
     return np.where(tiny, eta * Q, np.where(either, small, large))
@@ -320,6 +334,7 @@ def _l2_weights(X: Block, penalty: Penalty) -> Array:
 
 
 def _dense(matrix: Block) -> Array:
+    # A product of sparse blocks is sparse, and small enough to be made dense.
     if is_sparse(matrix):
         matrix = matrix.toarray()
     return np.asarray(matrix)

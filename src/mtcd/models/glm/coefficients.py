@@ -26,6 +26,7 @@ def coefficient_row(
     row: dict[str, Any] = {"client": client, "column": column}
     for title, values in (("coefficient", given), ("scaled_coefficient", trained)):
         numbers = np.atleast_1d(values).tolist()
+        # One number per class, or a plain number: then no class is named.
         ends = [""] if np.ndim(values) == 0 else [f"_{class_name(one)}" for one in classes]
         row |= {f"{title}{end}": number for end, number in zip(ends, numbers, strict=True)}
     return row

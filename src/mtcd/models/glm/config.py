@@ -41,6 +41,7 @@ class GlmSection(ModelSection):
 
     def check(self, config: Config) -> None:
         """Make the model once, which checks it, and refuse what only networks have."""
+        # Made and thrown away: `Glm` knows which of its settings exclude each other.
         with_noise(Glm(**self.model_dump()), config.privacy.label_privacy)
         self.refuse_compute(config)
 

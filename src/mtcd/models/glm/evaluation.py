@@ -48,6 +48,8 @@ class Evaluation:
             return {}
         found = self.metrics.measured("train", self._outputs(self.labels, aggregate))
         if self.test is not None:
+            # Only here are parameters needed, and collecting them from all clients costs a message
+            # each.
             z = sum(X @ theta for X, theta in zip(self.test.blocks, parameters(), strict=True))
             found |= self.metrics.measured("test", self._outputs(self.test.labels, np.asarray(z)))
         return found
@@ -58,7 +60,9 @@ class Evaluation:
 
 def known_labels(labels: NDArray[Any], classes: tuple[str | float, ...]) -> NDArray[Any]:
     """Labels as metrics use them: the numbers of their classes, or values."""
-    return class_numbers(labels, classes) if classes else np.asarray(labels, dtype=float)
+    if not classes:
+        return np.asarray(labels, dtype=float)
+    return class_numbers(labels, classes)
 
 
 def linear_outputs(

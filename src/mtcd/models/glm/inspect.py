@@ -32,9 +32,8 @@ def inspect_linear(asked: Request) -> Inspection:
 
     problem = asked.model.problem(data)
     method.check(network, problem)
-    method.conditions.most_iterations(
-        problem
-    )  # refuses numbers of columns that a method cannot have
+    # refuses numbers of columns that a method cannot have
+    method.conditions.most_iterations(problem)
 
     smoothness = BlockSmoothness(problem)
     setting = Setting(asked, problem.samples, problem.outputs, smoothness)

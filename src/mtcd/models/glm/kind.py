@@ -45,6 +45,7 @@ class LinearKind:
 
     def default_method(self, model: Any) -> Method:
         """Accelerated tours; an l1 penalty leaves only some accelerations."""
+        # A method is a feature, and may be missing here: the fallback is of the core.
         return registered("l1" if model.l1 else "smooth", lambda: STCD(walk="tour"))
 
     def default_summing(self) -> Method:

@@ -83,6 +83,7 @@ class Glm:
                 f"{kind.not_linear}. Trees can: "
                 f'model: {{kind: trees, loss: {self.kind}}}, or mtcd.Trees("{self.kind}").'
             )
+        # A setting that does nothing is refused: its user believes that the loss has changed.
         if not kind.uses_delta and self.delta != 1.0:
             raise ConfigError(
                 f"model.delta belongs to the huber model: {self.kind} has no use for it."
@@ -94,6 +95,7 @@ class Glm:
                 "model.alpha and model.l2 are the same thing for ridge: give one of them."
             )
         for name in ("alpha", "l1", "l2"):
+            # Zero is a weight that was given, and None is not.
             if getattr(self, name) is not None:
                 check_number(f"model.{name}", getattr(self, name))
         if not kind.uses_positive and self.positive is not None:
@@ -124,6 +126,8 @@ class Glm:
         """This model on this data: one block per client, labels encoded."""
         data.check_complete("a linear model")
         loss, labels, classes = self.weighted(data.labels, data.weights)
+        # Before anything is computed with a loss of the user's own: a wrong derivative shows as
+        # slow or no convergence, and nobody would look for it there.
         check_own_loss(self.loss, labels)
         blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
         return LinearProblem(loss, labels, classes, blocks, self.penalties(len(blocks)))
@@ -259,4 +263,6 @@ def _with_ones(X: Block) -> Block:
     ones = np.ones((X.shape[0], 1))
     if is_sparse(X):
         return scipy.sparse.csr_array(scipy.sparse.hstack([X, ones]))
+    # Columns first, as all dense blocks lie: products with X^T are faster, and their rounding is
+    # that of the other blocks.
     return np.asfortranarray(np.hstack([X, ones]))

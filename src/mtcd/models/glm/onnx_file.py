@@ -42,6 +42,8 @@ def linear_onnx(trained: TrainedModel) -> bytes:
     per_class: list[str | int | None] = [samples, len(trained.classes)]
     decision = per_class if several else each
     outputs = [helper.make_tensor_value_info("decision", TensorProto.FLOAT, decision)]
+    # Features are float32 for runtimes, but the sum runs in float64: with large means the
+    # prediction is a small difference of large numbers.
     nodes = [
         helper.make_node("Cast", ["X"], ["x"], to=TensorProto.DOUBLE),
         helper.make_node("MatMul", ["x", "coefficients"], ["products"]),
@@ -58,6 +60,7 @@ def linear_onnx(trained: TrainedModel) -> bytes:
     if CLASSES.get(kind):
         nodes += _softmax() if several else _sigmoids()
         outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, per_class))
+    # Runtimes warn of constants that no node uses.
     used = {name for node in nodes for name in node.input}
     constants |= {name: value for name, value in NUMBERS.items() if name in used}
     graph = helper.make_graph(
@@ -109,5 +112,6 @@ def finished(model: onnx.ModelProto, about: dict[str, Any]) -> bytes:
     'mtcd'."""
     model.producer_name, model.producer_version = "mtcd", VERSION
     helper.set_model_props(model, {"mtcd": json.dumps(about)})
+    # Here, and not where the file is loaded: an invalid graph is an error of this package.
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())

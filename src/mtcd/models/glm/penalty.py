@@ -30,7 +30,9 @@ class Penalty:
 
     def value(self, theta: Array) -> float:
         """r(theta), without the columns that are free."""
-        part = theta[: len(theta) - self.free] if self.free else theta
+        part = theta
+        if self.free:
+            part = theta[: len(theta) - self.free]
         if part.ndim > 1:
             part = part.ravel()
 
@@ -68,6 +70,7 @@ class Penalty:
         """Soft-threshold in place: theta <- sign(theta) * max(|theta| - stepsize*l1, 0)."""
         if self.l1:
             part, width = self._penalised(theta), stepsize * self.l1
+            # Clipping to [-width, width] and subtracting is the soft threshold, without signs.
             part -= np.minimum(np.maximum(part, -width), width)
 
     def _penalised(self, theta: Array) -> Array:

@@ -36,6 +36,7 @@ class Objective:
         """theta_k - eta * (partial gradient), then the prox of the regulariser's l1 part."""
         penalty, X = self.problem.penalties[k], self.problem.blocks[k][self.rows]
         scale = self.problem.samples / len(self.rows)
+        # The order of the paper: gradient of the smooth part, step, prox (spec, 3.8).
         gradient = scale * (X.T @ self.loss.gradient(Z, self.y))
         penalty.add_gradient(theta_k, gradient)
         new = theta_k - eta * gradient
@@ -58,6 +59,7 @@ def weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
 def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
     """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
+    # An absent client passes the token on at once, so the token came from nowhere.
     while roaming.is_away(k, hop):
         k = roaming.next(0, 0, hop, k, NOWHERE)
     return k

@@ -55,6 +55,7 @@ class ReportedSmoothness(BlockSmoothness):
 
     @cached_property
     def overall(self) -> float:
+        # `fsum` rounds once: a plain sum over many clients could end below the bound.
         return positive(self.l2 + math.fsum(one.block - self.l2 for one in self.reports))
 
     @cached_property

@@ -28,6 +28,7 @@ class ScreenedSteps:
         self, X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float
     ) -> None:
         self.X, self.y, self.loss, self.penalty, self.Q, self.eta = X, y, loss, penalty, Q, eta
+        # The norms do not change, and one pass over X is all that they cost.
         squares = X.multiply(X) if is_sparse(X) else np.square(X)
         self.norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=float))
 
@@ -42,6 +43,7 @@ class ScreenedSteps:
 
     def _screen(self, theta: Array, gradient: Array) -> tuple[NDArray[np.intp], float]:
         """The columns to include, and how far l'(z) may change before others have to be."""
+        # The gradient of column j may change by |x_j| |change of l'(z)| (Cauchy and Schwarz).
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = (self.penalty.l1 - np.abs(gradient)) / self.norms
         # an empty column never moves: it can be reached from infinity only
@@ -51,6 +53,7 @@ class ScreenedSteps:
         wanted = int((reach <= 0).sum() * SPARE_SHARE) + SPARE_COLUMNS
         if wanted >= len(reach):
             return np.arange(len(reach)), np.inf
+        # The column just beyond the chosen ones is the first that could move.
         limit = float(np.partition(reach, wanted)[wanted])
         return np.flatnonzero(reach < limit), limit
 
@@ -65,6 +68,7 @@ class ScreenedSteps:
     ) -> int:
         """Steps on these columns while the others cannot change; returns their number."""
         part = self.X if len(columns) == len(theta) else self.X[:, columns]
+        # A few columns of a sparse block are used many times: dense they are faster.
         X = part.toarray(order="F") if is_sparse(part) else part
         own, slope, penalty, taken = theta[columns], start, self.penalty, 0
         while True:
@@ -82,6 +86,7 @@ class ScreenedSteps:
             if taken == most:
                 return taken
             slope = self.loss.gradient(z, self.y)
+            # If all columns are in, nothing can be missed, and the norm is not needed.
             moved = np.linalg.norm(slope - start) if reach < np.inf else 0.0
             if moved >= reach:
                 return taken

@@ -65,14 +65,16 @@ def sample_norm(blocks: Sequence[Block]) -> float:
 
 
 def _squared_rows(block: Any) -> Array:
-    squares = (
-        block.power(2).sum(axis=1) if is_sparse(block) else np.einsum("nj,nj->n", block, block)
-    )
+    if is_sparse(block):
+        squares = block.power(2).sum(axis=1)
+    else:
+        squares = np.einsum("nj,nj->n", block, block)  # no copy of the block
     return np.asarray(squares, dtype=np.float64)
 
 
 def _block_sigma(block: Any) -> float:
     """sigma_max(X)^2, from X^T X or X X^T, whichever is smaller; never below the true value."""
+    # X^T X and X X^T have the same largest eigenvalue: the smaller one is formed.
     X = block.T if block.shape[1] > block.shape[0] else block
     size = X.shape[1]
     if not size:  # the block of a client that is hosted elsewhere
@@ -89,6 +91,7 @@ def _overall_sigma(blocks: Sequence[Block]) -> float:
     if len(blocks) == 1:
         return _block_sigma(blocks[0])
     if features <= _DENSE_OVERALL:
+        # A copy of all columns, so only where these are few.
         narrow = np.hstack([dense(block) for block in blocks])
         return top_eigenvalue(narrow.T @ narrow)
 

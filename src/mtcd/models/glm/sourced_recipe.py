@@ -42,7 +42,12 @@ class BlockReader:
         data = self.data
         block = data.block(k)
         own = VerticalData(
-            (data.clients[k],), (data.columns[k],), (block,), data.labels, weights=data.weights
+            # Before scaling: the fingerprint identifies the table, whatever is made of it.
+            (data.clients[k],),
+            (data.columns[k],),
+            (block,),
+            data.labels,
+            weights=data.weights,
         )
         digest, scaling = own.fingerprint, None
         if self.standardise:
@@ -73,13 +78,16 @@ class SourcedShare:
 
     def parties(self) -> Parties:
         """The parties; blocks of clients elsewhere have no columns here."""
+        # Read once: the parties are made again when a training is resumed.
         if self._whole is None:
             self._whole = self.problem.with_blocks({k: self._block(k) for k in self.scalings})
         return self.method.parties(self._whole, self.network, self.seed)
 
     def _block(self, k: int) -> Block:
         block, scaling = self.data.block(k), self.scalings[k]
-        return self.model.block(k, block if scaling is None else scaling.apply((block,))[0])
+        if scaling is not None:
+            (block,) = scaling.apply((block,))
+        return self.model.block(k, block)
 
     def aggregate(self, parameters: Mapping[int, Array]) -> Array:
         """The sum of the representations of the clients here."""
@@ -118,6 +126,7 @@ class SourcedRecipe(MethodRecipe):
 
     def weights(self) -> Sequence[int]:
         """The number of columns of each client."""
+        # A client without columns still costs a visit.
         return [max(1, len(columns)) for columns in self.data.columns]
 
     def share(self, clients: Sequence[int]) -> SourcedShare:
@@ -127,7 +136,14 @@ class SourcedRecipe(MethodRecipe):
         )
         own = {k: self.scalings[k] for k in clients}
         return SourcedShare(
-            self.method, replace(self.network), self.seed, self.model, self.data, common, own
+            # A copy of the network: its caches of walks and tours are of this process.
+            self.method,
+            replace(self.network),
+            self.seed,
+            self.model,
+            self.data,
+            common,
+            own,
         )
 
     def bind(self, add_up: Callable[[Sequence[Array]], Array]) -> None:

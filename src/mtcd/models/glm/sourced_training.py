@@ -34,6 +34,7 @@ class SourcedTraining(LinearTraining):
     """As :class:`LinearTraining`, for blocks that only the processes of an engine have."""
 
     def __init__(self, asked: Request) -> None:
+        # Without super().__init__: it would build the problem from blocks, which are not here.
         data, model, network, method = asked.data, asked.model, asked.network, asked.method
         stop, engine = asked.stop, asked.engine
         assert stop is not None  # a request is complete when its training is made
@@ -52,11 +53,13 @@ class SourcedTraining(LinearTraining):
                 tuple(one.means[0] for one in own), tuple(one.scales[0] for one in own)
             )
         outline = data.outline()
+        # In the order of clients: the same tables at other clients are other data.
         digest = hashlib.blake2b(
             "".join(one.fingerprint for one in found).encode(), digest_size=16
         ).hexdigest()
         notes = dict.fromkeys(note for one in found for note in one.notes)
         self.data = _Outline(**{**vars(outline), "notes": (*outline.notes, *notes)})
+        # The outline is frozen; the digest stands for blocks that it does not have.
         object.__setattr__(self.data, "digest", digest)
         loss, labels, classes = model.weighted(data.labels, data.weights)
         check_own_loss(model.loss, labels)

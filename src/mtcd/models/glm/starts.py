@@ -26,9 +26,11 @@ def starting_at(
     are trained on."""
     if not isinstance(start, TrainedModel | Mapping):
         raise ConfigError(f"start must be a run, or parameters by client, but is {start!r}.")
-    own, constant = (
-        _earlier(start, data, problem, scaling) if isinstance(start, TrainedModel) else (start, 0.0)
-    )
+    own: Mapping[str, ArrayLike]
+    if isinstance(start, TrainedModel):
+        own, constant = _earlier(start, data, problem, scaling)
+    else:
+        own, constant = start, np.zeros(())
     if missing := [client for client in data.clients if client not in own]:
         raise ConfigError(
             f"start has no parameters of {listing(missing)}: give those of every client."
@@ -40,6 +42,7 @@ def starting_at(
     thetas = []
     for client, columns in zip(data.clients, data.columns, strict=True):
         thetas.append(_checked(client, own[client], (len(columns), *problem.labels.shape[1:])))
+    # Of a mapping the constant is 0: it names columns, and the column of ones has no name.
     if model.intercept:
         last = np.broadcast_to(constant, (1, *problem.labels.shape[1:]))
         thetas[0] = np.concatenate([thetas[0], last])
@@ -80,10 +83,10 @@ def _earlier(
         )
     thetas, constant = trained.thetas, trained.trained_intercept
     if not _same(trained.scaling, scaling):
+        # By way of the columns as given, on which both scalings agree.
         thetas, constant = _as_given(trained)
-        thetas, constant = (
-            (thetas, constant) if scaling is None else _scaled(thetas, constant, scaling)
-        )
+        if scaling is not None:
+            thetas, constant = _scaled(thetas, constant, scaling)
     return dict(zip(data.clients, thetas, strict=True)), constant
 
 
@@ -107,6 +110,8 @@ def _scaled(
 ) -> tuple[tuple[Array, ...], Array]:
     """theta and the intercept of scaled columns, from those of the columns as given: the
     predictions stay the same."""
+    # x . theta = sum (x - mean) / scale . (scale theta) + mean . theta: the means move into the
+    # constant.
     for theta, mean in zip(thetas, scaling.means, strict=True):
         constant = constant + mean @ theta
     pairs = zip(thetas, scaling.scales, strict=True)

@@ -29,7 +29,9 @@ RISK = 1e-9
 
 def dense(matrix: Any) -> Array:
     """The matrix as an array."""
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
+    if is_sparse(matrix):
+        matrix = matrix.toarray()
+    return np.asarray(matrix)
 
 
 def top_eigenvalue(gram: Array) -> float:
@@ -47,6 +49,7 @@ def certified_top(product: Product, gram: Array) -> float:
     """
     found = lanczos(product, gram.shape[0])
     rest = -gram
+    # sigma I - G is formed in place: the matrix may be the largest thing in memory.
     rest.flat[:: gram.shape[0] + 1] += found
     try:
         scipy.linalg.cholesky(rest, lower=True, overwrite_a=True, check_finite=False)
@@ -65,8 +68,10 @@ def lanczos(product: Product, size: int) -> float:
         return 0.0
     from scipy.sparse.linalg import LinearOperator, eigsh
 
+    # A fixed start: the step size, and with it the iterates, must be the same in every run.
     operator = LinearOperator((size, size), matvec=lambda v: product(v.ravel()), dtype=float)
     top = eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False)
+    # Ritz values are below the eigenvalue; its tolerance is what may be missing.
     return float(top[0]) * (1.0 + TOLERANCE)
 
 
@@ -79,6 +84,7 @@ def krylov_bound(product: Product, size: int) -> float:
     whatever the matrix (Kuczynski and Wozniakowski, 1992). So m is chosen for which that is
     ``RISK`` with e = ``MARGIN``, and the Ritz value divided by 1 - e: about 130 steps.
     """
+    # The bound solved for m, with the risk on the left side.
     enough = (math.log(1.648 * math.sqrt(size) / RISK) / math.sqrt(MARGIN) + 1) / 2
     steps = min(size, math.ceil(enough))
     basis = np.zeros((steps, size))

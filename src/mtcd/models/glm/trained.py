@@ -65,10 +65,16 @@ class TrainedModel(TakesSamples, Trained):
 
     def __repr__(self) -> str:
         about = f"{self.model.kind}, {sum(map(len, self.columns)):,} columns of {len(self.clients):,} client(s)"
-        about += f", {len(self.classes)} classes" if self.classes else ""
-        about += ", intercept" if self.model.intercept else ""
-        about += ", prepared" if self.preparations else ""
-        return f"TrainedModel({about}{', standardised' if self.scaling else ''})"
+        parts = []
+        if self.classes:
+            parts.append(f", {len(self.classes)} classes")
+        if self.model.intercept:
+            parts.append(", intercept")
+        if self.preparations:
+            parts.append(", prepared")
+        if self.scaling:
+            parts.append(", standardised")
+        return f"TrainedModel({about}{''.join(parts)})"
 
     @staticmethod
     def assemble(
@@ -80,9 +86,10 @@ class TrainedModel(TakesSamples, Trained):
     ) -> TrainedModel:
         """From the final parameters of the clients: the intercept is the last entry of the first
         client."""
-        first = thetas[0]
-        intercept = first[-1] if model.intercept else np.zeros(first.shape[1:])
-        own = (first[:-1], *thetas[1:]) if model.intercept else tuple(thetas)
+        own, intercept = tuple(thetas), np.zeros(thetas[0].shape[1:])
+        if model.intercept:
+            # The column of ones is the last one of the first client, see `Glm.block`.
+            own, intercept = (thetas[0][:-1], *thetas[1:]), thetas[0][-1]
         return TrainedModel(
             model,
             classes,
@@ -134,7 +141,9 @@ class TrainedModel(TakesSamples, Trained):
             ):
                 shift = shift + shift_of(theta, mean, scale)
         intercept = np.asarray(self.trained_intercept - shift)
-        return intercept if intercept.ndim else float(intercept)
+        if intercept.ndim == 0:
+            return float(intercept)
+        return intercept
 
     @property
     def scaled_coefficients(self) -> Array:
@@ -158,9 +167,9 @@ class TrainedModel(TakesSamples, Trained):
         The last row is the intercept. Of prepared data, the columns are those that the preparation
         made.
         """
-        holders = [
-            client for client, names in zip(self.clients, self.columns, strict=True) for _ in names
-        ]
+        holders = []
+        for client, names in zip(self.clients, self.columns, strict=True):
+            holders += [client] * len(names)
         clients = [holders[i] for i in self.order()]
         parts = zip(
             clients, self.column_names, self.coefficients, self.scaled_coefficients, strict=True
@@ -174,6 +183,7 @@ class TrainedModel(TakesSamples, Trained):
         class."""
         blocks = self.blocks_of(X)
         for client, columns, block in zip(self.clients, self.columns, blocks, strict=True):
+            # A NaN would become the prediction of this sample, and a text an error of NumPy.
             check_values(client, columns, block)
         if self.scaling is not None:
             blocks = self.scaling.apply(blocks)
@@ -214,13 +224,18 @@ def predictions(
     """The predictions of an aggregate: values in regression, the labels of the classes
     otherwise."""
     shown = model.loss.predict(aggregate)
-    return np.asarray(classes)[shown.astype(int)] if classes else shown
+    if not classes:
+        return shown
+    named: NDArray[np.generic] = np.asarray(classes)[shown.astype(int)]
+    return named
 
 
 def linear_columns(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> Columns:
     """The predictions of an aggregate, with probabilities or scores, by the names of their
     columns."""
-    probabilities = model.loss.probabilities(aggregate) if model.loss.gives_probabilities else None
+    probabilities = None
+    if model.loss.gives_probabilities:
+        probabilities = model.loss.probabilities(aggregate)
     return predicted_columns(
         predictions(model, classes, aggregate), classes, aggregate, probabilities
     )

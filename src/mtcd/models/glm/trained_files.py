@@ -37,9 +37,9 @@ def write_linear(trained: TrainedModel, folder: Path) -> dict[str, Any]:
 def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
     """theta_0, theta_1, ... in the order of ``clients``: names of clients may not be valid as file
     names."""
-    arrays: dict[str, NDArray[Any]] = {
-        f"theta_{k}": theta for k, theta in enumerate(trained.thetas)
-    }
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, theta in enumerate(trained.thetas):
+        arrays[f"theta_{k}"] = theta
     arrays |= {"clients": np.array(trained.clients), "intercept": trained.trained_intercept}
     if trained.scaling is not None:
         arrays["means"] = np.concatenate(trained.scaling.means)

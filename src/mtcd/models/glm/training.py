@@ -47,10 +47,13 @@ class LinearTraining(Training):
         self.model, self.network, self.seed = model, network, asked.seed
         problem = model.problem(self.data)
         assert asked.stop is not None  # a request is complete when its training is made
+        # Sealed tours have a limit of their own, from the numbers of columns: the stop rule must
+        # not be beyond it.
         self.stop = asked.stop.at_most(method.conditions.most_iterations(problem))
         self.problem = replace(
             problem, evaluation=evaluation_of(model, self.data, problem.classes, asked.metrics)
         )
+        # After the metrics: a start changes where the training begins, and not what is measured.
         if asked.start is not None:
             check_start(method, network)
             start = asked.start
@@ -62,6 +65,7 @@ class LinearTraining(Training):
         self.worst_end = worst_end_of(self.method, linear=True)
         # a good start may be left, as long as the end is no worse than 0
         if self.problem.start is not None:
+            # f at theta = 0, where any training without a start would begin.
             at_zero = self.problem.read_off(np.zeros(self.problem.labels.shape), 0.0)
             self.worst_end = allowing(
                 self.worst_end, self.problem.evaluate(self.problem.start), at_zero
@@ -99,6 +103,8 @@ class LinearTraining(Training):
 
     def trained(self, parameters: Sequence[Array]) -> TrainedModel | None:
         """The model; None if it is not finite."""
+        # Parameters that overflowed predict nothing: a run without a model says so, and a model of
+        # NaN would not.
         if not all(np.isfinite(theta).all() for theta in parameters):
             return None
         return TrainedModel.assemble(
@@ -119,6 +125,8 @@ class LinearTraining(Training):
             "Diverged: the objective grew beyond where it started, with a stepsize of "
             f"{method.stepsize:.4g}"
         )
+        # Which advice helps depends on whether the step size is within its limit: then it is the
+        # noise of batches, or a curvature that is too small.
         within = resolved_stepsize(method) <= limit.value
         if method.batch is not None and within:
             return (
@@ -174,6 +182,8 @@ def evaluation_of(
 
     def known(labels: Labels) -> Labels:
         noise = model.label_noise
+        # Metrics are of the true labels, as far as they are known; the loss is corrected for the
+        # noise.
         return known_labels(labels if noise is None else noise.as_known(labels), classes)
 
     test = None

@@ -32,6 +32,7 @@ class Huber(Loss):
         return np.asarray(inner * (size - 0.5 * inner))
 
     def gradient(self, z: Array, y: Array) -> Array:
+        # Clipping the residual is the derivative: linear beyond delta.
         return np.clip(z - y, -self.delta, self.delta)
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:

@@ -22,6 +22,7 @@ class Logistic(TwoClasses):
     def value(self, z: Array, y: Array) -> float:
         return float(_softplus(z).sum() - y @ z)
 
+    # Not -log of the probability, which is infinite where the sigmoid rounds to 0.
     def values(self, z: Array, y: Array) -> Array:
         return _softplus(z) - y * z
 
@@ -46,6 +47,7 @@ def _softplus(z: Array) -> Array:
     terms = np.abs(z)
     np.negative(terms, out=terms)
     np.log1p(np.exp(terms, out=terms), out=terms)
+    # max(z, 0) + log(1 + exp(-|z|)): exp never overflows.
     terms += np.maximum(z, 0.0)
     return terms
 

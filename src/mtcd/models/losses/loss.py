@@ -79,7 +79,9 @@ class Loss(ABC):
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
         """The constant c that minimises the loss at z + c: where the derivative in c changes its
         sign."""
-        w = np.ones(len(z)) if weights is None else weights
+        w = weights
+        if w is None:
+            w = np.ones(len(z))
         return np.asarray(_root(lambda c: float(w @ self.gradient(z + c, y))))
 
     @property
@@ -165,6 +167,7 @@ def _root(f: Callable[[float], float]) -> float:
     at_zero = f(0.0)
     if at_zero == 0.0:
         return 0.0
+    # The interval is doubled towards the side on which the root lies.
     low, high = (-1.0, 0.0) if at_zero > 0 else (0.0, 1.0)
     for _ in range(60):
         if f(low) <= 0.0 <= f(high):
@@ -172,6 +175,8 @@ def _root(f: Callable[[float], float]) -> float:
         low = 2 * low
         high = 2 * high
     else:
+        # No root: the loss falls for ever in this direction, as with one class only. A finite end
+        # keeps the leaves of trees finite.
         return low if at_zero > 0 else high
     return float(scipy.optimize.brentq(f, low, high, xtol=1e-13, rtol=1e-14))
 

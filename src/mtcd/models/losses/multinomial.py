@@ -34,6 +34,8 @@ class Multinomial(Loss):
         """Refuse a measured number, and labels of which most occur once: no class could be learned
         from them."""
         count = len(classes)
+        # Whole numbers are often classes, such as postal codes, however many there are; fractions
+        # hardly ever.
         measured = _fractions(classes)
         mostly_once = 2 * count > samples
         if measured and (count > MANY or (mostly_once and count > SOME)):
@@ -64,6 +66,7 @@ class Multinomial(Loss):
         return len(classes)
 
     def value(self, z: Array, y: Array) -> float:
+        # logsumexp subtracts the maximum first: exp of a large aggregate overflows.
         return float(scipy.special.logsumexp(z, axis=1).sum() - np.vdot(y, z))
 
     def values(self, z: Array, y: Array) -> Array:
@@ -85,6 +88,7 @@ class Multinomial(Loss):
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
         """The logarithms of the shares of the classes, which minimise the loss for z = 0."""
         shares = np.average(y, axis=0, weights=weights)
+        # A class that no sample of this part has would start at minus infinity.
         return np.asarray(np.log(np.maximum(shares, 1e-12)))
 
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:

@@ -55,6 +55,7 @@ def check_own_loss(loss: Loss, y: Array, bounded: bool = True) -> None:
     """
     if is_built_in(loss):
         return
+    # Shapes first: with other shapes the differences below would be broadcast, and may agree.
     _check_shapes(loss, y)
     with np.errstate(all="ignore"):  # far from 0 a loss may overflow: such points tell nothing
         for point in _points(loss, y):
@@ -90,8 +91,10 @@ def _points(loss: Loss, y: Array) -> Iterator[_Point]:
     astronomically large."""
     spread = _spread(y)
     at_zero = abs(float(loss.value(np.zeros(y.shape), y)))
+    # A loss such as exp(z) is astronomical far from its labels: a difference there is all rounding.
     largest = FAR * (at_zero + len(y) * (1.0 + spread * spread))
     sizes = [0.01, spread, 3.0 * spread]
+    # Otherwise 1 is near one of the sizes that are there.
     if not 0.5 < spread < 2.0:
         sizes.append(1.0)
     number = 0
@@ -159,6 +162,7 @@ def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
     gradient = np.asarray(loss.gradient(point.z, y))
     if not np.isfinite(gradient).all():
         return
+    # Uphill in every sample: slopes of samples then add up, and a wrong one cannot cancel another.
     direction = np.where(gradient < 0, -1.0, 1.0) * point.random("gradient").uniform(
         0.5, 1.5, z.shape
     )
@@ -170,12 +174,14 @@ def _check_gradient(loss: Loss, y: Array, point: _Point) -> None:
         below = float(loss.value(behind, y))
         if not (math.isfinite(above) and math.isfinite(below)):
             return
+        # z + step - (z - step) is not exactly 2 step.
         terms = gradient * (ahead - behind)  # the difference as it was rounded
         promised = float(terms.sum())
         found = above - below
         share = ROUGH_ERROR if point.size < SMALL else GRADIENT_ERROR
         allowed = share * float(np.abs(terms).sum()) + ROUNDING * (abs(above) + abs(below))
         if abs(found - promised) <= allowed:
+            # One step that agrees is enough: others may be too long or too short for this loss.
             return
         length = 2.0 * step * point.size
         slopes.append((step, found / length, promised / length))
@@ -200,6 +206,7 @@ def _settled(
     None if all differ, by as much as they differ from what the gradient promised: then the value is
     too rough there.
     """
+    # Steps next to each other that agree have found the slope, and it is not the promised one.
     for (_, one, promised), (_, other, _) in pairwise(slopes):
         if rounds_to_zero and one == other == 0:
             continue
@@ -228,12 +235,14 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
         if not (np.isfinite(after).all() and np.isfinite(before).all()):
             return
         # differences are relative to the steps as they were rounded
+        # A kink has two slopes, and any number between them may be called the second derivative.
         rise = _quotient(after - here, ahead - z, direction)
         fall = _quotient(here - before, z - behind, direction)
         largest = np.maximum(np.maximum(np.abs(rise), np.abs(fall)), np.abs(product))
         floor = ROUNDING * (np.abs(here).max() / length + largest.max())
         allowed = HESSIAN_ERROR * largest + floor
         outside = np.maximum(np.minimum(rise, fall) - product, product - np.maximum(rise, fall))
+        # Steps of a few units in the last place say nothing, so they count as agreement.
         outside[
             np.minimum(np.abs(ahead - z), np.abs(z - behind)) < FEWEST_ULPS * np.spacing(np.abs(z))
         ] = 0.0
@@ -263,6 +272,7 @@ def _check_curvature(loss: Loss, y: Array, point: _Point) -> None:
     """Refuse a second derivative of one sample above ``curvature``."""
     z = point.z
     v = point.random("curvature").standard_normal(z.shape)
+    # Power iteration, for losses with several outputs: the largest curvature lies in no axis.
     for _ in range(POWER_STEPS if z.ndim > 1 else 0):
         product = np.asarray(loss.hessian_product(z, y, v))
         sizes = np.sqrt(_by_sample(product * product))

@@ -51,7 +51,7 @@ class Poisson(Loss):
         return np.asarray(np.log(max(float(w @ y), 1e-12) / float(w @ _exp(z))))
 
     def predict(self, z: Array) -> Array:
-        """The mean, exp(z)."""
+        """The mean, exp(z), as z predicts its logarithm."""
         return _exp(z)
 
 

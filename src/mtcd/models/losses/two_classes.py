@@ -37,6 +37,7 @@ class TwoClasses(Loss):
                     f"The positive class is to be {self.positive!r}, but the labels are {found[0]} "
                     f"and {found[1]}."
                 )
+            # The order decides which class has positive decision values.
             found = found[::-1]
         return self._coded((labels == found[1]).astype(float)), tuple(found.tolist())
 

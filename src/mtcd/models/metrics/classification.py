@@ -40,7 +40,9 @@ class F1(Metric):
         counts = confusion(outputs)
         seen = counts.sum(axis=0) + counts.sum(axis=1)  # 2 TP + FP + FN
         if len(outputs.classes) == 2:
-            return float(2 * counts[1, 1] / seen[1]) if seen[1] else float("nan")
+            if not seen[1]:
+                return float("nan")  # neither a label nor a prediction is of this class
+            return float(2 * counts[1, 1] / seen[1])
         there = seen > 0
         return float((2 * counts.diagonal()[there] / seen[there]).mean())
 
@@ -48,5 +50,6 @@ class F1(Metric):
 def confusion(outputs: Outputs) -> Array:
     """How many samples of each class (rows) are predicted as each class (columns)."""
     size = len(outputs.classes)
+    # One number for each pair of true and predicted class, to be counted in one pass.
     pairs = outputs.labels.astype(np.intp) * size + outputs.predicted.astype(np.intp)
     return np.bincount(pairs, minlength=size * size).reshape(size, size).astype(float)

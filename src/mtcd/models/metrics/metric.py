@@ -36,7 +36,9 @@ class Metric(ABC):
             return math.nan
         with np.errstate(all="ignore"):  # numbers too large for their squares
             value = float(self.value(outputs))
-        return value if math.isfinite(value) else math.nan
+        if not math.isfinite(value):
+            return math.nan
+        return value
 
     @abstractmethod
     def value(self, outputs: Outputs) -> float:

@@ -55,9 +55,11 @@ class Outputs:
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if len(self.classes) == 2:
-            scores = scores[:, 1] - scores[:, 0] if scores.ndim == 2 else scores
+            if scores.ndim == 2:
+                scores = scores[:, 1] - scores[:, 0]
             return [(self.labels == 1, scores)]
-        scores = self.probabilities if self.has_probabilities else scores
+        if self.has_probabilities:
+            scores = self.probabilities
         if scores.ndim == 1:  # several classes, and one score: no class has its own
             return []
         return [(self.labels == number, scores[:, number]) for number in range(len(self.classes))]
@@ -65,6 +67,7 @@ class Outputs:
 
 def class_numbers(labels: NDArray[Any], classes: Sequence[str | float]) -> NDArray[np.intp]:
     """The number of each label's class; an error names a label that no training sample had."""
+    # `unique` first: of many samples with few classes, only the classes are looked up.
     found, places = np.unique(labels, return_inverse=True)
     known = {one: number for number, one in enumerate(classes)}
     unseen = [one for one in found.tolist() if one not in known]

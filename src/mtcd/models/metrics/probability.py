@@ -22,6 +22,7 @@ class LogLoss(Metric):
         given = outputs.probabilities[
             np.arange(len(outputs.labels)), outputs.labels.astype(np.intp)
         ]
+        # Clipped above too: rounding may give a little more than 1, whose -log is below 0.
         return float(-np.log(np.clip(given, SMALLEST, 1.0)).mean())
 
 

@@ -27,6 +27,7 @@ def ranks(is_positive: NDArray[np.bool_], scores: Array) -> Ranks:
     order = np.argsort(-scores)
     ranked = scores[order]
     hits = is_positive[order]
+    # Samples of one score have no order among themselves: a threshold is above all of them or none.
     last = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     positive = np.cumsum(hits)[last].astype(float)
     return Ranks(positive, last + 1.0 - positive)
@@ -43,7 +44,9 @@ class RankingMetric(Metric):
             if not counts.positive[-1] or not counts.negative[-1]:
                 return float("nan")
             found.append(self.of_ranks(counts))
-        return float(np.mean(found)) if found else float("nan")
+        if not found:
+            return float("nan")
+        return float(np.mean(found))
 
     @abstractmethod
     def of_ranks(self, counts: Ranks) -> float:
@@ -56,8 +59,10 @@ class Auc(RankingMetric):
     negative one."""
 
     def of_ranks(self, counts: Ranks) -> float:
+        # From the origin: above the highest score there is no sample.
         up = np.append(0.0, counts.positive)
         right = np.append(0.0, counts.negative)
+        # Trapezoids, so that ties count one half.
         area = ((up[1:] + up[:-1]) * np.diff(right)).sum() / 2
         return float(area / (up[-1] * right[-1]))
 

@@ -40,4 +40,6 @@ class R2(ValueMetric):
     def value(self, outputs: Outputs) -> float:
         around_mean = float(((outputs.labels - outputs.labels.mean()) ** 2).sum())
         error = float(((outputs.predicted - outputs.labels) ** 2).sum())
-        return 1.0 - error / around_mean if around_mean > 0 else float("nan")
+        if around_mean <= 0:
+            return float("nan")
+        return 1.0 - error / around_mean

@@ -13,7 +13,7 @@ from mtcd.models.metrics.outputs import Outputs
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics by name."""
+    """The metrics that a training measures, by their names."""
 
     chosen: Mapping[str, Metric]
 
@@ -27,11 +27,11 @@ class Metrics:
     def measured(self, part: str, outputs: Outputs) -> dict[str, float]:
         """Those that are defined, under names like 'test_auc', where 'test' is the ``part`` of the
         samples."""
-        return {
-            f"{part}_{name}": value
-            for name, value in self.of(outputs).items()
-            if not math.isnan(value)
-        }
+        found = {}
+        for name, value in self.of(outputs).items():
+            if not math.isnan(value):
+                found[f"{part}_{name}"] = value
+        return found
 
 
 def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Metrics:
@@ -40,6 +40,7 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
     ``classes`` is their number, 0 of a model that predicts values; ``probabilities``: whether it
     gives them.
     """
+    # A text is a sequence of texts too, one for each letter.
     listed = isinstance(names, Iterable) and not isinstance(names, str)
     if not listed or not all(isinstance(name, str) for name in names):
         raise ConfigError(
@@ -72,14 +73,12 @@ def chosen_metrics(names: Sequence[str] | None, classes: int, probabilities: boo
 
 def all_metrics(classes: int, probabilities: bool) -> Metrics:
     """All metrics that such a model has."""
-    made = {name: kind() for name, kind in METRICS.usable().items()}
-    return Metrics(
-        {
-            name: metric
-            for name, metric in made.items()
-            if metric.suits(bool(classes), probabilities)
-        }
-    )
+    fitting = {}
+    for name, kind in METRICS.usable().items():
+        metric = kind()
+        if metric.suits(bool(classes), probabilities):
+            fitting[name] = metric
+    return Metrics(fitting)
 
 
 def find_metric(name: str) -> Metric:

@@ -39,6 +39,7 @@ class Weighted(Loss):
     @cached_property
     def _roots(self) -> Array:
         """sqrt(w_n / max w)."""
+        # Relative to the largest weight, as `curvature` has that one in it already.
         roots: Array = np.sqrt(self.weights / self.weights.max())
         return roots
 
@@ -58,9 +59,9 @@ class Weighted(Loss):
         return self._times(self.base.curvatures(z, y))
 
     def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
-        return self.base.best_shift(
-            z, y, self.weights if weights is None else weights * self.weights
-        )
+        if weights is not None:
+            return self.base.best_shift(z, y, weights * self.weights)
+        return self.base.best_shift(z, y, self.weights)
 
     def at(self, rows: Rows) -> Loss:
         return Weighted(self.base, self.weights[rows])
@@ -81,6 +82,7 @@ class Weighted(Loss):
         return self._times(self.base.hessian_bound(v))
 
     def scaled(self, A: Block) -> Block:
+        # A may have a row for every sample and output: each output takes the weight of its sample.
         roots = np.repeat(self._roots, A.shape[0] // len(self._roots))
         if is_sparse(A):
             return scipy.sparse.csr_array(scipy.sparse.diags_array(roots) @ A)
@@ -89,6 +91,7 @@ class Weighted(Loss):
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         """w l'(t) + c t = v means l'(t) + (c/w) t = v/w; 0 where w is 0."""
         found, some = np.zeros_like(v), self.weights > 0
+        # A sample of weight 0 has no part in the dual, and w = 0 would divide by it.
         w = self.weights[some]
         found[some] = w * self.base.dual_prox(v[some] / w, y[some], c / w)
         return found
@@ -139,10 +142,12 @@ def with_class_weights(
     >>> with_class_weights("balanced", ("no", "yes"), np.array([0, 0, 0, 1])).round(3).tolist()
     [0.667, 0.667, 0.667, 2.0]
     """
-    weights = np.ones(len(numbers)) if weights is None else weights
+    if weights is None:
+        weights = np.ones(len(numbers))
     by_class = np.ones(len(classes))
     if isinstance(given, str):
         totals = np.bincount(numbers, weights, len(classes))
+        # A class without samples (of a fold, say) has no total to divide by, and keeps 1.
         np.divide(weights.sum() / len(classes), totals, out=by_class, where=totals > 0)
         return by_class[numbers] * weights
     known = {_plain_class(one): number for number, one in enumerate(classes)}

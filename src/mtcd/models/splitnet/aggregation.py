@@ -57,6 +57,8 @@ class Sum(Aggregation):
         return torch.stack(list(representations)).sum(dim=0) * self.weight
 
     def rest(self, H: Tensor, k: int, h: Tensor) -> Tensor:
+        # The token stays equal to the sum of all representations: what was added is what is taken
+        # out.
         return H - self.weight * h
 
     def put(self, rest: Tensor, k: int, h: Tensor) -> Tensor:
@@ -87,6 +89,7 @@ class Concat(Aggregation):
         return torch.cat(list(representations), dim=1)
 
     def rest(self, H: Tensor, k: int, h: Tensor) -> Tensor:
+        # A slot is replaced, so nothing has to be taken out, and nothing is rounded.
         return H
 
     def put(self, rest: Tensor, k: int, h: Tensor) -> Tensor:
@@ -107,6 +110,7 @@ def check_aggregation(name: str) -> None:
 def make_aggregation(name: str, clients: Sequence[str], widths: Sequence[int]) -> Aggregation:
     """The aggregation of these clients' representations."""
     check_aggregation(name)
+    # Only concatenation puts representations of different widths side by side.
     if name != "concat" and len(set(widths)) > 1:
         found = listing(
             [f"{client}: {width}" for client, width in zip(clients, widths, strict=True)]

@@ -33,6 +33,7 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """Write the file atomically."""
+        # safetensors takes whole, dense tensors of the CPU.
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
         metadata = {
             "format": FORMAT,
@@ -42,7 +43,7 @@ class Checkpoint:
 
     @staticmethod
     def read(path: Path) -> Checkpoint:
-        """Read a file."""
+        """Read a checkpoint; an MtcdError says what to do if that is not possible."""
         try:
             with safe_open(path, "pt") as file:
                 metadata = file.metadata() or {}

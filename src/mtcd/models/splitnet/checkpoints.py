@@ -50,10 +50,10 @@ def split_facts(
 ) -> dict[str, Any]:
     """The facts that must be the same when a training is resumed."""
     loss = problem.model.loss
+    # The first pass is of a token without a server only; checkpoints of others do not name it.
+    first_pass = {}
     if isinstance(method, MTCD) and method.hops is None:
         first_pass = {"first_pass": method.first_pass}
-    else:
-        first_pass = {}
     return {
         **training_facts(
             method, seed, problem.clients, network, costs, problem.samples, problem.data.fingerprint

@@ -40,6 +40,8 @@ class Surroundings:
         """The context in which networks run, in bfloat16 with mixed precision."""
         if not self.mixed:
             return nullcontext()
+        # Casts are not cached: the cache would hold copies of parameters that an update has changed
+        # since.
         return torch.autocast(
             self.device.type,
             dtype=torch.bfloat16,
@@ -50,10 +52,11 @@ class Surroundings:
     def drawing(self, party: int, draw: Draw) -> Iterator[None]:
         """The context in which dropout draws the masks of this party and draw: the same in all
         updates of a visit."""
-        seeds = self.draws and draw is not None
-        with seeded(
-            draw_seed(self.seed, "dropout", party, *(draw or ())) if seeds else None, self.device
-        ):
+        # Without a draw the caller has set the generator, as a recorded graph needs it.
+        seed = None
+        if self.draws and draw is not None:
+            seed = draw_seed(self.seed, "dropout", party, *draw)
+        with seeded(seed, self.device):
             yield
 
 
@@ -113,15 +116,16 @@ class NetClient:
         x = self.net.laid_out(self.features.batch(visit.t))
         y = self.labels.batch(visit.t)
         aggregation = self.around.aggregation
+        # Before the first contribution of this client, the token does not contain it.
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
         self.fusion.put(theta_0)
         for _ in range(visit.local_updates):
             self.update(rest, x, y, visit.draw, visit.stepsize, visit.fuses)
+        # The token must contain what the new theta_k gives: H + h_k(new) - h_k(old) of the paper.
         self.contribution = self.forward(x, visit.draw, track=visit.updates_statistics)
-        for carried, updated in zip(
-            theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True
-        ):
-            carried.copy_(updated)
+        if visit.fuses:
+            for carried, updated in zip(theta_0, self.fusion.values(), strict=True):
+                carried.copy_(updated)
         return aggregation.put(rest, self.k, self.contribution)
 
     def update(
@@ -134,6 +138,8 @@ class NetClient:
         moving = [self.net, self.fusion] if fuse else [self.net]
         parameters = [parameter for one in moving for parameter in one.parameters]
         loss = self.objective(rest, x, y, draw)
+        # One backward pass for both: theta_k and theta_0 step from the same point, as in the paper.
+        # Parameters that the loss does not depend on get zeros.
         gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         for one in moving:
             one.move([next(gradients) for _ in one.parameters], eta)
@@ -169,22 +175,20 @@ class NetClient:
 
     def full_state(self) -> State:
         """The complete state, from which a new client continues."""
-        head = self.fusion.full_state()
-        return (
-            self.state() | self.net.buffers() | {HEAD + name: value for name, value in head.items()}
-        )
+        state = self.state() | self.net.buffers()
+        for name, value in self.fusion.full_state().items():
+            state[HEAD + name] = value
+        return state
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
         """Restore a complete state."""
         self.load(memory)
         self.net.load_buffers(memory)
-        self.fusion.restore(
-            {
-                name.removeprefix(HEAD): value
-                for name, value in memory.items()
-                if name.startswith(HEAD)
-            }
-        )
+        head = {}
+        for name, value in memory.items():
+            if name.startswith(HEAD):
+                head[name.removeprefix(HEAD)] = value
+        self.fusion.restore(head)
 
     def mixed(
         self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float
@@ -194,23 +198,23 @@ class NetClient:
         The contribution of the average is not the average of the contributions: it has to be
         recomputed.
         """
-        names = dict.fromkeys(
-            name for state in (start, *copies) for name in state if name != CONTRIBUTION
-        )
-        if isinstance(self.net.optimiser, STARTS_NONZERO) and not all(
-            name in start for name in names
-        ):
+        states = (start, *copies)
+        # A dictionary keeps the order of the names, and with it that of the parameters.
+        names = dict.fromkeys(name for state in states for name in state if name != CONTRIBUTION)
+        # Momenta and the like are missing until the first step. Counting them as 0 is right only
+        # where the optimiser itself starts them there.
+        complete = all(name in start for name in names)
+        if isinstance(self.net.optimiser, STARTS_NONZERO) and not complete:
             kind = type(self.net.optimiser).__name__
             raise ConfigError(
                 f"The state of {kind} does not start at 0, so copies of it cannot be averaged: use "
                 f"SGD or Adam."
             )
-        return {
-            name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names
-        }
+        return {name: _mix([state.get(name) for state in states], weight) for name in names}
 
 
 def _mix(values: Sequence[Tensor | None], weight: float) -> Tensor:
-    like = next(value for value in values if value is not None)
-    start, *copies = [torch.zeros_like(like) if value is None else value for value in values]
+    present = [value for value in values if value is not None]
+    zero = torch.zeros_like(present[0])
+    start, *copies = [zero if value is None else value for value in values]
     return start + weight * torch.stack([copy - start for copy in copies]).sum(dim=0)

@@ -89,6 +89,7 @@ class SplitSection(ModelSection):
         """Find the makers of networks, which runs code that the config names; check the device."""
         find("mtcd.models.splitnet.configured").check_split(self)
         self.compute(config)
+        # Corrected for the noise once, which refuses losses that cannot be.
         if config.privacy.label_privacy is not None:
             config.privacy.label_privacy.corrected_network_loss(self.loss)
         if config.data.standardise and config.data.is_scaled:
@@ -102,6 +103,8 @@ class SplitSection(ModelSection):
 
     def stop(self, config: Config, method: Method) -> StopSection:
         """Epochs of mini-batches, where nothing is said."""
+        # Mini-batches are counted in epochs; a limit of iterations would depend on the size of the
+        # data.
         if method.batch is not None and config.stop == StopSection():
             return StopSection(epochs=EPOCHS)
         return config.stop

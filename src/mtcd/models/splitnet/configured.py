@@ -58,12 +58,13 @@ def split_model(
     samples.
     """
     names, (maker, head_maker) = data.clients, makers_of(section)
-    made = [
-        client_module(section, maker, names, k, data.features[name], seed, standardise)
-        for k, name in enumerate(names)
-    ]
+    made = []
+    for k, name in enumerate(names):
+        made.append(client_module(section, maker, names, k, data.features[name], seed, standardise))
     widths = [width for _, width in made]
-    classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
+    classes = None
+    if find_loss(section.loss, data.labels)[1]:
+        classes = classes_of(data.labels)
     modules = {name: module for name, (module, _) in zip(names, made, strict=True)}
     return _model(section, head_maker, modules, widths, classes, seed)
 
@@ -84,6 +85,8 @@ def client_module(
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
     if standardise:
         module = nn.Sequential(scaling_of(features), module)
+    # A trial run tells the width. The seed is that of the training, as lazy layers get their
+    # parameters in it.
     with starting(seed, k, CPU):
         return module, representation_width(client, module, make_source(features, client, CPU))
 
@@ -110,15 +113,13 @@ def saved_model(
     section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool
 ) -> SplitModel:
     """The modules of a run, from the description in its folder."""
-    shapes = {
-        client: tuple(shape)
-        for client, shape in zip(about["clients"], about["shapes"], strict=True)
-    }
+    shapes = {}
+    for client, shape in zip(about["clients"], about["shapes"], strict=True):
+        shapes[client] = tuple(shape)
     names, (maker, head_maker) = tuple(shapes), makers_of(section)
-    clients = {
-        name: saved_client(section, maker, names, k, shapes[name], seed, standardise)
-        for k, name in enumerate(names)
-    }
+    clients = {}
+    for k, name in enumerate(names):
+        clients[name] = saved_client(section, maker, names, k, shapes[name], seed, standardise)
     return _model(section, head_maker, clients, about["widths"], about["classes"], seed)
 
 
@@ -133,7 +134,10 @@ def saved_client(
 ) -> nn.Module:
     """The module of client k, for saved weights."""
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
-    return nn.Sequential(Standardise(*shape), module) if standardise else module
+    if standardise:
+        # Its means and deviations come with the weights.
+        return nn.Sequential(Standardise(*shape), module)
+    return module
 
 
 def _model(
@@ -157,6 +161,7 @@ def fusion_module(
     seed: int,
 ) -> nn.Module:
     """The fusion module for such an aggregate."""
+    # Without classes the labels are values: one output.
     outputs = 1 if classes is None else len(classes)
     return make_fusion(maker, aggregation.width, outputs, section.fusion_settings, seed)
 

@@ -19,7 +19,7 @@ Transform = Callable[[Tensor, torch.Generator], Tensor]
 
 
 class Source(Protocol):
-    """Samples by number."""
+    """Where a feed takes samples from: by their numbers, in batches."""
 
     def rows(self, rows: Tensor | None) -> Tensor:
         """These samples, on the device; None stands for all of them."""
@@ -32,7 +32,9 @@ class Stored(Source):
         self.values = values
 
     def rows(self, rows: Tensor | None) -> Tensor:
-        return self.values if rows is None else self.values[rows]
+        if rows is None:
+            return self.values
+        return self.values[rows]
 
 
 class Fetched(Source):
@@ -60,10 +62,12 @@ def as_tensor(values: Any) -> Tensor:
     """A tensor from an array, a tensor or a number; floats become float32."""
     if not isinstance(values, Tensor | np.ndarray | float | int):
         raise TypeError(f"got {type(values).__name__}")
-    # PyTorch has no read-only tensors: a read-only array is copied
-    tensor = torch.as_tensor(
-        np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values
-    )
+    if isinstance(values, np.ndarray):
+        # PyTorch has no read-only tensors: a read-only array is copied
+        values = np.require(values, requirements=["C", "W"])
+    tensor = torch.as_tensor(values)
+    # Networks compute in float32: more digits would only cost time, and fewer are for the precision
+    # in which passes run (`Surroundings.precision`).
     if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16):
         return tensor.float()
     return tensor
@@ -92,6 +96,8 @@ class BatchRows:
         if batches.size is None:
             return None
         epoch, place = divmod(t, batches.per_epoch)
+        # The order is the same for all parties, and B^t a slice of it: B consecutive samples of an
+        # epoch.
         if epoch != self._epoch:
             order: NDArray[np.intp] = batches.order(epoch)
             self._epoch = epoch
@@ -117,6 +123,7 @@ class Feed:
         """The samples of B^t. The generator of a transform depends on the seed and t, not on the
         client, so that all clients can rotate or flip a sample in the same way.
         """
+        # Full batches without a transform never change. A transform may draw anew at every t.
         always_the_same = self.rows.batches.size is None and self.transform is None
         if self._t is None or (t != self._t and not always_the_same):
             batch = self.source.rows(self.rows.at(t))
@@ -129,7 +136,10 @@ class Feed:
         generator = torch.Generator().manual_seed(draw_seed(self.rows.batches.seed, "transform", t))
         try:
             # a copy of a full batch, because a transform may work in place
-            found = transform(batch.clone() if self.rows.batches.size is None else batch, generator)
+            own = batch
+            if self.rows.batches.size is None:
+                own = batch.clone()
+            found = transform(own, generator)
         except Exception as error:  # the user's code may raise anything
             raise DataError(
                 f"The transform of client {self.client!r} failed: {type(error).__name__}: {error}"

@@ -25,7 +25,8 @@ class NetFusion:
 
     @property
     def size(self) -> int:
-        """Numbers in theta_0."""
+        """How many numbers theta_0 has: what a token without a server carries beside the
+        aggregate."""
         return self.net.size
 
     def values(self) -> list[Tensor]:
@@ -37,7 +38,7 @@ class NetFusion:
         return self.net.weights()
 
     def full_state(self) -> State:
-        """The complete state."""
+        """All that a training continues from: parameters, running statistics and the optimiser."""
         return self.net.full_state()
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
@@ -49,8 +50,9 @@ class NetFusion:
         if not self.net.parameters:
             return self.loss(H, (), t)
         y = self.labels.batch(t)
-        first, *_ = [self.update(H, y, (t,), eta, track=q == 0) for q in range(steps)]
-        return first
+        # Running statistics see the batch once, however many steps are taken on it.
+        losses = [self.update(H, y, (t,), eta, track=q == 0) for q in range(steps)]
+        return losses[0]
 
     def loss(self, H: Tensor, theta_0: Sequence[Tensor], t: int) -> Tensor:
         """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode,
@@ -60,6 +62,7 @@ class NetFusion:
         module = self.net.module
         around = self.around
         named = [name for name, value in module.named_parameters() if value.requires_grad]
+        # `functional_call` writes new statistics into what it is given, so these are copies.
         held = {name: value.clone() for name, value in module.named_buffers()}
         held |= dict(zip(named, theta_0, strict=True))
         with torch.no_grad(), around.precision(), around.drawing(self.number, (t,)):

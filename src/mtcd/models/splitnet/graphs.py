@@ -31,11 +31,14 @@ class Recording:
     in memory."""
 
     def __init__(self, work: Callable[[], None], moved: Sequence[Trainable]) -> None:
+        # The warm-up takes real steps: they are undone below, or the training would start
+        # elsewhere.
         before = [(one, one.state(), one.buffers()) for one in moved]
         device = torch.device("cuda", torch.cuda.current_device())
         stream = new_stream(device)
         stream.wait_stream(torch.cuda.current_stream())
         try:
+            # Dropout draws in the warm-up too: the generator goes back to where it was.
             with torch.random.fork_rng(devices=[device]):
                 with torch.cuda.stream(stream):
                     _warm_up(work)
@@ -62,6 +65,8 @@ def _warm_up(work: Callable[[], None]) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the mode warns that it may miss some synchronisations
+            # A recording must not synchronise. This finds out before the recording, which would
+            # only fail with a message of CUDA.
             torch.cuda.set_sync_debug_mode("error")
         for _ in range(WARM_UP):
             work()
@@ -77,6 +82,7 @@ def _recorded(
     generator = torch.cuda.default_generators[device.index]
     before = generator.clone_state()
     try:
+        # thread_local: allocations of other threads must not spoil the recording.
         with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
             work()
     except RuntimeError:
@@ -108,6 +114,7 @@ class GraphClient(NetClient):
         # before the first contribution, h is 0
         self.rest.copy_(aggregation.rest(H, self.k, self.h))
         self.fusion.put(theta_0)
+        # The rate is a tensor that the recording reads: it can change between replays.
         for one in (self.net, self.fusion):
             one.set_rate(visit.stepsize)
         update = self._update(visit.fuses)
@@ -143,16 +150,17 @@ class GraphClient(NetClient):
         def work() -> None:
             self.update(self.rest, self.x, self.y, None, None, fuse)
 
-        return self._recorded(
-            f"update {fuse}", work, [self.net, self.fusion] if fuse else [self.net]
-        )
+        moved = [self.net, self.fusion] if fuse else [self.net]
+        return self._recorded(f"update {fuse}", work, moved)
 
     def _read(self, t: int) -> None:
         """Copy the batch of iteration t into its buffers."""
+        # Several tokens visit on one batch: it is copied once.
         if t == self._t:
             return
         x = self.features.batch(t)
         y = self.labels.batch(t)
+        # Sizes are known with the first batch, and are the same for all.
         if self._t < 0:
             self._allocate(x, y)
         self.x.copy_(x)
@@ -175,6 +183,7 @@ class GraphClient(NetClient):
         self, name: str, work: Callable[[], None], moved: Sequence[Trainable]
     ) -> Recording:
         if name not in self._recordings:
+            # The warm-up of a recording overwrites h, which holds the contribution to the token.
             before = self.h.clone()
             self._recordings[name] = Recording(work, moved)
             self.h.copy_(before)
@@ -184,7 +193,10 @@ class GraphClient(NetClient):
         """Load a copy into the network."""
         super().load(state)
         if self._t >= 0:
-            self.h.zero_() if self.contribution is None else self.h.copy_(self.contribution)
+            if self.contribution is None:
+                self.h.zero_()
+            else:
+                self.h.copy_(self.contribution)
 
 
 class GraphFusion(NetFusion):
@@ -208,15 +220,17 @@ class GraphFusion(NetFusion):
         self.H.copy_(H)
         self.y.copy_(self.labels.batch(t))
         self.net.set_rate(eta)
-        losses = []
+        first = self.before
         for q in range(steps):
             recording = self._recorded(track=q == 0)
             with self.around.drawing(self.number, (t,)):
                 recording.replay()
-            losses += [self.before.clone()] if q == 0 else []
-        return losses[0]
+            if q == 0:
+                first = self.before.clone()  # the next replay overwrites it
+        return first
 
     def _recorded(self, track: bool) -> Recording:
+        # Without layers that keep statistics both recordings are the same one.
         track = track and bool(self.net.norms)
         if track not in self._recordings:
 

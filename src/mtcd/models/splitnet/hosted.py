@@ -44,13 +44,13 @@ class HostedPart:
     def of(problem: NetProblem, own: Sequence[int]) -> HostedPart:
         """The part with the networks of these clients."""
         data, around = problem.data, problem.around
-        transforms = {
-            name: one
-            for name, one in (data.transforms or {}).items()
-            if data.clients.index(name) in own
-        }
+        transforms = {}
+        for name, one in (data.transforms or {}).items():
+            if data.clients.index(name) in own:
+                transforms[name] = one
         return HostedPart(
             problem.clients,
+            # On the CPU: tensors of a GPU cannot be sent to another process.
             {k: problem.nets[k].finished().cpu() for k in own},
             {k: data.features[data.clients[k]] for k in own},
             transforms,
@@ -90,19 +90,16 @@ class HostedNets(NetProblem):
         self.classes = None
         self.notes = ()
         self.graphs, self.make_optimiser = self._graphs()
-        K = range(len(part.clients))
-        self.nets: Any = [
-            Trainable(part.modules[k], self.device, self.make_optimiser)
-            if k in part.modules
-            else None
-            for k in K
-        ]
-        self.sources: Any = [
-            make_source(part.features[k], part.clients[k], self.device)
-            if k in part.features
-            else None
-            for k in K
-        ]
+        self.nets: Any = []
+        self.sources: Any = []
+        # Lists over all clients: number k keeps its place, and those that live elsewhere are None.
+        for k, client in enumerate(part.clients):
+            net, source = None, None
+            if k in part.modules:
+                net = Trainable(part.modules[k], self.device, self.make_optimiser)
+                source = make_source(part.features[k], client, self.device)
+            self.nets.append(net)
+            self.sources.append(source)
         for k in part.modules:
             self.nets[k].choose_layout(self.sources[k].rows(torch.arange(SAMPLES)))
         self.fusion = Trainable(part.fusion, self.device, self.make_optimiser)

@@ -22,19 +22,16 @@ def inspect_split(asked: Request) -> Inspection:
     assert stop is not None
     check_split(method, stop)
     problem = model.problem(asked.data, asked.compute or Compute(), asked.seed)
+    # Parties are made for their plan: what is shown here is what they would do.
     parties = split_parties(method, problem, network, asked.seed)
     plan = parties.clients[0].plan
 
     widths = problem.around.aggregation.widths
     fusion = problem.fusion.size
-    clients = {
-        client: {
-            "shape": list(problem.data.shapes[client]),
-            "parameters": net.size,
-            "width": width,
-        }
-        for client, net, width in zip(problem.clients, problem.nets, widths, strict=True)
-    }
+    clients = {}
+    for client, net, width in zip(problem.clients, problem.nets, widths, strict=True):
+        shape = list(problem.data.shapes[client])
+        clients[client] = {"shape": shape, "parameters": net.size, "width": width}
     uplinks = [plan.batches.length * width for width in widths]
     downlink = plan.aggregate_floats + fusion
     if not parties.server:
@@ -76,7 +73,9 @@ def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
     size = found["float_bytes"]
 
     def sized(floats: int) -> str:
-        return f"{floats:,} floats, {floats * size:,} bytes" if floats else "none"
+        if not floats:
+            return "none"
+        return f"{floats:,} floats, {floats * size:,} bytes"
 
     samples = f"{found['samples']:,} samples, {found['test_samples']:,} for the test"
     classes = f", {len(found['classes'])} classes" if found["classes"] is not None else ""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class SplitKind:
-    """Split networks."""
+    """Split networks as a kind of model: how they are checked, and what is taken where nothing is
+    given."""
 
     linear = False
     reads_sources = False
@@ -45,10 +46,12 @@ class SplitKind:
 
     def default_stop(self, method: Method) -> Stop:
         """Epochs of mini-batches, or iterations."""
-        return Stop(iterations=1000) if method.batch is None else Stop(epochs=10)
+        if method.batch is None:
+            return Stop(iterations=1000)
+        return Stop(epochs=10)
 
     def training(self, asked: Request) -> SplitTraining:
-        """The training."""
+        """The training that a request asks for; PyTorch is imported only now."""
         from mtcd.models.splitnet.training import SplitTraining
 
         return SplitTraining(asked)

@@ -33,6 +33,7 @@ def find_loss(
     labels with fractions are values, all others classes."""
     if noise is not None:
         loss = noise.corrected_network_loss(loss)
+    # Whole numbers may be classes or counts. A user whose counts are up to 50 says loss='squared'.
     classes = labels.dtype.kind != "f" or bool(
         (labels == np.rint(labels)).all() and len(np.unique(labels)) <= 50
     )
@@ -55,6 +56,7 @@ def find_loss(
 
 def encode(labels: NDArray[np.generic], classes: Classes | None) -> Tensor:
     """Numbers of classes, or values where there are none."""
+    # In single precision, as the networks compute.
     if classes is None:
         return torch.as_tensor(labels.astype(np.float32))
     place = {label: i for i, label in enumerate(classes)}
@@ -78,7 +80,9 @@ def decide(outputs: Tensor, classes: Classes | None) -> Tensor:
     0."""
     if classes is None:
         return outputs.reshape(len(outputs), -1).squeeze(1)
-    return (outputs.reshape(-1) > 0).long() if outputs.shape[1] == 1 else outputs.argmax(dim=1)
+    if outputs.shape[1] == 1:
+        return (outputs.reshape(-1) > 0).long()
+    return outputs.argmax(dim=1)
 
 
 def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Loss) -> None:
@@ -99,4 +103,6 @@ def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Los
 
 def _widths(classes: Sequence[object], loss: Loss) -> tuple[int, ...]:
     one_is_enough = len(classes) == 2 and loss is not functional.cross_entropy
-    return (len(classes), 1) if one_is_enough else (len(classes),)
+    if one_is_enough:
+        return (len(classes), 1)
+    return (len(classes),)

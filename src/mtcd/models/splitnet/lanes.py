@@ -25,7 +25,9 @@ class Lanes:
 
     def __init__(self, device: torch.device, count: int) -> None:
         self.device = device
-        self.streams = [new_stream(device) for _ in range(min(count, MOST))] if count > 1 else []
+        self.streams = []
+        if count > 1:
+            self.streams = [new_stream(device) for _ in range(min(count, MOST))]
         self._begun: set[int] = set()
 
     @contextmanager
@@ -36,6 +38,7 @@ class Lanes:
             return
         place = token % len(self.streams)
         stream = self.streams[place]
+        # Only once: later work in the lane need not wait for what other lanes have enqueued since.
         if place not in self._begun:
             stream.wait_stream(torch.cuda.current_stream(self.device))
             self._begun.add(place)
@@ -44,6 +47,7 @@ class Lanes:
 
     def join(self) -> None:
         """Let all further work wait for all lanes."""
+        # Without a lane no device is asked for: there may be none.
         here = torch.cuda.current_stream(self.device) if self._begun else None
         for place in self._begun:
             assert here is not None

@@ -54,6 +54,7 @@ def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -
 def importing(folder: Path | None) -> Load:
     """Import the named object, from ``folder`` first, then from here or installed packages. This
     runs its code."""
+    # The folder first: a module of the user may have the name of an installed package.
     return lambda name, where: imported(name, where, [folder or Path.cwd(), Path.cwd()])
 
 
@@ -68,6 +69,7 @@ def make(
     if unknown and not takes_all:
         hint = did_you_mean(unknown[0], [name for name in parameters if name not in facts])
         raise ConfigError(f"{where}: there is no setting {unknown[0]!r}; {hint}")
+    # Settings win: a user may set what is otherwise known from the data.
     given = {name: value for name, value in facts.items() if name in parameters} | dict(settings)
     try:
         with seeded(seed, CPU):
@@ -96,6 +98,7 @@ def make_client(
     """The module of client k. A maker may have parameters client (its name), index, shape (of a
     sample), clients."""
     facts = {"client": clients[k], "index": k, "shape": shape, "clients": len(clients)}
+    # The seed depends on k alone: a party of a federation makes the network that one process would.
     return make(maker, "model.client", facts, settings, draw_seed(seed, "network", k))
 
 

@@ -79,6 +79,7 @@ class SplitModel:
                     f"The representation of client {client!r} must be a torch.nn.Module, not "
                     f"{module!r}."
                 )
+            # Parameters that nothing trains would only cost messages.
             if not any(p.requires_grad for p in module.parameters()):
                 raise ConfigError(
                     f"The representation of client {client!r} has no parameters to train."
@@ -99,6 +100,7 @@ class SplitModel:
         self, data: VerticalDataset | VerticalData, compute: Compute, seed: int
     ) -> NetProblem:
         """This model on this data, checked and ready to train."""
+        # Columns of a table are samples of one dimension.
         samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         missing = [client for client in samples.clients if client not in self.representations]
         unknown = [client for client in self.representations if client not in samples.clients]

@@ -67,7 +67,9 @@ class Trainable:
 
     def laid_out(self, x: Tensor) -> Tensor:
         """A batch in the memory layout of the module."""
-        return x.contiguous(memory_format=self._layout) if x.ndim == 4 else x
+        if x.ndim != 4:
+            return x
+        return x.contiguous(memory_format=self._layout)
 
     def _track(self, track: bool) -> None:
         for norm, momentum in zip(self.norms, self._momenta, strict=True):
@@ -112,6 +114,7 @@ class Trainable:
             return
         if eta is not None:
             self.set_rate(eta)
+        # Set by hand: `backward` would also fill the gradients of modules that only pass them on.
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         self.optimiser.step()
@@ -121,7 +124,7 @@ class Trainable:
         return [p.detach().clone() for p in self.parameters]
 
     def put(self, values: Sequence[Tensor]) -> None:
-        """Set the parameters."""
+        """Copy these values into the parameters, which stay where they are in memory."""
         if self.parameters:
             with torch.no_grad():
                 torch._foreach_copy_(self.parameters, list(values))
@@ -133,7 +136,7 @@ class Trainable:
         return {name: value.detach().clone() for name, value in state.items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a state."""
+        """Restore what ``state`` gave: parameters and optimiser."""
         self.put([state[f"parameter.{i}"] for i in range(len(self.parameters))])
         load_optimiser_tensors(self.optimiser, self.parameters, state)
 
@@ -144,7 +147,7 @@ class Trainable:
         }
 
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
-        """Restore the buffers."""
+        """Restore what ``buffers`` gave, in place."""
         for name, value in self.module.named_buffers():
             value.copy_(buffers[f"buffer.{name}"])
 
@@ -156,6 +159,8 @@ class Trainable:
     def load_weights(self, given: Mapping[str, Tensor]) -> None:
         """Copy such weights into the module, except tensors that are its own."""
         for name, value in self.weights().items():
+            # The module may be given its own tensors, which `copy_` onto themselves would only cost
+            # time.
             if value.data_ptr() != given[name].data_ptr():
                 value.copy_(given[name])
 
@@ -171,6 +176,7 @@ class Trainable:
     def finished(self) -> nn.Module:
         """A copy of the module for the user: in evaluation mode, with the original settings of
         batch norm."""
+        # For the user, statistics are tracked as the module was written.
         self._track(True)
         module = copy.deepcopy(self.module).eval()
         self._track(False)
@@ -194,6 +200,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
     if seed is None:
         yield
         return
+    # fork_rng restores the generators: a user's own draws do not depend on what is drawn here.
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
         if device.type == "cuda":
@@ -204,6 +211,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
 def draws_numbers(module: nn.Module, sample: Tensor) -> bool:
     """Whether the module draws random numbers in training mode, as dropout does."""
     device = sample.device
+    # A copy: this pass would move running statistics.
     trial = copy.deepcopy(module).train()
     with seeded(0, device), torch.no_grad():  # any seed will do
         before = _generator_state(device)
@@ -212,4 +220,6 @@ def draws_numbers(module: nn.Module, sample: Tensor) -> bool:
 
 
 def _generator_state(device: torch.device) -> Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    return torch.get_rng_state()

@@ -38,6 +38,7 @@ def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
         sample = torch.zeros(TRIED, *trained.shapes[client])
         columns = None if trained.columns is None else list(trained.columns[client])
         about: dict[str, Any] = {"client": client, "columns": columns}
+        # In single precision, whatever the networks compute in: runtimes of others take it.
         files[name] = _exported(
             _Floats(trained.modules[client]), [sample], ["X"], ["h"], about, f"client {client!r}"
         )
@@ -56,12 +57,14 @@ def _file_names(clients: Sequence[str]) -> dict[str, str]:
     """The file of each client: by its name, or by its number if a name is no good as that of a
     file."""
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,80}", name) for name in clients)
+    # Of one spelling: some file systems do not tell capitals apart.
     distinct = len({name.lower() for name in (*clients, FUSION)}) > len(clients)
     usable = plain and distinct
-    return {
-        name: f"{name if usable else f'client_{number}'}.onnx"
-        for number, name in enumerate(clients)
-    }
+    files = {}
+    for number, name in enumerate(clients):
+        stem = name if usable else f"client_{number}"
+        files[name] = f"{stem}.onnx"
+    return files
 
 
 class _Floats(nn.Module):
@@ -107,6 +110,7 @@ def _exported(
 ) -> bytes:
     several = isinstance(module, _Fused)
     samples = torch.export.Dim("samples")
+    # The number of samples is left open; all other sizes are those of the networks.
     each = tuple({0: samples} for _ in inputs)
     try:
         with _quiet():
@@ -122,6 +126,7 @@ def _exported(
         assert program is not None
         return finished(program.model_proto, about)
     except Exception as error:  # the user's code may hold anything
+        # The exporter appends pages of advice to its errors.
         reason = str(error).strip().partition("\n")[0]
         raise MtcdError(
             f"The network of {whose} cannot be exported to ONNX by PyTorch: {reason}"

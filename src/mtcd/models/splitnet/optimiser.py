@@ -32,7 +32,9 @@ def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
     known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
     if kind not in known:
         other_case = {name.lower(): name for name in known}.get(kind.lower())
-        hint = f"did you mean {other_case!r}?" if other_case else did_you_mean(kind, known)
+        hint = did_you_mean(kind, known)
+        if other_case:
+            hint = f"did you mean {other_case!r}?"
         raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {hint}")
     if "lr" in settings:
         raise ConfigError("model.optimiser: leave lr out; method.stepsize is the learning rate.")
@@ -53,6 +55,7 @@ def make_optimiser(make: MakeOptimiser, parameters: list[Tensor]) -> Optimizer |
     if not parameters:
         return None
     try:
+        # The rate is set before every visit: the schedule and the settings know it.
         optimiser = make(parameters, lr=0.0)
     except (TypeError, ValueError) as error:
         raise ConfigError(
@@ -73,12 +76,13 @@ def describe_optimiser(optimiser: Optimizer | None) -> str:
     """Its kind and settings, without the step size and those that change the speed only."""
     if optimiser is None:
         return "none"
+    # Left out: these change the speed, or are known elsewhere. A checkpoint stays valid on another
+    # device.
     apart = ("lr", "fused", "foreach", "capturable", "differentiable")
-    settings = [
-        f"{name}={value!r}"
-        for name, value in sorted(optimiser.defaults.items())
-        if name not in apart
-    ]
+    settings = []
+    for name, value in sorted(optimiser.defaults.items()):
+        if name not in apart:
+            settings.append(f"{name}={value!r}")
     return f"{type(optimiser).__name__}({', '.join(settings)})"
 
 
@@ -97,6 +101,7 @@ def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> 
     found: dict[str, Tensor] = {}
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
+        # Sorted, so that copies of several clients have their tensors in one order.
         for name, value in sorted(optimiser.state.get(parameter, {}).items()):
             if isinstance(value, Tensor):
                 found[f"optimiser.{i}.{name}"] = value
@@ -120,19 +125,19 @@ def load_optimiser_tensors(
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
         prefix = f"optimiser.{i}."
-        names = {
-            key.removeprefix(prefix): value
-            for key, value in saved.items()
-            if key.startswith(prefix)
-        }
+        names = {}
+        for key, value in saved.items():
+            if key.startswith(prefix):
+                names[key.removeprefix(prefix)] = value
         state = optimiser.state[parameter]
+        # As before the first step. Where steps are recorded the tensors must stay, and 0 stands for
+        # it.
         if not names and not _in_place(optimiser):
             state.clear()
             continue
-        for name in [
-            name for name, value in state.items() if isinstance(value, Tensor) and name not in names
-        ]:
-            state[name].zero_()
+        for name, value in state.items():
+            if isinstance(value, Tensor) and name not in names:
+                value.zero_()
         for name, value in names.items():
             if isinstance(state.get(name), Tensor):
                 state[name].copy_(value)
@@ -161,6 +166,8 @@ def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
         # AdamW has defaults of Adam that are no parameters
         accepted = inspect.signature(type(plain)).parameters
         settings = {name: value for name, value in plain.defaults.items() if name in accepted}
+        # The fused form of SGD takes a step size that is a tensor; other forms would read it on the
+        # CPU.
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
             settings |= {"fused": True, "foreach": False}
         elif "capturable" in settings and not isinstance(plain, STARTS_NONZERO):

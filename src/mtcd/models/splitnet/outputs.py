@@ -17,6 +17,7 @@ from mtcd.models.splitnet.labels import Classes, decide
 def class_probabilities(outputs: Array) -> Array:
     """The softmax of the outputs, a column for every class; of one output for two classes, the
     sigmoid."""
+    # As torch's cross-entropy takes them: the outputs are logits.
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return np.asarray(scipy.special.softmax(outputs, axis=1))
     z = outputs.reshape(len(outputs))

@@ -71,6 +71,8 @@ class OwnProblem:
         if own is not None:
             self.net = Trainable(own.module, CPU, common.optimiser)
             width = begin_client(own.k, own.client, self.net, own.source, common.seed)
+            # A table that is not the one of the agreement may give another width. Messages would be
+            # refused one by one, without a hint at the reason.
             if width != (agreed := common.aggregation.widths[own.k]):
                 raise ConfigError(
                     f"{named(own.client)} gives {width} numbers per sample, but the parties have "
@@ -99,7 +101,7 @@ class OwnProblem:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """The number of samples that the parties have agreed on."""
         return len(self.common.labels)
 
     @property
@@ -116,11 +118,8 @@ class OwnProblem:
     def is_finite(self) -> bool:
         """Whether all parameters and statistics of this party are finite."""
         held = [self.head] if self.net is None else [self.head, self.net]
-        return all(
-            bool(value.isfinite().all())
-            for one in held
-            for value in one.module.state_dict().values()
-        )
+        values = [value for one in held for value in one.module.state_dict().values()]
+        return all(bool(value.isfinite().all()) for value in values)
 
     @property
     def fusion_keeps_statistics(self) -> bool:
@@ -140,6 +139,8 @@ class OwnProblem:
 
         if self.own is not None:
             assert self.net is not None
+            # A copy: the client loads the theta_0 of each token into it, and the problem keeps the
+            # initial one.
             self.head = Trainable(self.fusion.module, CPU, self.common.optimiser)
             k = self.own.k
             clients[k] = NetClient(

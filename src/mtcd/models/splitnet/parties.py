@@ -85,6 +85,7 @@ class SplitClient(TokenHost):
         (Algorithm 1, line 2). After it, train.
         """
         with self.stage.lane(token.index):
+            # Only on the first pass: afterwards the token contains h_k, and `join` does nothing.
             if self.plan.first_pass:
                 token.aggregate = self.network.join(token.aggregate, token.t)
             if token.hop >= 0:
@@ -97,16 +98,21 @@ class SplitClient(TokenHost):
         full_batch = self.plan.batches.size is None
         asked = Visit(
             t=token.t,
+            # Statistics of a mini-batch are updated when the batch is represented (`share`), once
+            # per batch.
             hop=token.hop if full_batch else None,
             local_updates=plan.local_updates,
             stepsize=plan.stepsize_at(token.t),
             fuses=self.fuses,
             updates_statistics=full_batch and (plan.hops is None or plan.tokens_return),
         )
+        # The visit is the first of a newer iteration: the sync of the last one has taken place.
         if token.t != self.t:
             self.apply_sync(token.t)
         self.load_copy(token.index)
         token.aggregate = self.network.local_update(token.aggregate, theta_0_of(token), asked)
+        # With the full batch, copies are averaged at the sync, and these clients have to upload
+        # anew.
         if full_batch and plan.hops is not None:
             token.put(VISITED.name, visited_by(token) | {self.number})
 
@@ -115,6 +121,8 @@ class SplitClient(TokenHost):
         already."""
         if self.plan.combine.one_visitor or self.in_hand == index:
             return
+        # The network is about to hold a copy: theta^t must not be lost, as every copy starts from
+        # it.
         if self.in_hand is None:
             self.start = self.network.state()
         else:
@@ -126,6 +134,7 @@ class SplitClient(TokenHost):
         """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11)."""
         if self.in_hand is not None:
             self.copies[self.in_hand] = self.network.state()
+            # By the numbers of tokens: sums in another order would round differently.
             copies = [self.copies[index] for index in sorted(self.copies)]
             weight = self.plan.combine.weight(len(copies), self.plan.tokens)
             self.network.load(self.network.mixed(self.start, copies, weight))
@@ -150,11 +159,10 @@ class SplitClient(TokenHost):
             token.put(JOURNEY.name, replace(journey_of(token), heading=on.to))
         if first_pass:
             on.hop_floats = 0  # a message, but no hop of the training
-        progress = [
-            Message(self.number, MONITOR, lone_progress(token, self.stage))
-            for _ in others
-            if token.hop >= 0
-        ]
+        progress = []
+        for _ in others:
+            if token.hop >= 0:
+                progress.append(Message(self.number, MONITOR, lone_progress(token, self.stage)))
         return [on, *progress]
 
     def done(self, token: Token) -> Done:
@@ -162,6 +170,8 @@ class SplitClient(TokenHost):
 
     def next_client(self, token: Token) -> int:
         """The next client of the first pass or of the walk."""
+        # A first pass goes the way that the plan has chosen; `hop` counts up to 0, where training
+        # starts.
         if token.hop <= 0 and self.plan.first_pass:
             return self.plan.first_pass[token.hop - 1]
         return super().next_client(token)
@@ -229,16 +239,21 @@ class SplitServer(TokenServer):
         if self.awaited:
             return []
         self.stage.join()
+        # In the order of clients, whoever answered first: the sum must not depend on it.
         self.aggregate = self.stage.aggregate([self.uploads[k] for k in range(self.clients)])
-        self.uploads = self.uploads if self.keeps_uploads else {}
+        if not self.keeps_uploads:
+            self.uploads = {}
         return self.start_iteration()
 
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients, then update theta_0 (lines 8 and 10)."""
+        # Before the update of theta_0, which follows the tokens: clients use theta_0^t (Algorithm
+        # 2).
         self.theta_0 = self.stage.fusion.values()
         if self.start_loss is None:
             self.start_loss = self._first_loss()
         self.stage.epoch_loss = self.epoch_loss
+        # A message to itself: the server must send all tokens before it computes.
         return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
 
     def _first_loss(self) -> float:
@@ -256,9 +271,10 @@ class SplitServer(TokenServer):
         if self.t % per_epoch or self.start_loss is None:
             return None
         latest = self.stage.fusion.loss(self.aggregate, self.theta_0, self.t)
-        return EpochLoss(
-            self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest)
-        )
+        mean = latest
+        if self.t:
+            mean = (self.losses + latest) / per_epoch
+        return EpochLoss(self.start_loss, float(mean))
 
     def token(self, index: int) -> Token:
         """The token at the start of the iteration. All tokens share Z^t: no client writes to it or
@@ -271,12 +287,15 @@ class SplitServer(TokenServer):
             loss = self.stage.fusion.local_update(
                 self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t)
             )
+            # The first batch of an epoch is left out: the one after its last takes its place
+            # (`epoch_loss`).
             self.losses = self.losses + loss if self.t % self.plan.batches.per_epoch else 0.0
             self.fused = self.t
 
     def sync(self) -> Sequence[Message]:
         """All tokens are back: combine them, or request new representations from the clients whose
         copies changed."""
+        # If the message to itself has not been processed yet, as all tokens came back first.
         self.update_fusion()
         self.stage.join()
         if self.plan.tokens_return:
@@ -284,7 +303,8 @@ class SplitServer(TokenServer):
         visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
         self.back = {}
         self.t += 1
-        all_upload = self.plan.batches.size is not None or not self.plan.charges_hops
+        # With mini-batches all represent the next batch; rounds of svfl upload with the full batch too.
+        all_upload = self.plan.batches.size is not None or self.plan.uploads_representations
         return self.ask(range(self.clients) if all_upload else visited)
 
     def combine(self, tokens: Sequence[Token]) -> None:

@@ -99,15 +99,18 @@ class NetProblem:
         self.labels = encode(data.labels, self.classes).to(self.device)
         self.sources = self._sources(data)
         self.notes: tuple[str, ...] = ()
+        # The optimiser depends on whether its steps can be recorded, and networks need the
+        # optimiser.
         self.graphs, self.make_optimiser = self._graphs()
         make, reps = self.make_optimiser, model.representations
         self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
         self.fusion = Trainable(model.fusion, self.device, make)
+        # The first call of each network makes lazy layers, in the order of clients and from a seed
+        # of each.
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
-        widths = [
-            begin_client(k, client, net, source, seed)
-            for k, (client, net, source) in enumerate(tried)
-        ]
+        widths = []
+        for k, (client, net, source) in enumerate(tried):
+            widths.append(begin_client(k, client, net, source, seed))
         aggregation = make_aggregation(model.aggregation, data.clients, widths)
         begin_fusion(self.fusion, aggregation, self.labels, self.classes, loss, seed)
         draws = self._try_training(SAMPLES, aggregation.width)
@@ -121,11 +124,13 @@ class NetProblem:
     def _try_training(self, samples: int, width: int) -> bool:
         """Reject modules that fail on such a batch in training mode; returns whether any draws
         random numbers."""
-        tried = [
-            (self.nets[k], self.sources[k].rows(torch.arange(samples)), named(self.clients[k]))
-            for k in self.numbers
-        ]
-        tried += [(self.fusion, torch.zeros(samples, width, device=self.device), FUSION)]
+        tried = []
+        for k in self.numbers:
+            x = self.sources[k].rows(torch.arange(samples))
+            tried.append((self.nets[k], x, named(self.clients[k])))
+        zero = torch.zeros(samples, width, device=self.device)
+        tried.append((self.fusion, zero, FUSION))
+        # All of them are tried, also after one that draws.
         draws = [trained_on(one.module, x, name) for one, x, name in tried]
         return any(draws)
 
@@ -141,6 +146,7 @@ class NetProblem:
             return False, make
         recordable = capturable(make, self.device)
         try:
+            # One number is enough to find out whether this optimiser can be recorded.
             one = torch.zeros(1, device=self.device, requires_grad=True)
             make_optimiser(recordable, [one])
         except ConfigError as error:
@@ -162,7 +168,7 @@ class NetProblem:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """The number of training samples, N."""
         return self.data.samples
 
     @property
@@ -191,6 +197,8 @@ class NetProblem:
             return Feed(source, BatchRows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
+            # Each client has a fusion module of its own, as several tokens may carry different
+            # theta_0.
             # lazy layers are initialised
             fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)
             features = feed(self.sources[k], self.clients[k])
@@ -198,12 +206,19 @@ class NetProblem:
 
         labels = Stored(self.labels)
         numbers = self.numbers
-        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
-        self.graphs = self.graphs and self._prepare(recorded)
-        self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
+        recorded = []
+        if self.graphs:
+            recorded = [client(GraphClient, k) for k in numbers]
+            self.graphs = self._prepare(recorded)
+        # All networks are recorded, or none: both versions in one training would round differently.
+        if self.graphs:
+            self.staged = list(recorded)
+        else:
+            self.staged = [client(NetClient, k) for k in numbers]
         here = dict(zip(numbers, self.staged, strict=True))
         everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
+        # Dropout has one generator per device: lanes that draw at once would draw in any order.
         own_lanes = self.graphs and not self.around.draws
         streams = Lanes(self.device, lanes if own_lanes else 1)
         return Stage(
@@ -261,6 +276,7 @@ class NetProblem:
     def _evaluate(
         self, part: str, sources: Sequence[Source], labels: Tensor
     ) -> tuple[float, float | None, dict[str, float]]:
+        # On the device: a number that is read at every chunk would wait for all work before it.
         total, right = torch.zeros(2, dtype=torch.float64, device=self.device)
         given = []
         for rows, outputs in self._outputs(sources, len(labels)):
@@ -283,9 +299,9 @@ class NetProblem:
             modes.enter_context(self.around.precision())
             for rows in torch.split(torch.arange(samples, device=self.device), CHUNK):
                 pairs = zip(self.nets, sources, strict=True)
-                found = [
-                    net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs
-                ]
+                found = []
+                for net, source in pairs:
+                    found.append(net.module(net.laid_out(source.rows(rows))).float())
                 yield rows, self.fusion.module(self.around.aggregation.of(found)).float()
 
     def _sources(self, data: VerticalDataset) -> list[Source]:
@@ -310,6 +326,7 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise ConfigError(f"compute.device: {error}") from None
+    # PyTorch accepts 'cuda:7' without that GPU, and fails when it is first used.
     if device.type == "cuda" and (not there or (device.index or 0) >= torch.cuda.device_count()):
         raise ConfigError(
             f"compute.device is {name!r}, but PyTorch finds no such GPU here: use 'auto' or 'cpu'."

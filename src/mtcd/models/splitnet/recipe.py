@@ -30,6 +30,7 @@ class SplitShare:
 
     def parties(self) -> Parties:
         """The parties; networks of clients elsewhere are placeholders."""
+        # A global setting of PyTorch: this process trains nothing else.
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         # on a GPU: visits run in a thread of their own, where cuBLAS sets up the context itself
@@ -54,7 +55,9 @@ class SplitRecipe(MethodRecipe):
     def device(self) -> str:
         """A GPU where this process uses one, since both compute with the same tensors; else as the
         settings say."""
-        return "cuda" if self.problem.device.type == "cuda" else self.problem.compute.device
+        if self.problem.device.type == "cuda":
+            return "cuda"
+        return self.problem.compute.device
 
     def weights(self) -> Sequence[int]:
         """The number of parameters of each client's module."""

@@ -93,6 +93,7 @@ class SplitParties:
             raise MtcdError(
                 f"The checkpoint is of other networks than those given: {error}"
             ) from None
+        # All parties hold one model at a snapshot, so all are in the same iteration.
         for client in self.clients:
             client.t = facts["t"]
         if self.server is not None:
@@ -101,6 +102,7 @@ class SplitParties:
             self.server.start_loss = facts.get("start_loss")
             self.server.losses = facts.get("losses", 0.0)
             self.server.uploads = {int(k): h for k, h in _with_prefix("upload.", tensors).items()}
+            # The server has Z^t: tokens set out anew, as at the beginning of this iteration.
             return self.server.start_iteration()
         assert self.token is not None
         token = self.token
@@ -108,6 +110,7 @@ class SplitParties:
             setattr(token, name, facts[name])
         token.put(JOURNEY.name, Journey(facts["heading"], facts.get("start_loss", 0.0)))
         token.aggregate = tensors["H"]
+        # The tensors of theta_0 by number; how many there are, the module tells.
         count = len(theta_0_of(token))
         token.put(THETA_0.name, [tensors[f"theta_0.{i}"] for i in range(count)])
         return _arriving(token, self.stage)
@@ -145,10 +148,9 @@ class SplitParties:
             client.apply_sync(client.t)
         fusion = self.stage.fusion.weights()
         if self.token is not None:
-            fusion = {
-                **fusion,
-                **{f"parameter.{i}": value for i, value in enumerate(theta_0_of(self.token))},
-            }
+            # The token's theta_0 is the latest. The module also has statistics, which stay.
+            for i, value in enumerate(theta_0_of(self.token)):
+                fusion = {**fusion, f"parameter.{i}": value}
         return [*(network.weights() for network in self.stage.clients), fusion]
 
 
@@ -158,18 +160,20 @@ def _prefixed(prefix: str, tensors: State) -> dict[str, Tensor]:
 
 def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
     """The tensors whose names have this prefix, without it."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }
+    found = {}
+    for name, value in tensors.items():
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix)] = value
+    return found
 
 
 def _arriving(token: Token, stage: SplitStage) -> list[Message]:
     """The messages with which the token arrives at a client, free of charge; no progress during the
     first pass."""
     at = journey_of(token).heading
-    progress = [Message(at, MONITOR, lone_progress(token, stage))] if token.hop >= 0 else []
+    progress = []
+    if token.hop >= 0:
+        progress.append(Message(at, MONITOR, lone_progress(token, stage)))
     return [*progress, Message(at, at, token)]
 
 
@@ -190,6 +194,8 @@ def split_plan(method: Method, samples: int, outputs: int, network: Network, see
         raise ConfigError("method.transport: split networks always send float32: leave it out.")
 
     plan = replace(method.plan(samples, outputs, network, seed), linear=False)
+    # A sync of these adds or averages representations, which is wrong unless h_k is linear in
+    # theta_k.
     if plan.roles is not PLAIN_ROLES or plan.majorises or network.changes:
         raise ConfigError(
             "combine: optimal, acceleration, local_solver and network.changes rest on linear "
@@ -197,6 +203,7 @@ def split_plan(method: Method, samples: int, outputs: int, network: Network, see
         )
     if plan.hops is not None or not getattr(method, "first_pass", True):
         return plan
+    # Without a server Z^0 is formed on the way: the token passes through all clients first.
     way = walk_through_all(network, plan.roaming.lone_start)
     return replace(plan, first_pass=tuple(way))
 
@@ -204,6 +211,7 @@ def split_plan(method: Method, samples: int, outputs: int, network: Network, see
 def fusing(method: Method, network: Network) -> frozenset[int]:
     """The clients at which theta_0 is updated, without a server."""
     asked = getattr(method, "fusion_client", None)
+    # Unless a client has this name.
     if asked == "each" and "each" not in network.clients:
         return frozenset(range(network.size))
 
@@ -215,7 +223,9 @@ def fusion_plan(method: Method, plan: Plan, network: Network) -> FusionPlan:
     """Where theta_0 is updated, and how often."""
     # S*Q unless given: as many steps as a token makes in an iteration
     steps = getattr(method, "fusion_updates", None) or (plan.hops or 1) * plan.local_updates
-    at = fusing(method, network) if plan.hops is None else frozenset()
+    at: frozenset[int] = frozenset()
+    if plan.hops is None:
+        at = fusing(method, network)
     return FusionPlan(steps, at)
 
 
@@ -229,26 +239,28 @@ def split_parties(
         raise ConfigError(
             "stcd has no server to hold the running statistics of batch norm in the fusion module."
         )
-    if aggregation.hides_parts and plan.charges_hops and plan.batches.size is None:
+    uploads = plan.batches.size is not None or plan.uploads_representations
+    if aggregation.hides_parts and not uploads:
         raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
 
     fusion = fusion_plan(method, plan, network)
     lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
     stage = problem.stage(plan.batches, lanes)
+    # A concatenation has a slot for each client: summed masks would hide nothing.
     if aggregation.hides_parts and not stage.sums:
         raise ConfigError(
             "privacy.aggregation: masked gives the server the sum of the representations: set "
             "model.aggregation to sum or mean. In a concatenation it would see each by itself."
         )
-    clients = [
-        SplitClient(k, network, plan, stage, k in fusion.at)
-        for k, network in enumerate(stage.clients)
-    ]
+    clients = []
+    for k, net in enumerate(stage.clients):
+        clients.append(SplitClient(k, net, plan, stage, k in fusion.at))
     if plan.hops is not None:
         server = SplitServer(len(clients), plan, stage, fusion)
         return SplitParties(clients, server, None, stage, aggregation)
 
     way = plan.first_pass or (plan.roaming.lone_start,)
+    # `hop` counts from below 0 up to 0, where training begins.
     token = Token(0, 0, 1 - len(way), stage.empty(), 0.0)
     token.slots = {THETA_0.name: stage.fusion.values(), JOURNEY.name: Journey(way[0])}
     return SplitParties(clients, None, token, stage)
@@ -265,6 +277,8 @@ def split_bounds(
 ) -> Bounds:
     """The bounds of the messages of a run, which every party computes from the agreed settings."""
     plan = split_plan(method, samples, outputs, network, seed)
+    # Computed from the agreed settings alone, before anything arrives: whatever is outside of these
+    # bounds is refused.
     bounds = Bounds(
         run,
         network.size,
@@ -286,14 +300,18 @@ def split_payloads(plan: Plan) -> frozenset[type]:
     """The payload classes that the parties send."""
     if plan.hops is None:
         return frozenset({Token, Progress})
-    return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
+    if plan.tokens_return:
+        return SPLIT_PAYLOADS - {Done}  # the token itself comes back
+    return SPLIT_PAYLOADS
 
 
 def split_sizes(plan: Plan, widths: Sequence[int], theta_0: int) -> Sizes:
     """Numbers in messages of a split network: clients upload ``widths`` a sample; tokens carry
     theta_0."""
     token = plan.aggregate_floats + theta_0
-    return Sizes(token if plan.tokens_return else _representation(plan, widths), token, token)
+    # Without tokens that return, the server gets what clients upload at the sync.
+    upload = token if plan.tokens_return else _representation(plan, widths)
+    return Sizes(upload, token, token)
 
 
 def opening_cost(plan: Plan, widths: Sequence[int], theta_0: int, costs: Costs) -> float:

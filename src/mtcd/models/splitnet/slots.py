@@ -54,6 +54,7 @@ def _numbers(theta_0: Sequence[Tensor]) -> int:
     return sum(math.prod(value.shape) for value in theta_0)
 
 
+# The numbers and names are those of the wire: they must not change without a new protocol.
 # theta_0 travels as the aggregate does, in single precision
 THETA_0 = declare(Extension(7, "theta_0", FusionField(), _numbers, wide=False))
 # not counted, like t and hop

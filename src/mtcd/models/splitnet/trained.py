@@ -99,6 +99,7 @@ class TrainedSplit(Trained):
         """h_k of new samples, from this client's features."""
         source = make_source(values, client, torch.device("cpu"))
         with torch.no_grad():
+            # Chunks, so that predicting takes no more memory than training.
             chunks = torch.split(torch.arange(len(values)), CHUNK)
             return torch.cat([self._represent(client, source.rows(rows)) for rows in chunks])
 
@@ -139,7 +140,9 @@ class TrainedSplit(Trained):
     def columns_from(self, outputs: Tensor) -> Columns:
         """The same, from the outputs of the fusion module."""
         decision = np.asarray(outputs, dtype=float)
-        probabilities = None if self.classes is None else class_probabilities(decision)
+        probabilities = None
+        if self.classes is not None:
+            probabilities = class_probabilities(decision)
         return predicted_columns(self.decided(outputs), self.classes or (), decision, probabilities)
 
     def outputs(self, X: Any, y: Any) -> Outputs:
@@ -150,26 +153,28 @@ class TrainedSplit(Trained):
     def decided(self, outputs: Tensor) -> NDArray[np.generic]:
         """The labels or values of these outputs."""
         shown = decide(outputs, self.classes).numpy()
-        return shown if self.classes is None else np.asarray(self.classes)[shown]
+        if self.classes is None:
+            return shown
+        named: NDArray[np.generic] = np.asarray(self.classes)[shown]
+        return named
 
     def _features(self, X: Any) -> Mapping[str, Any]:
         if self.preparations is not None:
             given = X.table if isinstance(X, VerticalDataset) and X.table is not None else X
             blocks = prepared_blocks(self.preparations, self.clients, given)
-            prepared = {
-                client: in_single(block) for client, block in zip(self.clients, blocks, strict=True)
-            }
-            return self._checked(
-                prepared, dict(zip(self.clients, self.preparations.outputs, strict=True))
-            )
-        X = VerticalDataset.from_table(X) if isinstance(X, VerticalData) else X
+            prepared = {}
+            for client, block in zip(self.clients, blocks, strict=True):
+                prepared[client] = in_single(block)
+            names = dict(zip(self.clients, self.preparations.outputs, strict=True))
+            return self._checked(prepared, names)
+        if isinstance(X, VerticalData):
+            X = VerticalDataset.from_table(X)
         features = X.features if isinstance(X, VerticalDataset) else X
-        if (
-            self.columns is not None
-            and not isinstance(features, Mapping)
-            and (frame := as_frame(features)) is not None
-        ):
-            features = client_features(frame, self.columns)
+        if self.columns is not None and not isinstance(features, Mapping):
+            # One table of all clients, of which each takes its columns by name.
+            frame = as_frame(features)
+            if frame is not None:
+                features = client_features(frame, self.columns)
         if not isinstance(features, Mapping):
             raise DataError(
                 "New samples for a split network are the features of each client, by its name."
@@ -194,29 +199,29 @@ class TrainedSplit(Trained):
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters and statistics, by 'client/name' and 'fusion/name'."""
-        parts = {
-            **{f"client/{name}": module for name, module in self.modules.items()},
-            "fusion": self.fusion,
-        }
-        return {
-            f"{part}/{name}": value.detach().cpu().contiguous().clone()
-            for part, module in parts.items()
-            for name, value in module.state_dict().items()
-        }
+        parts = {f"client/{name}": module for name, module in self.modules.items()}
+        parts["fusion"] = self.fusion
+        found = {}
+        for part, module in parts.items():
+            for name, value in module.state_dict().items():
+                # A copy: modules may share tensors, which safetensors refuses.
+                found[f"{part}/{name}"] = value.detach().cpu().contiguous().clone()
+        return found
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the weights to a file of the run folder; returns the entries about them in its
         JSON."""
         (folder / WEIGHTS).write_bytes(save(self.weights()))
+        columns = None
+        if self.columns is not None:
+            columns = [list(self.columns[client]) for client in self.clients]
         return {
             "clients": list(self.clients),
             "shapes": [list(self.shapes[client]) for client in self.clients],
             "aggregation": self.aggregation,
             "widths": list(self.widths),
             "classes": None if self.classes is None else list(self.classes),
-            "columns": None
-            if self.columns is None
-            else [list(self.columns[client]) for client in self.clients],
+            "columns": columns,
         }
 
     def onnx(self, path: Path) -> dict[Path, bytes]:
@@ -245,28 +250,26 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel | Non
     }
     fusion = copy.deepcopy(model.fusion).cpu()
     try:
-        parts = {
-            **{f"client/{client}": module for client, module in modules.items()},
-            "fusion": fusion,
-        }
+        parts = {f"client/{client}": module for client, module in modules.items()}
+        parts["fusion"] = fusion
         load_weights(parts, load_file(folder / WEIGHTS))
     except (RuntimeError, KeyError, SafetensorError, OSError) as error:
         raise ConfigError(
             f"The weights in {folder} do not fit the modules given: {error}"
         ) from None
+    shapes = {}
+    for client, shape in zip(about["clients"], about["shapes"], strict=True):
+        shapes[client] = tuple(shape)
+    if columns is not None:
+        columns = dict(zip(about["clients"], map(tuple, columns), strict=True))
     return TrainedSplit(
         {client: module.eval() for client, module in modules.items()},
         fusion.eval(),
         about["aggregation"],
         tuple(about["widths"]),
         None if classes is None else tuple(classes),
-        {
-            client: tuple(shape)
-            for client, shape in zip(about["clients"], about["shapes"], strict=True)
-        },
-        columns=None
-        if columns is None
-        else dict(zip(about["clients"], map(tuple, columns), strict=True)),
+        shapes,
+        columns=columns,
     )
 
 
@@ -276,5 +279,6 @@ def load_weights(parts: Mapping[str, nn.Module], weights: dict[str, Tensor]) -> 
         module.load_state_dict(
             {name: weights.pop(f"{part}/{name}") for name in module.state_dict()}
         )
+    # Weights that no module takes are those of another model.
     if weights:
         raise KeyError(next(iter(weights)))

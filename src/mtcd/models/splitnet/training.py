@@ -57,6 +57,7 @@ class SplitTraining(Training):
     @property
     def _thread_count(self) -> int | None:
         """Threads for one operation; None for PyTorch's choice."""
+        # The largest network decides: threads are set once for all.
         largest = max(net.size for net in self.problem.nets)
         batch = self.method.batch or self.problem.samples
         return self.threads or few_threads(largest, batch)
@@ -112,15 +113,16 @@ class SplitTraining(Training):
 def pace_of(method: Method, stop: Stop, samples: int) -> Pace:
     """The spacing of measurements, in any engine: every epoch, or with the full batch geometric."""
     epoch = stop.epoch(method, samples)
-    return Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
+    if epoch is None or method.batch is None:
+        return Growing(epoch, SPACING)
+    return Epochs(epoch)
 
 
 def assemble(problem: NetProblem) -> TrainedSplit:
     """The trained modules of all parties."""
-    modules = {
-        client: net.finished().cpu()
-        for client, net in zip(problem.clients, problem.nets, strict=True)
-    }
+    modules = {}
+    for client, net in zip(problem.clients, problem.nets, strict=True):
+        modules[client] = net.finished().cpu()
     aggregation = problem.around.aggregation
     return TrainedSplit(
         modules,
@@ -147,7 +149,9 @@ def _threads(count: int | None) -> Iterator[None]:
 
 def few_threads(size: int, batch: int) -> int | None:
     """One thread for updates so small that several would be slower; None: PyTorch's choice."""
-    return 1 if batch * size < LITTLE_WORK else None
+    if batch * size < LITTLE_WORK:
+        return 1
+    return None
 
 
 def check_split(method: Method, stop: Stop) -> None:

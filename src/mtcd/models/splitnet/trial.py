@@ -32,6 +32,7 @@ def starting(seed: int, party: int, device: torch.device) -> AbstractContextMana
 def begin_client(k: int, client: str, net: Trainable, source: Source, seed: int) -> int:
     """Call client k's network for the first time; returns the width of its representation."""
     x = source.rows(torch.arange(SAMPLES))
+    # The layout is chosen by a call, which already makes lazy layers: both under one seed.
     with starting(seed, k, x.device):
         net.choose_layout(x)
         return representation_width(client, net.module, source)
@@ -87,6 +88,7 @@ def try_fusion(
 def trained_on(module: nn.Module, x: Tensor, what: str) -> bool:
     """Reject a module that fails on such a batch in training mode; returns whether it draws random
     numbers."""
+    # PyTorch counts writes to a tensor in its version.
     before = x._version
     try:
         draws = draws_numbers(module, x)
@@ -102,6 +104,8 @@ def trained_on(module: nn.Module, x: Tensor, what: str) -> bool:
 
 def _tried(module: nn.Module, x: Tensor, what: str, given: str) -> Tensor:
     training = module.training
+    # In evaluation mode: batch norm cannot be trained on one sample, and statistics stay as they
+    # are.
     module.eval()
     try:
         with torch.no_grad():

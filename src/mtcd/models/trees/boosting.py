@@ -56,6 +56,8 @@ class Learner:
         self._settings = {**fixed, "num_class": outputs, "num_threads": threads, **settings}
 
         categorical_feature: Any = list(categorical) or "auto"
+        # Binned for the whole training: which thresholds there are must not change from tree to
+        # tree.
         dataset = self._lightgbm.Dataset(
             self._X, params=self._settings, categorical_feature=categorical_feature
         )
@@ -68,7 +70,9 @@ class Learner:
         # trees of all parties are in the token, and so in the derivatives
         booster = self._lightgbm.Booster({**self._settings, "seed": draw}, self._bins)
         cannot_split = booster.update(fobj=lambda scores, bins: (gradient, hessian))
-        return None if cannot_split else Grown(booster, self._X)
+        if cannot_split:
+            return None
+        return Grown(booster, self._X)
 
 
 class Grown:
@@ -80,6 +84,7 @@ class Grown:
     def margins(self) -> Array:
         """The margins, as the learner computed them while it grew the trees: no tree is evaluated
         again."""
+        # LightGBM gives its scores to functions that evaluate, so one is used that only takes them.
         found: list[Array] = []
 
         def take(scores: Array, bins: Any) -> tuple[str, float, bool]:
@@ -115,6 +120,7 @@ class Grown:
         array
             The margins of the changed tree on all samples.
         """
+        # Which leaf each sample falls into; one tree, so one column.
         numbers = np.asarray(self._booster.predict(self._X, pred_leaf=True))
         leaves = numbers.reshape(len(z), -1)[:, 0]
         margins = np.zeros(len(z))
@@ -123,6 +129,7 @@ class Grown:
             rows = np.flatnonzero(held if among is None else held & among)
             value = 0.0
             if len(rows):
+                # Leaves without samples of `among` keep 0: nothing is known of their loss.
                 value = rate * float(loss.at(rows).best_shift(z[rows], y[rows]))
             self._booster.set_leaf_output(0, int(leaf), value)
             margins[held] = value
@@ -182,6 +189,7 @@ class Forest:
 
     def margins(self, X: Block) -> Array:
         """The margins of samples: one number each, or one for every class."""
+        # LightGBM itself reads columns beyond the end as missing, and predicts something.
         if X.shape[1] != self.columns:
             raise MtcdError(
                 f"These trees take {self.columns} columns, but the samples have {X.shape[1]}."
@@ -200,7 +208,9 @@ class Forest:
 
 def as_input(X: Block) -> Any:
     """A block in a form that LightGBM accepts: a dense array, or a matrix of compressed rows."""
-    return scipy.sparse.csr_matrix(X) if is_sparse(X) else np.asarray(X)
+    if is_sparse(X):
+        return scipy.sparse.csr_matrix(X)
+    return np.asarray(X)
 
 
 def as_bytes(text: str) -> NDArray[np.uint8]:
@@ -210,6 +220,7 @@ def as_bytes(text: str) -> NDArray[np.uint8]:
 
 def _header(columns: int, outputs: int) -> str:
     """The header that LightGBM expects in front of trees, with the names that it gives columns."""
+    # The names are LightGBM's own, so that texts of all parties have the same header.
     names = " ".join(f"Column_{j}" for j in range(columns))
     unknown = " ".join(["none"] * columns)
     return (

@@ -48,6 +48,7 @@ class AdditiveSection(ModelSection):
 
     def check(self, config: Config) -> None:
         """Make the model once, which checks it, and refuse what only other kinds have."""
+        # Made and thrown away: the model checks which settings go together.
         with_noise(self.model(), config.privacy.label_privacy)
         self.refuse_compute(config)
         if config.data.standardise:

@@ -35,6 +35,7 @@ class Tree:
     def of(visit: tuple[int, ...], text: str) -> Tree:
         """The tree of a visit, from the text that the learner gave."""
         data = text.encode("ascii")
+        # Line ends are harmless at the end of a tree: LightGBM skips them.
         return Tree(visit, np.frombuffer(data + b"\n" * (-len(data) % WORD), "<i8"))
 
     @property
@@ -85,11 +86,13 @@ class Ensemble:
 def summed(parts: Sequence[tuple[float, Ensemble]]) -> Ensemble:
     """The weighted sum of ensembles. Trees are the same if their visits are; trees of weight 0 are
     left out."""
+    # By visit and not by identity: a tree that was sent and came back is the same tree.
     trees: dict[tuple[int, ...], Tree] = {}
     weights: dict[tuple[int, ...], float] = {}
     for factor, part in parts:
         for tree, weight in zip(part.trees, part.weights, strict=True):
             trees.setdefault(tree.visit, tree)
             weights[tree.visit] = weights.get(tree.visit, 0.0) + factor * weight
+    # In the order of growth: two sums of the same ensembles are the same ensemble, bit for bit.
     kept = [visit for visit, weight in weights.items() if weight != 0.0]
     return Ensemble(tuple(trees[visit] for visit in kept), tuple(weights[visit] for visit in kept))

@@ -71,7 +71,9 @@ class GrowthRule:
     @property
     def most(self) -> int:
         """The most trees that a visit may grow."""
-        return self.Q * MOST if self.gains is not None else self.Q
+        if self.gains is None:
+            return self.Q
+        return self.Q * MOST
 
     def accepts(self, place: int, gain: float) -> bool:
         """Whether to grow tree number ``place`` of the visit, whose gain on held-out samples is
@@ -94,9 +96,12 @@ class GrowthRule:
 def known_gains(token: Token, client: int) -> Gains:
     """What the token tells this client about the gains of the others."""
     gains: Array = token.slots[GAINS.name]
+    # The own entry is of an earlier visit, and about to be replaced.
     others = np.delete(gains, client)
     known = others[others >= 0.0]
-    largest = float(known.max()) if len(known) else None
+    largest = None
+    if len(known):
+        largest = float(known.max())
 
     still_waits = token.hop < min(ROUNDS * len(gains), MOST_MEASURED)
     awaited = still_waits and bool((others == AWAITED).any())
@@ -107,13 +112,17 @@ def record(token: Token, client: int, gains: Gains) -> None:
     """Keep the gain that this client found during its visit."""
     # a new array: recovery keeps shallow copies of tokens, which must not change with this one
     latest: Array = token.slots[GAINS.name].copy()
-    latest[client] = UNKNOWN if gains.own is None else gains.own
+    if gains.own is None:
+        latest[client] = UNKNOWN
+    else:
+        latest[client] = gains.own
     token.put(GAINS.name, latest)
 
 
 def _check(payload: Any, gains: Array, bounds: Bounds) -> None:
     if len(gains) != most_gains(bounds):
         raise WireError("gains", "has another length than there are clients")
+    # Numbers below 0 are only the two marks; NaN and infinity are refused with the field.
     negative = gains[gains < 0.0]
     if not np.isin(negative, (UNKNOWN, AWAITED)).all():
         raise WireError("gains", "has a negative number")
@@ -155,7 +164,8 @@ class ComparedGains:
     def first_value(self, endless: bool) -> Array:
         """A token that has met no client: without syncs, no trees are grown before it has met
         all."""
-        return np.full(self.clients, AWAITED if endless else UNKNOWN)
+        known = AWAITED if endless else UNKNOWN
+        return np.full(self.clients, known)
 
     def around(
         self, client: int, update: Callable[[Theta, Any, LocalUpdates], Theta]

@@ -47,8 +47,11 @@ def permutation(
     loss = trained.model.plain_loss
 
     labels = true_labels(y, trained.classes, blocks[0].shape[0])
-    known = np.asarray(trained.classes)[labels.astype(int)] if trained.classes else labels
+    known = labels
+    if trained.classes:
+        known = np.asarray(trained.classes)[labels.astype(int)]
     encoded, classes = loss.encode(known)
+    # With a class missing, the loss would have other outputs than the model.
     if classes != trained.classes:
         raise ConfigError("The samples do not have all classes of the model: give more of them.")
 
@@ -57,6 +60,7 @@ def permutation(
     before = loss.value(z, encoded) / len(z)
     rows = Rows()
     for k, (client, columns) in enumerate(zip(trained.clients, trained.columns, strict=True)):
+        # Only one part changes, so the others are evaluated once.
         others = z - margins[k]
         places: Iterable[int | None] = range(len(columns)) if by_column else [None]
         for place in places:

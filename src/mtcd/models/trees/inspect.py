@@ -40,20 +40,17 @@ def inspect_additive(asked: Request) -> Inspection:
     method = additive_method(asked.method, families)
     assert isinstance(method, MTCD)
 
+    # The problem is made, not only described: whatever training refuses is refused here.
     problem = AdditiveProblem.of(model, data, asked.seed)
     own = method_facts(method, Setting(asked, problem.samples, problem.outputs))
-    held = zip(
-        data.clients, data.columns, families, data.categorical, data.keeps_missing, strict=True
-    )
-    clients = {
-        name: {
+    clients = {}
+    for k, (name, columns) in enumerate(zip(data.clients, data.columns, strict=True)):
+        clients[name] = {
             "columns": list(columns),
-            "family": described(family),
-            "categories": [columns[j] for j in categorical],
-            "keeps_missing": missing,
+            "family": described(families[k]),
+            "categories": [columns[j] for j in data.categorical[k]],
+            "keeps_missing": data.keeps_missing[k],
         }
-        for name, columns, family, categorical, missing in held
-    }
 
     facts = {
         "method": method.describe(),

@@ -38,6 +38,7 @@ class AdditiveKind:
 
     def default_method(self, model: Any) -> Method:
         """A plain tour, which visits parties equally often."""
+        # Every party is visited equally often, so each has the same chance to grow trees.
         return STCD(walk="tour")
 
     def default_summing(self) -> Method:

@@ -45,7 +45,9 @@ class Additive(ABC):
     def recipe(self, client: str) -> str:
         """The default recipe by which a client prepares its columns: in the form that its family
         takes."""
-        return TREES if self.family(client).keeps_missing else AUTO
+        if self.family(client).keeps_missing:
+            return TREES
+        return AUTO
 
     def recipes(self, clients: Sequence[str]) -> dict[str, str]:
         """The default recipes of all clients, by name."""
@@ -85,6 +87,7 @@ class Additive(ABC):
             If no loss has this name, or a setting is given that the loss does not use.
         """
         kind = self._loss_class()
+        # Only what the loss uses: a setting that does nothing is refused.
         settings: dict[str, Any] = {}
         for name, default, used in (
             ("delta", 1.0, kind.uses_delta),
@@ -98,7 +101,9 @@ class Additive(ABC):
                     f"model.{name}: the loss {self.loss} has no use for it: leave it out."
                 )
         loss = kind(**settings)
-        return loss if self.label_noise is None else self.label_noise.corrected(loss, self)
+        if self.label_noise is not None:
+            return self.label_noise.corrected(loss, self)
+        return loss
 
     def weighted(
         self, labels: Labels, weights: Array | None = None
@@ -250,7 +255,6 @@ class Mixed(Additive):
         if self.default is not None:
             own["default"] = family_of("default", self.default)
         # losses without a bound on the curvature leave no step size for families other than trees
-        # losses without a bound on the curvature leave no step size for families other than trees
         steps = [name for name, family in own.items() if not isinstance(family, TreeFamily)]
         if steps and self.plain_loss.not_linear:
             raise ConfigError(
@@ -277,6 +281,7 @@ class Mixed(Additive):
 def family_of(party: str, given: Any) -> Family:
     """A family from its name, or from a mapping with the name as ``kind`` and its settings."""
     if isinstance(given, Family):
+        # `Trees` is a family itself, which `Mixed` may be given.
         return given
     settings: dict[str, Any] = {}
     if isinstance(given, str):
@@ -305,4 +310,6 @@ def model_from_json(stored: Mapping[str, Any]) -> Additive:
     """The model that ``Additive.to_json`` described."""
     settings = dict(stored)
     kind = settings.pop("kind")
-    return Trees(**settings) if kind == "trees" else Mixed(**settings)
+    if kind == "trees":
+        return Trees(**settings)
+    return Mixed(**settings)

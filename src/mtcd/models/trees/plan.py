@@ -80,7 +80,7 @@ class AdditivePlan:
         return resolved_yaml(self.config)
 
     def said(self) -> str:
-        """The recommendation."""
+        """The sentence that recommends the best candidate, with its cost and the held-out loss."""
         best = self.candidates[0]
         return (
             f"Use {best.label}: cost {rounded(best.cost)} to a held-out {self.metric} of "
@@ -88,7 +88,7 @@ class AdditivePlan:
         )
 
     def table(self) -> ScreenTable:
-        """The candidates."""
+        """The candidates as a table for the screen, best first."""
         rows = []
         for one in self.candidates:
             yours = " (yours)" if one.own else ""
@@ -100,16 +100,11 @@ class AdditivePlan:
 
     def summary(self) -> dict[str, Any]:
         """The plan as plain values, for JSON."""
-        shown = [
-            {
-                "method": one.label,
-                "yours": one.own,
-                self.metric: one.best,
-                "cost": one.cost if math.isfinite(one.cost) else None,
-                "iterations": one.iterations,
-            }
-            for one in self.candidates
-        ]
+        shown = []
+        for one in self.candidates:
+            cost = one.cost if math.isfinite(one.cost) else None  # JSON has no infinity
+            row = {"method": one.label, "yours": one.own, self.metric: one.best, "cost": cost}
+            shown.append({**row, "iterations": one.iterations})
         return {
             "metric": self.metric,
             "target": self.target,
@@ -131,7 +126,7 @@ class AdditivePlans:
     def plan(
         self, setup: Setup, budget: float, ratio: float | None, watch: Watch | None
     ) -> AdditivePlan:
-        """See :func:`plan_additive`."""
+        """Plan an additive model: the interface of ``mtcd plan`` to :func:`plan_additive`."""
         return plan_additive(setup, budget, ratio, watch)
 
 
@@ -171,9 +166,12 @@ def plan_additive(
     model = setup.model
     if not isinstance(data, VerticalData) or not isinstance(model, Additive):
         raise ConfigError("This plan is for trees and mixed families.")
+    # A test set of the user is kept, so that plan and training judge by the same rows.
     if data.test is None:
         data = data.holdout(HOLDOUT, setup.config.seed)
-    costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
+    costs = setup.costs
+    if ratio is not None:
+        costs = replace(costs, ratio=ratio)
     metric = _metric(model)
 
     methods = candidates(setup.method, setup.network)
@@ -199,15 +197,15 @@ def plan_additive(
             continue
 
         name = f"test_{metric}"
-        points = [
-            (row.metrics[name], row.cost, row.iteration)
-            for row in run.history.rows
-            if name in row.metrics
-        ]
+        points = []
+        for row in run.history.rows:
+            if name in row.metrics:
+                points.append((row.metrics[name], row.cost, row.iteration))
         curves.append(Curve(method, points, run.final.seconds))
     if not curves:
         raise ConfigError(f"No method can work here. {' '.join(notes)}")
 
+    # The target comes from the candidates themselves, as the best loss of this data is not known.
     lowest = min(min(curve.points)[0] for curve in curves)
     target = lowest * (1 + SLACK)
     # candidates that miss the target cost infinitely much: among them, the lowest loss wins
@@ -229,6 +227,7 @@ def _metric(model: Additive) -> str:
 
 
 def _with_method(config: Config, chosen: AdditiveCandidate, ratio: float | None) -> Config:
+    # Further iterations would overfit: that is what the held-out loss has shown.
     """The config with this method, stopped where it had reached the target."""
     stop = config.stop.model_copy(update={"iterations": chosen.iterations})
     update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop}
@@ -247,11 +246,13 @@ def candidates(own: Method, network: Network) -> Sequence[Method]:
             MTCD(
                 tokens=clusters,
                 clusters="auto",
+                # Rounded up: the hops of all tokens together visit every party of their clusters.
                 hops=-(-network.size // clusters),
                 combine="optimal",
             )
         )
         found.append(MTCD(tokens=clusters, hops=network.size, combine="optimal"))
+    # The config's own method may be one of these; the first mention stays.
     return list(dict.fromkeys(found))
 
 
@@ -276,6 +277,7 @@ def _trees(method: Method, setup: Setup) -> int:
 
 def _candidate(setup: Setup, curve: Curve, target: float) -> AdditiveCandidate:
     """What the method of this curve achieved."""
+    # Smallest loss first: `points` are tuples that begin with it.
     best, _, iterations = min(curve.points)
     cost = math.inf
     for loss, cost_so_far, iteration in curve.points:

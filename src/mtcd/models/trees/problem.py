@@ -55,11 +55,10 @@ class AdditiveProblem:
         """
         fit, shift, classes = fit_of(model, data.labels, data.weights)
         families = model.families(data.clients)
-        need_all_values = [
-            client
-            for client, family in zip(data.clients, families, strict=True)
-            if not family.keeps_missing
-        ]
+        need_all_values = []
+        for client, family in zip(data.clients, families, strict=True):
+            if not family.keeps_missing:
+                need_all_values.append(client)
         data.check_complete("its model", need_all_values)
         return AdditiveProblem(families, data.blocks, data.categorical, fit, shift, classes, seed)
 
@@ -101,6 +100,7 @@ class AdditiveProblem:
 
         All families are kept, as the sync may depend on the penalties of all.
         """
+        # Indices stay those of the clients, and sums do not change.
         nothing = np.zeros((self.samples, 0))
         blocks: list[Block] = []
         categorical: list[tuple[int, ...]] = []
@@ -112,6 +112,7 @@ class AdditiveProblem:
             blocks=tuple(blocks),
             categorical=tuple(categorical),
             evaluation=None,
+            # Not copied: models that were made hold the columns of the old blocks.
             _made={},
         )
 
@@ -162,6 +163,7 @@ def fit_of(
     loss, encoded, classes = model.weighted(labels, weights)
     # without a check of the curvature, which trees do not rely on
     check_own_loss(model.plain_loss, encoded, bounded=False)
+    # Without a start of its own the first trees would only learn the constant.
     shift = loss.best_shift(np.zeros(encoded.shape), encoded)
     return LabelFit(Shifted(loss, shift), encoded), shift, classes
 
@@ -196,10 +198,9 @@ class AdditiveEvaluation:
         outputs = self._outputs(problem, self.labels, aggregate)
         found = self.chosen.measured("train", outputs)
         if self.test is not None:
-            margins = [
-                problem.client(k).margins(theta, self.test.blocks[k])
-                for k, theta in enumerate(parameters())
-            ]
+            margins = []
+            for k, theta in enumerate(parameters()):
+                margins.append(problem.client(k).margins(theta, self.test.blocks[k]))
             held_out = self._outputs(problem, self._test_labels, np.asarray(sum(margins)))
             found |= self.chosen.measured("test", held_out)
         return found

@@ -25,6 +25,7 @@ class Scale:
     @staticmethod
     def of(X: Block, weights: Array | None = None) -> Scale:
         """The means and deviations of the training samples."""
+        # Scaled columns have no zeros left, so they are dense from here on.
         dense = np.asarray(X.todense()) if is_sparse(X) else X
         means = np.average(dense, axis=0, weights=weights)
         scales = np.sqrt(np.average((dense - means) ** 2, axis=0, weights=weights))

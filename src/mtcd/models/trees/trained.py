@@ -52,10 +52,9 @@ class TrainedAdditive(TakesSamples, Trained):
     offers = frozenset({"parts", "importance"})
 
     def __repr__(self) -> str:
-        held = [
-            f"{client}: {part_words(family, part)}"
-            for client, family, part in zip(self.clients, self.families, self.held, strict=True)
-        ]
+        held = []
+        for client, family, part in zip(self.clients, self.families, self.held, strict=True):
+            held.append(f"{client}: {part_words(family, part)}")
         shown = ", ".join(held[:4])
         if len(held) > 4:
             shown += ", ..."
@@ -148,6 +147,7 @@ class TrainedAdditive(TakesSamples, Trained):
             for name, array in part.arrays().items():
                 arrays[f"{k}/{name}"] = array
         np.savez(folder / PARTS, constant=self.constant, **arrays)  # type: ignore[arg-type]
+        # Gains are of trees alone, and `importance` refuses a model without any.
         if any(isinstance(part, TreePart) for part in self.held):
             gains = self.importance()
             (folder / IMPORTANCE).write_bytes(gains.to_csv().encode())
@@ -210,7 +210,9 @@ class TrainedAdditive(TakesSamples, Trained):
 
 def part_words(kind: str, part: TrainedPart) -> str:
     """A trained part in a few words."""
-    return f"{part.forest.rounds} rounds of trees" if isinstance(part, TreePart) else kind
+    if isinstance(part, TreePart):
+        return f"{part.forest.rounds} rounds of trees"
+    return kind
 
 
 def read_additive(folder: Path, about: dict[str, Any], _model: object = None) -> TrainedAdditive:
@@ -222,6 +224,7 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
     model = model_from_json(about["model"])
     clients = tuple(about["clients"])
     try:
+        # Read whole before it is decoded: the file is closed, whatever is wrong with it.
         with np.load(io.BytesIO((folder / PARTS).read_bytes()), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except BadZipFile as error:
@@ -229,11 +232,10 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
     parts = []
     for k, family in enumerate(model.families(clients)):
         prefix = f"{k}/"
-        own = {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
+        own = {}
+        for name, array in arrays.items():
+            if name.startswith(prefix):
+                own[name.removeprefix(prefix)] = array
         parts.append(family.part(own))
     return TrainedAdditive(
         model,
@@ -258,7 +260,10 @@ def additive_predictions(
     """The predictions of an aggregate with the constant: values in regression, the labels of the
     classes otherwise."""
     shown = model.plain_loss.predict(aggregate)
-    return np.asarray(classes)[shown.astype(int)] if classes else shown
+    if not classes:
+        return shown
+    named: NDArray[np.generic] = np.asarray(classes)[shown.astype(int)]
+    return named
 
 
 def additive_columns(
@@ -268,5 +273,7 @@ def additive_columns(
     columns."""
     loss = model.plain_loss
     predictions = additive_predictions(model, classes, aggregate)
-    probabilities = loss.probabilities(aggregate) if loss.gives_probabilities else None
+    probabilities = None
+    if loss.gives_probabilities:
+        probabilities = loss.probabilities(aggregate)
     return predicted_columns(predictions, classes, aggregate, probabilities)

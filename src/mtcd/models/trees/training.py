@@ -35,6 +35,7 @@ class AdditiveTraining(Training):
         self.network = asked.network
         self.stop, self.seed = asked.stop, asked.seed
         families = self.model.families(self.data.clients)
+        # First the method as trees need it, then the checks of what the user gave.
         self.method = additive_method(asked.method, families)
         check_additive(asked.method, families, self.stop)
 
@@ -78,7 +79,9 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
     Its step size is the learning rate of the trees, for the record: families choose their own.
     """
     if isinstance(method, MTCD):
-        features = (ComparedGains(len(families)),) if compares_gains(families) else ()
+        features: tuple[ComparedGains, ...] = ()
+        if compares_gains(families):
+            features = (ComparedGains(len(families)),)
         method = replace(method, features=features)
     if method.stepsize != "auto":
         return method
@@ -89,6 +92,7 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
 def compares_gains(families: Sequence[Family]) -> bool:
     """Whether at least two parties choose by their gains how many trees to grow."""
     adaptive = [family for family in families if isinstance(family, TreeFamily) and family.adaptive]
+    # A single one has nobody to compare with.
     return len(adaptive) > 1
 
 
@@ -101,6 +105,7 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
         With the name of the setting, the reason, and what to do.
     """
     kinds = " and ".join(sorted({family.kind for family in families}))
+    # Of these kinds only sealed tours are no MTCD.
     if not isinstance(method, MTCD) and method.kind in ("stcd", "mtcd"):
         raise ConfigError(
             f"privacy.mode: sealed tours hide the derivatives of each sample, from which {kinds} "
@@ -140,8 +145,6 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
             f"stop.gap needs the optimum, which is not known for {kinds}: use stop.iterations or "
             f"plateau."
         )
-
-    # where several tokens may visit a client before a sync, its copies have to be combined
 
     # where several tokens may visit a client before a sync, its copies have to be combined
     crossing = method.hops is not None and not method.one_token_per_client

@@ -110,6 +110,8 @@ class DoubleMaskingClient(MaskingClient):
     def _forget_masks(self) -> None:
         self.__dict__.pop("double_masks", None)
 
+    # Before the keys only their exchange can be processed. Afterwards a request may overtake the
+    # answer to the last one: it waits until the sync that it belongs to is known.
     def is_early(self, payload: Any) -> bool:
         if not len(self.public):
             return not isinstance(payload, Begin | PublicKeys | SignedKeys)
@@ -123,6 +125,8 @@ class DoubleMaskingClient(MaskingClient):
         if isinstance(payload, OpenMasks):
             return self._open(payload)
         if isinstance(payload, Begin):
+            # In a federation a second beginning could make this client open masks twice, for two
+            # sets of uploads.
             if self.generation != NO_GENERATION and self.identity is not None:
                 raise WireError("keys", "were exchanged before")
             self._begin()
@@ -169,14 +173,18 @@ class DoubleMaskingClient(MaskingClient):
 
     def _mask(self, message: Message, cause: Message) -> None:
         payload, masking = message.payload, self.masking
+        # Signals to the server are not summed, and stay as they are.
         if not isinstance(payload, Fresh):
             return
         # without a request: before the first round
         batch = self.upload_batches.batch_of(cause.payload) or 0
+        # All clients take part in the first sync: no sum has anything of theirs yet.
         _, participants = self.known = self.known or (batch, tuple(range(masking.clients)))
         words = masking.encoded(payload.representation, payload.penalty, masking.clients)
+        # Kept until the server says whether it was summed: the next change starts from what was.
         self.offered = batch, words
         change = words
+        # No words stand for numbers that did not fit: the sum has none then.
         if words.size:
             change = words - self.included[self._places(batch)]
         self.change = batch, participants, change
@@ -196,6 +204,8 @@ class DoubleMaskingClient(MaskingClient):
         """Note what the server has summed and who takes part next, and open masks if it has this
         client's upload."""
         asked = self.asked
+        # The participants of the sync are those of this client's own upload, whatever the request
+        # says now.
         if self.known is not None and self.known[0] == payload.t:
             asked = payload.t, self.known[1], payload.arrived, ()
 
@@ -211,13 +221,17 @@ class DoubleMaskingClient(MaskingClient):
             self._check(payload, asked)
             # links may deliver the first request after the second
             asked = *asked[:3], payload.gone or asked[3]
+        # Checked also where no masks are opened: it decides who is in the next sum.
         self._check_next(payload)
         self._settle(payload)
         self.asked = asked
+        # A request that comes late must not set this client back.
         if self.known is None or self.known[0] <= payload.t:
             self.known = payload.t + 1, payload.participants
         if asked is None or not opens:
             return []
+        # Noted before the seeds leave: once they are known, the server has a sum with these
+        # uploads.
         for k in payload.arrived:
             self.uploads_of[k] = max(self.uploads_of[k], payload.t + 1)
 
@@ -231,6 +245,8 @@ class DoubleMaskingClient(MaskingClient):
             return
 
         batch, words = self.offered
+        # The server counts one more than the last batch that it has summed, so this upload is in
+        # its sums.
         if batch + 1 == payload.included and words.size:
             self.included[self._places(batch)] = words
         if batch <= payload.t:
@@ -240,6 +256,8 @@ class DoubleMaskingClient(MaskingClient):
         """Open masks for one set of uploads only, and for no small one; a server that lies must not
         get more."""
         _, participants, arrived, gone = asked
+        # `gone` may be empty at first and given in a second request, but never another set: both
+        # together would open one upload.
         remaining = set(arrived) - set(payload.gone)
         if payload.arrived != arrived or (gone and payload.gone and payload.gone != gone):
             raise WireError(
@@ -247,8 +265,11 @@ class DoubleMaskingClient(MaskingClient):
             )
         if not set(arrived) <= set(participants) or self.number not in remaining:
             raise WireError("arrived", "is not a set of clients that take part")
+        # In a smaller sum the others could find out the part of one.
         if len(remaining) < fewest(self.masking.clients):
             raise WireError("arrived", f"are fewer than {fewest(self.masking.clients)} clients")
+        # Otherwise the change would count from an older upload, and the next sum would contain it
+        # twice.
         if payload.included != payload.t + 1:
             raise WireError("included", "leaves out an upload that has arrived")
 

@@ -21,6 +21,8 @@ from struct import Struct
 import numpy as np
 
 from mtcd.core.fixed_point import Words
+
+# Every label names its version: seeds of another protocol are others.
 from mtcd.privacy.masked.pair_masks import I8, shared_keys, stream
 
 LABEL = b"mtcd double-masked aggregation 2"
@@ -54,7 +56,9 @@ class DoubleMasks:
 
     def masked(self, words: Words, sync: int, participants: Collection[int]) -> Words:
         """The words with all masks, in a new array; no words remain none."""
+        # Seeds of the pairs that take part: masks with others would not cancel.
         seeds = {k: self._seeds(k, sync) for k in participants if k != self.number}
+        # The own mask is drawn from all shares: none of the others can compute it alone.
         found = words + stream(
             combined(self._share_of(self.number, k, of_k) for k, of_k in seeds.items()), words
         )
@@ -71,6 +75,8 @@ class DoubleMasks:
     ) -> Opened:
         """The seeds for a sum over the uploads that have arrived; ``gone`` are those of their
         owners that are down."""
+        # Rows of zeros tell the server that nothing was opened; a seed is zero with probability
+        # 2^-128.
         nothing = np.zeros((self.clients, SEED_WORDS), I8)
         theirs, mine = nothing, nothing.copy()
         for k in participants:
@@ -93,6 +99,7 @@ class DoubleMasks:
     def _share_of(self, owner: int, other: int, seeds: Words) -> Words:
         """Of the own mask of ``owner``, who is this client or the other one."""
         place = OF_SECOND
+        # The pair has an order, so that both derive the same two shares.
         if owner == min(self.number, other):
             place = OF_FIRST
         share: Words = seeds[place]
@@ -116,6 +123,8 @@ def unmasked(
         # either of the two may open it
         shares = [share if share.any() else same for share, same in of_others]
         pairs = [by[k].theirs[other] for other in missing]
+        # The sum is opened as a whole or not at all: a total with a mask on it would be read as
+        # numbers.
         if not all(seed.any() for seed in (*shares, *pairs)):
             return None
         found -= stream(combined(shares), found)

@@ -79,6 +79,8 @@ class DoubleMaskingServer(MaskingServer):
         if isinstance(payload, PublicKey | SignedKey):
             return self._requests(self._collect(k, payload))
         if isinstance(payload, DoubleMaskedUpload):
+            # After a restart within a sync the same uploads must come again, whoever takes part in
+            # the next.
             expected = self.repeated or self.participants
             if (
                 payload.t != self.batch
@@ -90,6 +92,8 @@ class DoubleMaskingServer(MaskingServer):
             self._add(k, payload.words)
             return self.advance()
         if isinstance(payload, OpenedMasks):
+            # From a client whose upload is in the sum, with masks of this generation: seeds of
+            # other keys would not take its masks off.
             is_asked = self.asked and k in self.arrived and payload.generation == self.generation
             if payload.t != self.batch or not is_asked:
                 return []
@@ -105,6 +109,7 @@ class DoubleMaskingServer(MaskingServer):
             return self._ask(self.batch)
 
         opened = {k: one.opened for k, one in self.opened.items()}
+        # All that was opened so far: perhaps one client's answer is enough.
         total = unmasked(self.total, self.participants, self.arrived, opened)
         if total is not None:
             return self._end_sync(self.batch, total)
@@ -114,6 +119,8 @@ class DoubleMaskingServer(MaskingServer):
         if not self.gone and self._can_open_without(closed):
             self.gone = tuple(closed)
             return self._request_masks(self.batch, set(self.arrived) - closed)
+        # A client with a new key cannot open masks of its old one. Waiting for it would be for
+        # ever.
         if closed & self.renewed.keys():
             return self._repeat()
         return []
@@ -124,6 +131,7 @@ class DoubleMaskingServer(MaskingServer):
         if self.generation == NO_GENERATION:
             return super()._collect(client, payload)
         latest = self.renewed.get(client, self.public[client])
+        # A key that is sent twice must not start a new generation.
         if latest.key.tobytes() == payload.key.tobytes():
             return []
 
@@ -145,6 +153,8 @@ class DoubleMaskingServer(MaskingServer):
 
         Clients may have opened masks for these uploads, and will do so for the same ones only.
         """
+        # Only these: a sum over others, after masks were opened for these, would differ by one
+        # upload.
         self.repeated = tuple(self.arrived)
         self.asked, self.gone, self.opened = False, (), {}
         return self._renew()
@@ -174,6 +184,7 @@ class DoubleMaskingServer(MaskingServer):
             return frozenset(self.repeated) - frozenset(self.arrived)
 
         missing = frozenset(self.participants) - frozenset(self.arrived)
+        # A client that is down counts as missing only if enough others are there for a sum.
         enough = len(self.participants) - len(missing & self.down) >= fewest(self.masking.clients)
         # the first change of a sample is the representation: its first sum has all clients
         if enough and self._were_summed(self.batch or 0):
@@ -183,6 +194,8 @@ class DoubleMaskingServer(MaskingServer):
     def _closed(self) -> frozenset[int]:
         """The clients whose uploads have arrived and that have not opened all masks that they were
         asked for."""
+        # `mine` holds the shares for those that are gone: a client has answered the second request
+        # once they are in it.
         opened = {
             k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)
         }
@@ -190,6 +203,7 @@ class DoubleMaskingServer(MaskingServer):
 
     def _can_open_without(self, closed: frozenset[int]) -> bool:
         """Whether the others can open all masks of these clients."""
+        # Once in a sync, and for one client: with two gone, some seed is known to these two alone.
         whole = len(self.arrived) == len(self.participants) > fewest(self.masking.clients)
         return whole and len(closed) == 1 and closed <= self.down | self.renewed.keys()
 
@@ -199,10 +213,13 @@ class DoubleMaskingServer(MaskingServer):
     def _ask(self, batch: int) -> Sequence[Message]:
         """No further upload is taken for this batch: ask for the masks of those that are here."""
         clients = range(self.masking.clients)
+        # In order: the set must be the same whoever arrived first, as clients compare it.
         self.asked, self.arrived = True, sorted(self.arrived)
         self.summed[self.upload_batches.rows(batch)] = 1
         self.included |= dict.fromkeys(self.arrived, batch + 1)
         up = tuple(k for k in clients if k not in self.down)
+        # Who was up now is in the next sync, if every sample of its batch was in a sum with all
+        # clients.
         enough = len(up) >= fewest(len(clients)) and self._were_summed(batch + 1)
         if not self.repeated:  # otherwise they are announced already
             self.following = tuple(clients)
@@ -225,6 +242,7 @@ class DoubleMaskingServer(MaskingServer):
         if total.size:
             self.sums[places] += total
             total = self.sums[places]
+        # Cleared before the server goes on: its next request begins the next sync.
         self.batch, self.asked, self.participants = None, False, self.following
         self.arrived, self.gone, self.opened, self.repeated = [], (), {}, ()
         self.sync = batch + 1
@@ -237,6 +255,8 @@ class DoubleMaskingServer(MaskingServer):
     def _requests(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Begin a sync with the requests for it, which go to its participants only."""
         sent = []
+        # A message that requests an upload begins a sync; those to clients that are not in it are
+        # dropped.
         for message in messages:
             batch = self.upload_batches.batch_of(message.payload)
             if batch is not None:

@@ -11,6 +11,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.fixed_point import NARROW, WIDE
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.server_sum import ServerSum
 from mtcd.network.topology import Network
@@ -93,16 +94,25 @@ class MaskedSum(ServerSum):
         """Reject syncs that need more than a sum, or whose tokens return to the server."""
         if self.double and method.batch is None:
             raise ConfigError(
-                "privacy.aggregation: double-masked is for uploads of representations: use svfl, "
-                "or mtcd with batch. Where tokens return to the server, use masked."
+                "privacy.aggregation: double-masked is for uploads of representations: use svfl "
+                "without acceleration, or mtcd with batch. Where tokens return to the server, use "
+                "masked."
             )
 
         rule = RULES[method.combine_rule]
         equal_weights = rule.same_everywhere and not rule.server_chooses
-        if method.acceleration is not None or (method.batch is None and not equal_weights):
+        # Weights that differ between clients, or are chosen from the tokens, need more than their
+        # sum.
+        if method.batch is None and not equal_weights:
             raise ConfigError(
                 "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
-                "only: use batch, or combine: average or cluster, without acceleration."
+                "only: use batch, or combine: average or cluster."
+            )
+        if method.acceleration and not ACCELERATIONS[method.acceleration].sums_suffice:
+            raise ConfigError(
+                "privacy.aggregation: masked is for syncs that need the sum of tokens only, but "
+                f"acceleration: {method.acceleration} computes with small differences of models, "
+                "which masks would round: use momentum or anderson, or train without acceleration."
             )
 
     def check_network(self, method: Method, network: Network) -> None:
@@ -112,6 +122,7 @@ class MaskedSum(ServerSum):
                 "out."
             )
 
+        # One client may be missing from a sum with double masks, so one more is needed.
         least = FEWEST + self.double
         if not least <= network.size <= MOST_PLACES:
             without = "also without one client, " if self.double else ""
@@ -150,6 +161,7 @@ class MaskedSum(ServerSum):
         if self.double:
             limits = {**bounds.limits, "opened masks": opened_words(bounds.clients)}
             return replace(bounds, kinds=plain | DOUBLE_MASKS | KEYS, limits=limits)
+        # Uploads of representations, or tokens that return: a run has one of both.
         upload = MaskedUpload if Fresh in bounds.kinds else MaskedToken
         return replace(bounds, kinds=plain | {upload} | KEYS)
 
@@ -164,6 +176,7 @@ class MaskedSum(ServerSum):
         """The cost of opening double masks at a sync, where no client is down."""
         if not self.double:
             return 0.0
+        # A request with two lists of clients goes to each client, and its seeds come back.
         K = network.size
         return K * (costs.with_server(2 * K) + costs.with_server(opened_words(K)))
 
@@ -209,10 +222,12 @@ def masked_parties(parties: Parties, masking: Masking) -> Parties:
     assert parties.server is not None
     # first messages wait until all keys are exchanged: they may have uploads
     server, size = parties.server, masking.clients
+    # First messages by their sender: clients may upload before the first round.
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]
     role: type[MaskingClient] = MaskingClient
     host: type[MaskingServer] = MaskingServer
+    # The protocol is chosen here, once: neither role asks for the other.
     if masking.upload_batches is not None:
         role, host = DoubleMaskingClient, DoubleMaskingServer
     clients = OnDemand(size, lambda k: role(k, parties.clients[k], masking, of[k]))

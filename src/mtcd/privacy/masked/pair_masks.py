@@ -64,10 +64,13 @@ def shared_keys(
     """
     x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
     own = x25519.X25519PrivateKey.from_private_bytes(private.tobytes())
+    # The label and all public keys: keys of another run, or of a set in which one was exchanged,
+    # are others.
     label += sha256(GENERATION.pack(generation) + public.tobytes()).digest()
     keys = []
     for k, theirs in enumerate(public):
         if k == number:
+            # Nobody has this key, but indices stay those of the clients.
             keys.append(_derived(private.tobytes(), label))
             continue
         try:
@@ -77,6 +80,7 @@ def shared_keys(
         # in the same order at both clients, which then derive the same key
         first, second = sorted((k, number))
         numbers = PAIR.pack(first, second) if numbered else b""
+        # HKDF as the exchanged secret is not uniform, and to bind the key to its purpose.
         keys.append(
             _derived(secret, label + numbers + public[first].tobytes() + public[second].tobytes())
         )
@@ -110,6 +114,8 @@ def stream(key: bytes, like: Words, counter: bytes = bytes(16)) -> Words:
     """Pseudorandom words, as many as in an array and of the same type: AES in counter mode, from a
     counter on."""
     cipher = _cipher()
+    # By default from 0, for keys that are used once. A key that is used for several syncs and places
+    # gets another counter each time: the same stream twice would cancel in a difference.
     encryptor = cipher.Cipher(cipher.algorithms.AES(key), cipher.modes.CTR(counter)).encryptor()
     return np.frombuffer(encryptor.update(_zeros(like.nbytes)), like.dtype).reshape(like.shape)
 
@@ -120,6 +126,7 @@ def _cipher() -> Any:
 
 
 @lru_cache(maxsize=4)
+# Encrypting zeros gives the key stream itself.
 def _zeros(size: int) -> bytes:
     return bytes(size)
 

@@ -78,6 +78,7 @@ class UploadBatches:
     def rows(self, batch: int) -> Any:
         """The samples of a batch."""
         rows = self.batches.rows(batch)
+        # The order of numbers in an upload: sample by sample, the penalty at the end.
         if rows is None:
             return slice(None)
         return rows
@@ -126,6 +127,7 @@ class Masking:
         if not isinstance(array, np.ndarray):
             array = array.detach().cpu().numpy()
 
+        # Rounded once, here: sums of integers are exact, whatever their order.
         values = np.append(array.astype(np.float64), penalty)
         if not self.numbers.fits(values, summands):
             return self.no_words
@@ -143,6 +145,7 @@ class Masking:
         else:
             numbers = np.full(math.prod(self.like.shape) + 1, np.nan)
 
+        # NaN, and not an error: a diverged training is reported as one.
         array = numbers[:-1].reshape(tuple(self.like.shape))
         # of the device and type of the aggregate
         if not isinstance(self.like, np.ndarray):
@@ -208,11 +211,13 @@ class MaskingClient(Client):
         if isinstance(payload, PublicKeys | SignedKeys):
             return self._use_keys(payload)
         if not len(self.public):
+            # No generation of keys, so no masks: it waits.
             self.early.append(message)
             return []
         return self._process(message)
 
     def restarted(self) -> Sequence[Message]:
+        # Remembered: a set of keys that was sent before the server had the new one is no attack.
         self.replaced = np.concatenate([self.replaced, public_key(self.private)[None]])
         # with the old key two different uploads could get the same masks: see the class
         self.private, self.public = new_private_key(), NO_KEYS
@@ -226,6 +231,8 @@ class MaskingClient(Client):
         key, uploads = public_key(self.private), self._uploads_known()
         if self.identity is None:
             return PublicKey(key, uploads)
+        # The number of uploads is signed with the key: nobody can claim an older journal for this
+        # client.
         signature = self.identity.sign(signed_content(key, uploads))
         return SignedKey(key, uploads, np.frombuffer(signature, np.uint8))
 
@@ -249,6 +256,7 @@ class MaskingClient(Client):
 
         self.public = self.previous = payload.keys
         self.generation = payload.generation
+        # Made from the old keys.
         self._forget_masks()
         early, self.early = self.early, []
 
@@ -273,6 +281,7 @@ class MaskingClient(Client):
         It would make them again, perhaps with other numbers: two sums that differ by what one
         client has changed.
         """
+        # The first set: there is nothing to compare with.
         if not len(self.previous):
             return
         for k, key in enumerate(payload.keys):
@@ -309,6 +318,8 @@ class MaskingClient(Client):
         else:
             out = self.client.receive(message)
 
+        # What goes to the server is what is summed, or a signal; tokens to other clients stay
+        # readable.
         for one in out:
             if one.to == SERVER:
                 self._mask(one, message)
@@ -318,12 +329,15 @@ class MaskingClient(Client):
         """Put masks on what the server sums; ``cause``: the message that this one answers."""
         payload, masking = message.payload, self.masking
         if isinstance(payload, Fresh):
+            # The summands are counted in: their sum must fit as well.
             words = masking.encoded(payload.representation, payload.penalty, masking.clients)
             message.payload = self._offer((upload_sync(self.uploads), self.number, words))
             self.uploads += 1
         elif isinstance(payload, Token):
             assert masking.token_holders is not None
             holders = masking.token_holders(payload.t)
+            # The holders of all tokens are known to all: where a token returns to the server is a
+            # function of the seed.
             words = masking.encoded(payload.aggregate, payload.sync_penalty, len(holders))
             message.payload = self._offer((token_sync(payload.t), payload.index, words))
 
@@ -421,6 +435,7 @@ class MaskingServer(Party):
         """Note a key. Once all are here, and whenever one of them has changed, send all to all
         clients."""
         known = self.public.get(client)
+        # The latest key counts: an earlier process of the client cannot mask any more.
         self.public[client] = payload
         if len(self.public) < self.masking.clients:
             return []
@@ -439,6 +454,7 @@ class MaskingServer(Party):
 
         given = [self.public[k] for k in range(self.masking.clients)]
         keys = np.stack([one.key for one in given])
+        # By client, in the same order in every set: clients sign and derive from it.
         uploads = np.array([one.uploads for one in given], I8)
         signed = [one.signature for one in given if isinstance(one, SignedKey)]
         payload: PublicKeys | SignedKeys
@@ -446,6 +462,7 @@ class MaskingServer(Party):
             payload = SignedKeys(keys, uploads, self.generation, self.sync, joined(signed))
         else:
             payload = PublicKeys(keys, uploads, self.generation, self.sync)
+        # First messages of the training go out after the first set of keys, and only then.
         opening, self.opening = self.opening, []
         return [*(Message(SERVER, k, payload) for k in range(len(given))), *opening]
 
@@ -456,6 +473,7 @@ class MaskingServer(Party):
         # masks of another set of keys would not cancel
         if generation != self.generation or sync < self.sync:
             return None  # it will be, or was, sent again with other masks
+        # A sync ends before the next begins: the server below asks for the next uploads.
         assert sync == self.sync or not self.arrived
         self.sync = sync
         self._add(place, words)
@@ -468,6 +486,8 @@ class MaskingServer(Party):
     def _add(self, place: int, words: Words) -> None:
         assert place not in self.arrived
         if not self.arrived:
+            # The first array is kept, and a new one made when another is added: payloads are not
+            # written to.
             self.total = words
         elif self.total.size and words.size:
             self.total = self.total + words

@@ -26,7 +26,9 @@ from mtcd.protocol.party import Begin
 
 def fixed_point_of(bounds: Bounds) -> FixedPoint:
     """In as many bytes as plain numbers have in this run."""
-    return NARROW if bounds.dtype == F4 else WIDE
+    if bounds.dtype == F4:
+        return NARROW
+    return WIDE
 
 
 class WordsField(Field):
@@ -38,6 +40,8 @@ class WordsField(Field):
         self.shape, self.dtype = shape, dtype
 
     def write(self, value: Any, chunks: Chunks) -> None:
+        # A federation refuses to send it: a party that diverges must not look like one that is
+        # silent.
         if not value.size:  # the numbers did not fit
             raise WireError(self.name, NOT_FINITE)
         chunks.append(description(value.dtype.itemsize, value.shape))
@@ -73,11 +77,10 @@ AllSignatures = Annotated[
 
 def joined(signatures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """All signatures in one array."""
-    parts = [
-        part
-        for one in signatures
-        for part in (one.size.to_bytes(SIZE_BYTES, "little"), one.tobytes())
-    ]
+    parts = []
+    for one in signatures:
+        # Each after its size: signatures differ in length, as certificates do.
+        parts += [one.size.to_bytes(SIZE_BYTES, "little"), one.tobytes()]
     return np.frombuffer(b"".join(parts), np.uint8)
 
 

@@ -26,6 +26,7 @@ class MaskedUploads:
     @property
     def waits_for(self) -> frozenset[int]:
         """The clients that are down and without which there is no sum."""
+        # Who is down is known to the delivery, and may have changed since the last message.
         self._look()
         return self.party.waits_for()
 
@@ -46,6 +47,7 @@ class MaskedUploads:
         delivery = self.policy.delivery
         if delivery.ended is None:
             self._look()
+            # Without the client that went down the sync may be complete: nobody else will say so.
             delivery.reports += delivery.send(self.party.advance(), None)
             delivery.commit()
 

@@ -61,6 +61,7 @@ class SealedBlock(Stateful):
 
     def use(self, scales: Scales) -> Integers:
         """Round the columns; returns their integers, to be encoded."""
+        # New scales with new keys: what was computed for the old ones must go.
         self.scales = scales
         integers, self.column_scales = scales.integers(self.X)
         self.rounded = integers[: scales.samples] / self.column_scales
@@ -74,6 +75,7 @@ class SealedBlock(Stateful):
     def preview(self, tour: int, weights: Array) -> Array:
         """theta_k at the start of this tour, the one under way or the next."""
         if tour == self.tour or not weights.any():
+            # All 0: no mix, so that the change of the last tour is dropped.
             return self.theta
         return self.theta + _mix(weights, [self.change, *self.moves])
 
@@ -89,6 +91,7 @@ class SealedBlock(Stateful):
         if weights.any():
             move, error = _mix(weights, [self.change, *self.moves]), _mix(weights, errors)
             self.theta, at_start = self.theta + move, at_start + error
+            # A tour of corrections is no direction: its errors would be enlarged by every mix.
             if not corrects(self.tour):
                 self.moves = [stretch * move, *self.moves][: self.depth]
                 errors[1:] = [stretch * error, *errors[1:]][: self.depth]
@@ -103,6 +106,7 @@ class SealedBlock(Stateful):
         the rounding.
         """
         scales = self.scales
+        # The answer is of integers: both scales are taken off.
         gradient = products / (self.column_scales * token)
         self.penalty.add_gradient(self.parameters(), gradient)
         step = -self._solve(gradient)
@@ -126,6 +130,7 @@ class SealedBlock(Stateful):
         pairs = [(self.theta, self.theta), *((self.theta, move) for move in self.moves)]
         pairs += [(self.moves[0], move) for move in self.moves]
         pairs += [(self.change, other) for other in (self.theta, self.change, *self.moves)]
+        # Padded, as all tokens of a run have as many numbers.
         return np.array(
             [product(a, b) for a, b in pairs] + [0.0] * (self.scales.extras - len(pairs))
         )
@@ -142,6 +147,7 @@ class SealedBlock(Stateful):
         size = np.sqrt(np.diag(hessian))
         size += size == 0.0  # so that nothing is divided by 0
         values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))
+        # A direction without curvature would be moved by any length, for nothing.
         inverse = np.divide(
             1.0, values, out=np.zeros_like(values), where=values > LEAST * values.max()
         )

@@ -32,17 +32,21 @@ def estimated_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
     """
     values = dict(objectives)
     left: list[float] = []
+    # At different spacings, as one tour may gain much and the next little.
     for spacing in _spacings(values):
         last = max(values)
         before, middle, now = values[last - 2 * spacing], values[last - spacing], values[last]
         earlier, later = before - middle, middle - now
         if not math.isfinite(earlier) or not math.isfinite(later):
             return None
+        # No decrease within rounding: the end is reached.
         if later <= 0:
             left.append(0.0)
+        # It falls faster than before: extrapolation would go below any bound.
         elif later >= earlier:
             return None
         else:
+            # The sum of the geometric series that goes on from here.
             left.append(later**2 / (earlier - later))
 
     if not left:
@@ -72,6 +76,7 @@ def largest_gap(objectives: Sequence[tuple[int, float]]) -> float | None:
 def _relative(above: float, now: float) -> float | None:
     """What is left, relative to the optimum that it means; relative to f where that optimum would
     have another sign than f, and says nothing."""
+    # What the estimate means for f*.
     optimum = now - above
     scale = optimum
     if optimum * now <= 0:
@@ -93,6 +98,7 @@ def _spacings(tours: Mapping[int, float]) -> list[int]:
         for spacing in range(1, span // 2 + 1)
         if last - spacing in tours and last - 2 * spacing in tours
     ]
+    # Not over the first half: early tours gain far more.
     late = [spacing for spacing in known if 2 * spacing <= span / 2]
     return [spacing for spacing in late if spacing <= LONGEST_SPACING] or late[:1] or known[:1]
 

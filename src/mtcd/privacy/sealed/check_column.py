@@ -51,6 +51,7 @@ def with_check(columns: Integers, weights: Integers, modulus: int) -> Integers:
     combined = np.zeros(len(columns), np.int64)
     digits = -(-modulus.bit_length() // DIGIT)
     for place in reversed(range(digits)):
+        # In digits, from the highest: products of whole weights would not fit 64 bits.
         digit = weights >> DIGIT * place & (1 << DIGIT) - 1
         combined = ((combined << DIGIT) + columns @ digit) % modulus
 
@@ -76,6 +77,7 @@ def without_check(products: Integers, weights: Integers, modulus: int) -> Intege
         sent, or the token is not what it says.
     """
     *found, check = map(int, products)
+    # Python's integers, as the sum of products may exceed 64 bits.
     expected = sum(weight * value for weight, value in zip(weights.tolist(), found, strict=True))
     if (expected - check) % modulus:
         raise WireError(

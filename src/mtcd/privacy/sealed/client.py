@@ -53,6 +53,7 @@ class SealedClient(Client):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
+        # Keys and columns of another process.
         self._prepared = None
 
     def parameters(self) -> Array:
@@ -62,6 +63,7 @@ class SealedClient(Client):
         """The training has ended after tour t: move to its mix, or undo what a later tour has
         begun."""
         past = slots.get(PAST.name, {})
+        # The mix after tour t counts only if this client was in tour t.
         weights = np.array([past[i][0] for i in sorted(past) if t == self.block.tour])
         if t + 1 >= self.block.tour:
             stretch = 1.0  # no tour follows that would use the move
@@ -96,6 +98,8 @@ class SealedClient(Client):
         if self._prepared is None:
             sealer = find(self.plan.scheme).sealer(self.public.tobytes())
             wanted = self.plan.parameters()
+            # Another modulus or bound could make sums wrap around, and gradients tell more than
+            # they should.
             if sealer.parameters != wanted:
                 raise WireError("sealed.parameters", "are not those of this run")
             columns = self.block.use(self.plan.scales(wanted))
@@ -123,6 +127,7 @@ class SealedClient(Client):
 
     def arrive(self, token: SealedToken) -> Sequence[Message]:
         """A token arrives: an update at the first visit of a tour, otherwise it goes on."""
+        # By the first visit: a tour may pass a client several times, but it is updated once.
         is_first = self.plan.order(token.t).index(self.number) == token.place
         if is_first:
             self._check_tour(token.t)
@@ -167,6 +172,7 @@ class SealedClient(Client):
 
     def visit(self, token: SealedToken) -> Sequence[Message]:
         """Compute Enc(X_k^T g), mask it, and have it decrypted."""
+        # Before the request leaves: after a crash, no second one for this tour is made.
         self.asked = token.t
         sealer, columns = self._prepare()
         vector = sealer.vector_from_bytes(token.data.tobytes())
@@ -185,6 +191,7 @@ class SealedClient(Client):
         added = self.block.update(
             products.astype(float), token.scale, self.plan.draws(token.t, self.number)
         )
+        # On the token as it came: the product was a copy.
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), added)
         self.token = self.mask = None
         # the difference to the token that came would otherwise be what was added, in the clear
@@ -235,6 +242,8 @@ class LabelHolder(SealedClient):
 
     def visit(self, token: SealedToken) -> Sequence[Message]:
         sealer = self.sealer
+        # Kept to form the difference at the end of the tour, whose product with y is f's label
+        # part.
         self.begun = token.data
         # the server has encrypted a'(Z), without labels, which it does not have: g is a'(Z) - y
         vector = sealer.subtract_plain(
@@ -252,6 +261,8 @@ class LabelHolder(SealedClient):
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
         token = self.with_vector(token, vector)
+        # Nothing is asked when nothing may be told: even that a sum was too long would tell
+        # something.
         if not self.plan.needs_label_sums or self.sums.exhausted:
             return self.report(token, None)
 
@@ -281,6 +292,7 @@ class LabelHolder(SealedClient):
         flooded = as_block(sealer.to_bytes(sealer.flood_vector(vector)))
         self.begun = NOTHING
         told = label_sum is not None
+        # A sum of 0 and no sum are told apart by `told`.
         end = SealedEnd(token.t, flooded, told, label_sum or 0.0, self.sums.constant)
         return [send(self.number, SERVER, end)]
 

@@ -33,6 +33,7 @@ class SealedConditions(Conditions):
     def most_iterations(self, problem: Problem) -> int | None:
         """The cap on tours, of a problem with the blocks of all clients. Raises ConfigError as
         ``check_sizes``."""
+        # A participant of a federation has only its own block, and is checked when sizes are known.
         if not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
             return None
 
@@ -61,6 +62,7 @@ class SealedConditions(Conditions):
         tours = cast("SealedTours", method)
         return replace(tours, known=tours.sizes_of(problem))
 
+    # The numbers of columns are made up in a rehearsal, so nothing is refused for them.
     def rehearsal(self, method: Method) -> Method:
         tours = cast("SealedTours", method)
         return replace(tours, accept_revealed_columns=True, accept_revealed_labels=True)

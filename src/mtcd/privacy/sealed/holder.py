@@ -69,6 +69,7 @@ class KeyHolding(Stateful):
         """f after each tour that has ended."""
         self.steering = plan.steering()
 
+    # Until the first tour nothing was opened.
     @cached_property
     def key(self) -> SecretKey:
         """The secret key: made, or loaded, when it is first used."""
@@ -90,6 +91,7 @@ class KeyHolding(Stateful):
             public = as_block(self.key.public)
             others = [k for k in range(self.plan.clients) if k != self.number]
             keys = [send(self.number, self._towards(k), SealedKeys(t, k, public)) for k in others]
+        # One answer for each client and tour: the lists begin anew.
         self.tour, self.answered, self.summed = t, [], False
 
         # |g| is at most the root of 2 c f: the smaller f, the finer can the token be rounded
@@ -111,7 +113,9 @@ class KeyHolding(Stateful):
         Raises WireError for any other request, and for products with more columns than the client
         has declared.
         """
+        # The last place of a tour is the label holder's request for its sum.
         client, summing = request.client, self._is_label_sum(request)
+        # Answers to old tours would be further equations about the same columns.
         if request.t != self.tour:
             raise WireError(
                 "sealed request", f"is of tour {request.t}, but tour {self.tour} is under way"
@@ -133,10 +137,12 @@ class KeyHolding(Stateful):
         product = self.key.product_from_bytes(request.data.tobytes())
         self._check_columns(product.columns, columns)
         values = self.key.open_product(product)
+        # Noted before the answer leaves.
         if summing:
             self.summed = True
         else:
             self.answered.append(client)
+            # The budget's noise is added here; a plain sealed training adds none.
             values = self.steering.released(values, client, request.t)
         answer = SealedAnswer(client, request.t, request.place, values.astype(float))
         return [send(self.number, self._towards(client), answer)]
@@ -146,6 +152,7 @@ class KeyHolding(Stateful):
         a tour."""
         plan = self.plan
         at_end = request.client == plan.home and request.place == plan.length
+        # Only a server needs these sums: a label holder with the key has the labels.
         return plan.server and plan.needs_label_sums and at_end
 
     def _check_columns(self, asked: int, agreed: int) -> None:
@@ -192,6 +199,7 @@ class KeyHolding(Stateful):
             )
         self.completed = self.tour
         self.seen.append(float(self.steering.objective()))
+        # Integers would wrap around, and the numbers then mean nothing.
         if self.seen[-1] < self.plan.loss.least(self.plan.samples):
             raise DataError(NO_ROOM)
         return self._next_tour()
@@ -204,6 +212,7 @@ class KeyHolding(Stateful):
         return list(enumerate([at_zero, *self.seen]))
 
     def _next_tour(self) -> list[Message]:
+        # f stays with the key holder: what it reports to the monitor has no value.
         t = self.tour
         progress = Message(self.number, MONITOR, Progress(t, t, None, 0.0))
         # each opened token is a vector of the parties' columns: see docs/leaks.md
@@ -304,6 +313,7 @@ class LoneHolder(SealedClient):
 
         # X^T g of its own columns in the clear: the holder knows g at the start of the tour
         columns = self._columns
+        # Its own update first, as the token starts with it: the holder needs no encryption for it.
         self.block.start_tour(t, holding.steering.weights, holding.steering.stretch)
         derivative = integers - holding.scales.vector(self.labels, holding.scale)
         products, draws = (columns.T @ derivative).astype(float), self.plan.draws(t, self.number)
@@ -314,6 +324,7 @@ class LoneHolder(SealedClient):
     def end_tour(self, token: SealedToken) -> Sequence[Message]:
         """Open the token, and choose the mix from which the next tour starts."""
         holding = self.holding
+        # The token that it opens has no labels at its start, as others must not tell them from it.
         derivative = holding.opened - holding.scales.vector(self.labels, holding.scale)
         if token.t != holding.tour:
             raise WireError("sealed token", "is not of the tour that is under way")

@@ -30,6 +30,7 @@ def code_length(number: int) -> int:
     >>> [code_length(number) for number in (0, 1, -1, 2, 1000)]
     [1, 4, 4, 5, 17]
     """
+    # Counted like 1, 2, 3, ...: the code is of positive integers.
     place = 2 * number if number > 0 else 1 - 2 * number
     exponent = place.bit_length() - 1
     return exponent + 2 * ((exponent + 1).bit_length() - 1) + 1
@@ -55,7 +56,9 @@ class LabelSums(Stateful):
         self.resolution = resolution
         self.budget = math.floor(BITS_PER_SAMPLE * samples)
         steps = math.ceil(constant / resolution)
+        # Rounded up: f must not seem smaller than it is.
         self.constant = steps * resolution
+        # It is told as well, so it is counted.
         self.spent = code_length(steps) if steps else 0
         """The bits that were told so far."""
 

@@ -41,7 +41,10 @@ class SealedMessages(Messages):
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
         client does."""
         numbers = self.method.token_numbers(self.samples)
+        # Of the smallest party: what a token needs does not depend on the widest.
         p = choose_parameters(numbers, (1,), 2 * (self.network.size + 2))
+        # A fresh token from the server has a seed in place of its second polynomial: half of the
+        # bytes.
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (PRIME_BYTES * SENT_PRIMES - p.spared()) / 8
         return Sizes(request, token / 2, token)

@@ -29,6 +29,7 @@ class Sealed:
             )
 
         tours = self.tours(method, privacy)
+        # Either of both may have allowed it: the method or the section `privacy`.
         return replace(
             tours,
             accept_revealed_columns=tours.accept_revealed_columns
@@ -69,6 +70,7 @@ def checked(method: Method) -> MTCD:
             "keeps the key) or stcd (the label holder does) with walk: tour."
         )
 
+    # Settings that sealed tours do not have; one by one, so that the error names it.
     refused = {
         "tokens": method.tokens not in (None, 1),
         "clusters": method.clusters is not None,
@@ -84,6 +86,7 @@ def checked(method: Method) -> MTCD:
             "privacy.mode: sealed has one token on tours from the label holder, which are "
             f"accelerated and have no step size: leave method.{given[0]} out."
         )
+    # A walk at random has no end at which the token could be opened.
     if WALKS[method.walk] is WALKS["lazy"]:
         raise ConfigError(
             "privacy.mode: sealed needs a walk that is a tour: set method.walk: tour."

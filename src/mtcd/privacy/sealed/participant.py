@@ -58,6 +58,7 @@ class SealedParticipant(LinearParticipant):
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The number of columns of this party's block, which is checked first."""
         # the classes are not known yet, and a block does not depend on them
+        # The block must have a problem, but no label is known here yet.
         part = self._part(without_classes(self.config), rows, ())
         block, free = part.problem.blocks[part.number], part.problem.penalties[part.number].free
         self.tours.check_width(block.shape[1], len(rows), self.config.name)
@@ -74,6 +75,8 @@ class SealedParticipant(LinearParticipant):
         columns = [columns_from_bytes(name, facts[name]) for name in parties]
         self.tours.check_sizes(columns, problem.samples, parties)
         notes = list(self.tours.notes(self.config.network))
+        # A step size is part of the settings of all methods; sealed tours have none, and 1 stands
+        # for it.
         settings = {
             "samples": problem.samples,
             "stepsize": 1.0,
@@ -94,6 +97,7 @@ class SealedParticipant(LinearParticipant):
         if self.table is None:
             problem = server_problem(config, samples, 1)
         else:
+            # Held-out samples are refused before: their scores would be told.
             rows = self.drawn(agreed).training
             self.part = self._part(config, rows, classes, held=self.own.labels is not None)
             problem = self.part.problem
@@ -109,6 +113,7 @@ class SealedParticipant(LinearParticipant):
         parties = method.parties(problem, network, config.seed, sizes, self._key)
         self.key_holder = self._key_holder(parties)
         if self.key_holder is not None:
+            # Only the key holder knows f.
             watch.follow(self._objective, sizes.start)
         self._enter(agreed.run, stop.iterations)
         notes = self.agreed_notes(settings)
@@ -122,6 +127,7 @@ class SealedParticipant(LinearParticipant):
         if reliable.ended is not None:
             finished = reliable.ended.hop
 
+        # Which tours count depends on the mode: with noise, those that were begun.
         tours = self.tours.ended_tours(begun, finished)
         known: list[tuple[int, float]] = []
         if self.key_holder is not None:
@@ -180,6 +186,7 @@ class SealedParticipant(LinearParticipant):
         # after a restart tokens of the old key are on their way: a new one could not open them
         path, scheme = self.folder / KEY_FILE, find(self.tours.scheme)
         if path.exists():
+            # Saved before it is used: tokens under a key that was lost could not be opened.
             return scheme.load(path)
         key = scheme.generate(parameters)
         key.save(path)
@@ -203,6 +210,7 @@ class SealedParticipant(LinearParticipant):
             notes = [*notes, self.account.end(self.run, begun)]
         notes = [*notes, *self._end_notes(reliable, begun)]
         summary = super().keep(folder, reliable, watch, notes, unjudged)
+        # A key that opens nothing any more is only a risk.
         (folder / KEY_FILE).unlink(missing_ok=True)
         return summary
 
@@ -242,6 +250,7 @@ def sizes_from(settings: Mapping[str, Any], parties: int) -> SealedSizes:
     columns, start = settings["columns"], settings["start"]
     if not isinstance(columns, list) or len(columns) != parties:
         raise WireError(FIELD, "is not given for each party")
+    # `type`, not isinstance: True is an int.
     if not all(type(one) is int and 1 <= one <= MOST_COLUMNS for one in columns):
         raise WireError(FIELD, "is out of range")
     if type(start) is not float or not 0 < start < 1e300:

@@ -32,6 +32,7 @@ def as_block(data: bytes) -> Block:
 
 def words(*blocks: Block) -> int:
     """The numbers of eight bytes that these blocks amount to."""
+    # The ledger counts numbers of eight bytes.
     return sum(padded(block.size) // 8 for block in blocks)
 
 

@@ -80,6 +80,7 @@ class SealedPlan:
     def constant(self) -> float:
         """At least the part of f that depends on the labels alone."""
         zeros = np.zeros(self.samples)
+        # f at 0 without labels is known to all; what is above it depends on them.
         return max(0.0, self.start - self.loss.value(zeros, zeros))
 
     def constant_of(self, labels: Array) -> float:
@@ -93,6 +94,8 @@ class SealedPlan:
     def asked(self, client: int) -> int:
         """The columns of a client's requests: those that it has declared, and that of the check."""
         if not self.checks_answers:
+            # The key holder counts the columns of a request: those of the check are among what is
+            # agreed.
             return self.columns[client]
         return self.columns[client] + COLUMNS
 
@@ -112,6 +115,7 @@ class SealedPlan:
 
     def draws(self, t: int, client: int) -> Array:
         """The draws with which a client rounds in tour t."""
+        # By purpose, client and tour, so that a visit that is repeated rounds in the same way.
         return stream(self.seed, "rounding", client, t).random(self.samples)
 
     def parameters(self) -> Parameters:
@@ -141,6 +145,7 @@ class SealedPlan:
 
     def steering(self) -> Steering:
         """What the key holder computes with the scores."""
+        # Exact where the holder of the key has the labels.
         resolution = 0.0  # the label holder with the key computes the sums itself
         if self.server:
             resolution = self.resolution
@@ -156,6 +161,8 @@ class SealedPlan:
         """The next party on a shortest way from a client to the key holder or another client."""
         if target == SERVER:
             return SERVER
+        # A neighbour at a time: parties without a link to the key holder have their requests
+        # forwarded.
         return self._ways[target][client]
 
     @cached_property

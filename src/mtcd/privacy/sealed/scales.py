@@ -67,9 +67,11 @@ class Scales:
 
     def token(self, objective: float) -> float:
         """Integers per unit of g in a tour that starts with this f: a power of two."""
+        # The root mean square of |g| <= sqrt(2 c f), with a floor where f is nearly 0.
         typical = math.sqrt(
             2 * self.curvature * max(objective, SMALLEST * self.start, 1e-280) / self.samples
         )
+        # Half of the bound is kept for growth within the tour.
         return power_below(self.finer * self.parameters.token_bound / (2.0 * typical))
 
     @property
@@ -91,6 +93,7 @@ class Scales:
     def most_correction(self) -> float:
         """The most integers by which a client corrects a score: ``token_to_correct`` leaves room
         for them."""
+        # A share of the room for each client of a tour: together they cannot wrap around.
         return CORRECTION / (1 + CORRECTION) * self._largest / self.visits
 
     def token_to_correct(self, objective: float) -> float:
@@ -99,6 +102,8 @@ class Scales:
 
     def rounding(self, token: float) -> float:
         """The variance of the rounding errors in a change of the scores: one of each client."""
+        # Rounding at random to one of two neighbours has variance 1/6 on average, in units of the
+        # token.
         return self.visits / 6.0 / (self.curvature * token) ** 2
 
     def integers(self, X: Array, tokens: int = 1) -> tuple[Integers, Array]:
@@ -107,6 +112,7 @@ class Scales:
 
         ``tokens``: of how many tokens the vector is the sum that they are multiplied with.
         """
+        # Zeros: the sums beside g must not enter a product.
         padded = np.vstack([X, np.zeros((self.extras, X.shape[1]))])
         scales = fix_matrix(padded, self.parameters).scales
         norms = np.sqrt((X**2).sum(axis=0))
@@ -116,6 +122,7 @@ class Scales:
         scales = np.minimum(
             scales, np.divide(room, norms, out=np.ones_like(norms), where=norms > 0)
         )
+        # Powers of two, so that dividing by them later rounds nothing.
         scales = 2.0 ** np.floor(np.log2(scales))
         return np.rint(padded * scales).astype(np.int64), scales
 
@@ -141,7 +148,9 @@ class Scales:
         """
         _, scales = self.integers(X)
         for j, scale in enumerate(scales):
+            # The median, as one extreme value moves a mean.
             distances = np.abs(X[:, j] - np.median(X[:, j]))
+            # Columns of few values, such as flags, are mostly at their median.
             distances = distances[distances > 0]
             if not distances.size:
                 continue
@@ -165,5 +174,6 @@ class Scales:
     def changes(self, opened: Integers, start: Integers, token: float) -> tuple[Array, Array]:
         """The change of the scores in a tour and the penalty's sums, from the token at its end and
         at its start."""
+        # The integers of both are exact, so their difference is.
         moved = (opened - start).astype(float)
         return moved[: self.samples] / (self.curvature * token), moved[self.samples :] / self.sums

@@ -114,6 +114,7 @@ class SealedTours(Method):
 
     def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "privacy.mode: sealed")
+        # A single party is trained in the open.
         if network.size < 2:
             raise ConfigError(
                 "privacy.mode: sealed needs two clients or more: one alone has nobody to hide from."
@@ -134,6 +135,7 @@ class SealedTours(Method):
             raise ConfigError(
                 "privacy.mode: sealed takes no weights of samples or classes: leave them out."
             )
+        # a(z) - y z: the label holder subtracts y by itself, so that labels never meet g of others.
         if not problem.loss.separable or problem.outputs != 1:
             raise ConfigError(
                 "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per "
@@ -174,6 +176,7 @@ class SealedTours(Method):
         for d, party in zip(columns, parties, strict=True):
             self.check_width(d, samples, party)
 
+        # A single column is known up to a factor once its product with a known vector is.
         alone = [party for k, party in enumerate(parties) if k != self.holder and columns[k] == 1]
         if alone and not self.server and not self.accept_revealed_columns:
             raise ConfigError(
@@ -185,6 +188,7 @@ class SealedTours(Method):
 
     def check_width(self, columns: int, samples: int, party: str) -> None:
         """Refuse a party with half as many columns as there are samples, or more."""
+        # d equations for N labels of two values: about half are enough to solve them.
         if 2 * columns < samples or self.accept_revealed_labels:
             return
         raise ConfigError(
@@ -239,6 +243,7 @@ class SealedTours(Method):
         # each opened token is a vector of the space; half of it leaves as much unknown
         if self.server:
             return max(1, sum(columns) // 2)
+        # The label holder knows its own columns.
         narrowest = min(d for k, d in enumerate(columns) if k != self.holder)
         return max(1, narrowest // 2)
 
@@ -272,6 +277,7 @@ class SealedTours(Method):
         return samples + beside(self.depth)
 
     def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
+        # From the label holder: tours begin and end where the labels are.
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
         [walk] = roaming.walks
         if walk.length is None:
@@ -301,6 +307,7 @@ class SealedTours(Method):
         self.check(network, problem)
         assert isinstance(problem, LinearProblem)
         sizes = agreed or self.known or self.sizes_of(problem)
+        # Also with sizes that were agreed: the label holder sent them, and is not trusted to check.
         self.check_sizes(sizes.columns, problem.samples, network.clients)
         plan = self.plan(problem, network, seed, sizes)
         plan.parameters()  # refuses sizes for which there is no cipher
@@ -319,6 +326,7 @@ class SealedTours(Method):
         server = None
         if self.server:
             server = SealedServer(plan, make_key)
+        # The key holder tells itself to begin, so that the first tour is like all others.
         first = [Message(plan.holder, plan.holder, NextTour(1))]
         report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
         return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
@@ -368,6 +376,7 @@ def columns_of(problem: LinearProblem) -> tuple[int, ...]:
 def start_bound(problem: LinearProblem) -> float:
     """The least power of two above f(0): clients need no more of it for their scales."""
     value = problem.read_off(np.zeros(problem.samples), 0.0)
+    # f(0) may be 0 where all labels are.
     return 2.0 ** math.ceil(math.log2(value)) if value > 0 else 1.0
 
 
@@ -393,6 +402,7 @@ def check_columns(X: Any, party: str, free: int = 0) -> None:
     singles out none.
     """
     dense = _dense(X)
+    # The intercept's column is constant.
     for j in range(dense.shape[1] - free):
         apart = _singled_out(dense[:, j])
         if 0 < apart < FEWEST_ROWS:

@@ -125,6 +125,7 @@ class Steering(Stateful):
         if label_sum is None:
             label_sum = self._least_label_sum(change, P)
 
+        # Its errors were just taken off: as a direction, weights would bring them back.
         # this tour is no direction of later mixes: only theta changes, to theta + change
         T = np.delete(np.eye(len(P)), 1, axis=0)  # theta + change, and the moves before
         T[0, 1] = 1.0
@@ -150,12 +151,14 @@ class Steering(Stateful):
 
         # without the sum f is not known along the change, but it is lower at its end
         if label_sum is None:
+            # The end of the tour: it lowers f whatever the labels are.
             y = np.insert(self.labels, 1, self._least_label_sum(change, P))
             w = np.eye(m + 1)[0]
         else:
             y = np.insert(self.labels, 1, label_sum)
             w = self._best(directions, P, y, noise, doubts[1:, 1:])
         self.weights = w
+        # All 0: every client stays where it was, and the next tour begins there.
         if not w.any():
             return
         move = np.asarray(sum(a * v for a, v in zip(w, directions, strict=True)))
@@ -167,6 +170,7 @@ class Steering(Stateful):
         T = np.zeros((m + 2, m + 2))
         T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, self.stretch * w
         T[2:, 2:] = np.eye(m)
+        # One entry for theta, and one for each move that is kept.
         kept = 1 + self.depth  # at most
         self.products = (T @ P @ T.T)[:kept, :kept]
         self.labels = (T @ y)[:kept]
@@ -178,6 +182,7 @@ class Steering(Stateful):
         """The errors of the sums over labels: of <y, Z>, of the change, which is half of a step at
         most, of moves."""
         doubts = np.insert(np.insert(self.doubts, 1, 0.0, axis=0), 1, 0.0, axis=1)
+        # Half a step of the rounding is the largest error of one sum.
         doubts[1, 1] = (self.resolution / 2) ** 2
         return doubts
 
@@ -201,6 +206,7 @@ class Steering(Stateful):
         Those of the latest move are measured, not computed from older ones, whose rounding errors
         it would enlarge.
         """
+        # Measured by the clients in this tour, exactly but for integers.
         m = len(self.moves)
         with_theta, with_latest, with_change = (
             sums[: m + 1],
@@ -218,6 +224,7 @@ class Steering(Stateful):
     def _stretch(self, move: Array, penalty: float) -> float:
         """The factor, a power of two, by which a move is kept: the size at which it changes f by
         about f(0)."""
+        # Whatever is larger decides how far f moves: the loss or the penalty.
         largest = max(self.fit.curvature * float(move @ move), penalty)
         if largest <= 0:
             return 1.0
@@ -235,17 +242,21 @@ class Steering(Stateful):
         share ``TRUSTED`` of f(0). Where f then falls no further than at the end of the tour, or not
         surely further, the next one starts there.
         """
+        # To stay, and to go to the end of the tour: what a mix has to beat.
         w, end = np.zeros(len(directions)), np.eye(len(directions))[0]
         at_start, at_end = self._value(w, directions, P, y), self._value(end, directions, P, y)
         derivative = 2 * self.fit.curvature * max(at_start + self.constant, 0.0)  # |g|^2 at most
         gram = _without_labels(P, y)
+        # As if the directions were more curved than they are, by what errors could feign.
         gram[1:, 1:] += self.fit.curvature / FEIGNED * noise + doubts / max(
             TRUSTED * self.start, 1e-280
         )
         w = best_weights(self.fit, self.scores, directions, gram)
+        # How much the comparison may be wrong, from the sums over labels.
         doubt = CAUTION * np.sqrt(max(0.0, (w - end) @ doubts @ (w - end)))
         if w.any() and self._value(w, directions, P, y) + doubt < at_end:
             return w
+        # A tour lowers f, but its scores are rounded: a rise within that is no rise.
         allowed = np.sqrt(derivative * noise[0, 0]) + CAUTION * np.sqrt(doubts[0, 0])
         if at_end <= at_start + allowed:
             return np.asarray(end)
@@ -265,6 +276,7 @@ def _without_labels(P: Array, y: Array) -> Array:
     Those of the directions are made positive semidefinite, which rounding may have undone.
     """
     gram = P.copy()
+    # Projected: the solver needs a convex function.
     values, axes = np.linalg.eigh(P[1:, 1:])
     gram[1:, 1:] = (axes * np.maximum(values, 0.0)) @ axes.T
     gram[0, 1:] -= y[1:]

@@ -393,7 +393,6 @@ def test_split_networks_prepare_the_same_way(tmp_path: Path) -> None:
     data = mtcd.VerticalDataset.from_table(mtcd.split(X, Y, CLIENTS, prepare="auto")).holdout(
         0.25, seed=0
     )
-    assert data.test is not None
     assert data.table is not None
     assert data.shapes == data.test.shapes
     sizes = {client: shape[0] for client, shape in data.shapes.items()}
@@ -408,7 +407,6 @@ def test_split_networks_prepare_the_same_way(tmp_path: Path) -> None:
 
 def _held_out() -> np.ndarray:
     numbered = mtcd.VerticalDataset({"a": np.arange(240.0)[:, None]}, Y).holdout(0.25, seed=0)
-    assert numbered.test is not None
     return np.asarray(numbered.test.features["a"])[:, 0].astype(int)
 
 
@@ -426,7 +424,6 @@ def test_held_out_rows_do_not_leak_into_the_preparation() -> None:
     assert clean.columns == leaky.columns
     for a, b in zip(clean.blocks, leaky.blocks, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert leaky.test is not None
     assert leaky.test.blocks[0][:, leaky.columns[0].index("sex=other")].all()
     run = trained(leaky)
     np.testing.assert_allclose(run.model.decision(leaky.test), run.model.decision(spoilt[held_out]))

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from mtcd.core.errors import MtcdError
 from mtcd.federation.commands import demo
 

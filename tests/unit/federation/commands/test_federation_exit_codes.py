@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from typer.main import get_command
 
 from bundles_on_disk import found

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.commands.party import PartyOptions, PredictOptions, predict, run_party

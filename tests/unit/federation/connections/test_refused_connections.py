@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from mtcd.core.errors import WireError
 from mtcd.federation.connections.connection import Connection
 from mtcd.federation.connections.handshake import Handshake, RefusedError

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-pytest.importorskip("cryptography")
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID

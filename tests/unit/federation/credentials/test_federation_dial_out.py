@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import EVERYBODY, called, certificate, listening
 from federations import written
 from mtcd.federation.administrator import init_federation, move

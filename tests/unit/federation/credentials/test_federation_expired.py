@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from hubs import Hub, linear
 from mtcd.cli.app import main
 from mtcd.core.errors import ConfigError

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import EVERYBODY, certificate, refused
 from federations import written
 from mtcd.core.errors import MtcdError

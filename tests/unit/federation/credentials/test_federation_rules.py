@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import called, found, listening
 from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.credentials.bundle import read_bundle

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from mtcd.federation.connections.wire import REQUEST
 from mtcd.federation.credentials.bundle import read_bundle

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from bundles_on_disk import found
 from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError, WireError

@@ -5,10 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import engine_of, unobserved
 from mtcd.core.errors import DataError, WireError
@@ -62,9 +58,7 @@ def test_what_is_refused_is_counted_by_its_reason(tmp_path: Path) -> None:
                     answer = hub.ask(passing._replace(body=wrong)) or b""
                     told += answer[:1] == b"\1"  # a refusal
 
-        hub.meddle = spoil
-        hub.begin()
-        hub.run()
+        hub.train(spoil)
         hub.ask(Passing("operator", DATA.clients[0], "nonsense", b""))
         hub.ask(Passing(DATA.clients[1], DATA.clients[0], "control/stop", b""))
         refused = {name: node.rpc.counters.refused for name, node in hub.nodes.items()}

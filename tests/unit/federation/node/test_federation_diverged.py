@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import make_bundles, own_table_of, run_all
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary

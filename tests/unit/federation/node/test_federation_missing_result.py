@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
 from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import MtcdError, WireError

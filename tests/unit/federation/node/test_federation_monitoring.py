@@ -17,7 +17,6 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
-pytest.importorskip("cryptography")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("promql_parser")
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import federate, in_process
 from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData

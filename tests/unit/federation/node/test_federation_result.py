@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from federations import changed
 from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
 from mtcd.federation.file import check_keys, network_of

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
-
 from mtcd.config.schema import CostsSection
 from mtcd.core.errors import DataError
 from mtcd.federation.commands.operator import log_lines, stop_all

@@ -14,9 +14,6 @@ from time import sleep
 from typing import Any
 
 import numpy as np
-import pytest
-
-pytest.importorskip("cryptography")
 
 from live import in_process, make_bundles, own_table_of, run_all
 from mtcd.core.errors import WireError

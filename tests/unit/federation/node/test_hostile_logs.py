@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from mtcd.federation.node.log import KINDS, Log
 from mtcd.federation.node.rpc import OK
@@ -49,9 +47,7 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path) -> None:
                     if passing.kind != "start" or wrong.count(b"agreement") == 0:
                         hub.ask(passing._replace(body=wrong))
 
-        hub.meddle = spoil
-        hub.begin()
-        hub.run()
+        hub.train(spoil)
         answers = [
             hub.ask(Passing("operator", name, f"control/{kind}", b""))
             for name in hub.nodes

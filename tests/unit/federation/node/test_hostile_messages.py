@@ -7,17 +7,18 @@ ends as if nobody had ever sent them.
 
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds, linear
 from live import in_process
+from mtcd.data.vertical import VerticalData
 from mtcd.federation.node.rpc import NO, OK
 from mtcd.models.glm.party.block import read_block
 from mtcd.training.divergence import DIVERGED
@@ -51,26 +52,30 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 SAMPLES = 10  # so that the ids, sorted, are in the order of the rows
 
 
+@contextmanager
+def federation(name: str, folder: Path, iterations: int = 9) -> Iterator[tuple[VerticalData, Hub]]:
+    """Of a case, not begun."""
+    model, method, changes = CASES[name]
+    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
+    settings = {"model": model_section(model), "method": method, "seed": 5}
+    stop = {"iterations": iterations}
+    with Hub(folder, data.clients, linear(data), stop=stop, **settings, **changes) as hub:
+        yield data, hub
+
+
+def check_trained_as_in_one_process(data: VerticalData, hub: Hub, folder: Path) -> None:
+    for client, theta in in_process(data, hub.bundles["c0"]).parameters.items():
+        found = read_block(folder / "runs" / client).theta
+        np.testing.assert_allclose(found, theta, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Path) -> None:
-    model, method, changes = CASES[name]
-    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {
-        "model": model_section(model),
-        "method": method,
-        "stop": {"iterations": 9},
-        "seed": 5,
-    }
-    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with federation(name, tmp_path) as (data, hub):
         cheats = Cheats(hub)
-        hub.begin()
-        hub.run()
-    same = in_process(data, hub.bundles["c0"])
-    for client, theta in same.parameters.items():
-        np.testing.assert_allclose(
-            read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12
-        )
+        hub.train()
+    check_trained_as_in_one_process(data, hub, tmp_path)
     assert cheats.sent["envelope"] >= 80
     assert cheats.sent.total() > 1000
 
@@ -80,16 +85,8 @@ def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Pat
 def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> None:
     """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays
     up, and whole."""
-    model, method, changes = CASES[name]
-    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {
-        "model": model_section(model),
-        "method": method,
-        "stop": {"iterations": 9},
-        "seed": 5,
-    }
     some, answers = random.Random(3), Counter[bytes]()
-    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with federation(name, tmp_path) as (_, hub):
 
         def lie(passing: Passing) -> None:
             node = hub.nodes[passing.to]
@@ -122,57 +119,35 @@ def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> 
 def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(liar: str, tmp_path: Path) -> None:
     """Asked for its certificate, to add up the objective, it gives none; the others end as without
     a result."""
-    model, method, changes = CASES["dcpa"]
-    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {
-        "model": model_section(model),
-        "method": method,
-        "stop": {"iterations": 9},
-        "seed": 5,
-    }
     told = []
-    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with federation("dcpa", tmp_path) as (data, hub):
 
         def answer(passing: Passing, answer: bytes | None, done: Done) -> None:
             if (passing.kind, passing.to) == ("evaluate", liar) and answer:
                 told.append(answer)
                 done(OK + b"nonsense")
 
-        hub.tamper = answer
-        hub.begin()
-        hub.run()
+        hub.train(tamper=answer)
         assert any(
             f"Refused a certificate from {liar}" in line.get("text", "")
             for line in hub.nodes["c0"].log.tail
         )
     assert told
-    for client, theta in in_process(data, hub.bundles["c0"]).parameters.items():
-        np.testing.assert_allclose(
-            read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12
-        )
+    check_trained_as_in_one_process(data, hub, tmp_path)
 
 
 def test_who_cannot_follow_an_envelope_is_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if somebody is gone: the iteration is not started anew once more."""
-    model, method, changes = CASES["clusters"]
-    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {
-        "model": model_section(model),
-        "method": method,
-        "stop": {"iterations": 9},
-        "seed": 5,
-    }
     tried = []
-    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with federation("clusters", tmp_path) as (_, hub):
         server = hub.nodes["server"]
 
         def meddle(passing: Passing) -> None:
             if (passing.to, passing.kind) != ("server", "envelope") or tried:
                 return
             trainer = server.trainer
-            assert trainer is not None
             trainer.peer_lost("c3")
             reliable, before = trainer.reliable, holds(server)
             monkeypatch.setattr(reliable.party, "receive", lambda message: 1 / 0)
@@ -184,21 +159,15 @@ def test_who_cannot_follow_an_envelope_is_as_before(
             assert reliable.down == trainer.reliable.down == {3}
             trainer._found("c3")
 
-        hub.meddle = meddle
-        hub.begin()
-        hub.run()
+        hub.train(meddle)
     assert [answer[:1] for answer in tried] == [NO]
 
 
 def test_an_answer_from_earlier_is_no_answer(tmp_path: Path) -> None:
     """Who passes sealed requests on cannot keep an answer and give it to the next request of the
     same kind."""
-    model, method, changes = CASES["stcd"]
-    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 3}}
-    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
-        hub.begin()
-        hub.run()
+    with federation("stcd", tmp_path, iterations=3) as (_, hub):
+        hub.train()
         asker, answerer = hub.nodes["c0"], hub.nodes["c2"]
         asker.rpc.link.up = {"c1"}
         heard: list[bytes | None] = []

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, linear
 from mtcd.core.errors import DataError
 from mtcd.federation.node.opening import MOST_PACKAGES, OpeningCheck
@@ -67,8 +65,7 @@ def test_who_answers_nonsense_is_named(
 
     monkeypatch.setattr(RpcClient, "ask", ask)
     with Hub(tmp_path, data.clients, linear(data), **changes) as hub:
-        hub.begin()
-        hub.run()
+        hub.train()
     assert lies >= len(WRONG) - 1
 
 

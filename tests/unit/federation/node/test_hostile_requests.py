@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Done, Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.node.aligning import agreement
@@ -62,9 +60,7 @@ def test_requests_of_the_label_holder_are_refused_from_all_others(
             assert holds(victim) == before
             seen.add(passing.kind)
 
-        hub.meddle = meddle
-        hub.begin()
-        hub.run()
+        hub.train(meddle)
     assert seen == OF_THE_LEADER
 
 
@@ -78,13 +74,10 @@ def test_what_is_said_at_the_end_of_another_run_is_refused(tmp_path: Path) -> No
             run, _, more = passing.body.partition(b" ")
             other_run = run[::-1] + (b" " + more if more else b"")
             answer = hub.ask(passing._replace(body=other_run))
-            assert answer is not None
             assert answer[:1] == NO, passing.kind
             seen.add(passing.kind)
 
-        hub.meddle = meddle
-        hub.begin()
-        hub.run()
+        hub.train(meddle)
     assert seen == {"evaluate", "result"}
 
 
@@ -110,14 +103,11 @@ def test_what_is_agreed_has_what_its_receiver_may_know_and_nothing_else(
                 replace(honest, announcement=other_announcement),
             ):
                 answer = hub.ask(passing._replace(body=wrap(head, wrong.packed())))
-                assert answer is not None
                 assert answer[:1] == NO
                 assert hub.nodes[passing.to].trainer is None
             seen.add(passing.to)
 
-        hub.meddle = meddle
-        hub.begin()
-        hub.run()
+        hub.train(meddle)
     assert seen == {"c1", "c2", "server"}
 
 
@@ -264,14 +254,11 @@ def refused_while_training(folder: Path, request: Callable[[Hub, Passing], Passi
             made = request(hub, passing)
             before = holds(hub.nodes[made.to])
             answer = hub.ask(made)
-            assert answer is not None
             assert answer[:1] == NO
             assert holds(hub.nodes[made.to]) == before
             heard.append(answer[1:].decode())
 
-        hub.meddle = meddle
-        hub.begin()
-        hub.run()
+        hub.train(meddle)
         assert {node.status for node in hub.nodes.values()} == {"iterations"}
     return heard
 
@@ -336,9 +323,7 @@ def test_an_ack_of_another_envelope_counts_for_none(tmp_path: Path) -> None:
             assert holds(node) == before
             replayed.append(node.log.tail[-1]["text"])
 
-        hub.tamper = tamper
-        hub.begin()
-        hub.run()
+        hub.train(tamper=tamper)
         assert {node.status for node in hub.nodes.values()} == {"iterations"}
     assert replayed
     assert all("sequence is that of another envelope" in one for one in replayed)

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from hubs import Hub, Passing, linear
 from live import own_table_of
 from mtcd.models.glm.party.participant import LinearParticipant
@@ -91,8 +89,7 @@ def test_an_old_start_that_comes_again_over_others_starts_nothing(tmp_path: Path
         hub.meddle = lambda passing: (
             kept.append(passing) if passing.to == "c2" and passing.kind == "relay" else None
         )
-        hub.begin()
-        hub.run()
+        hub.train()
     assert hub.nodes["c2"].trainer is not None
     hub.nodes = hub.make_nodes(tmp_path / "again", linear(data))
     with hub:
@@ -103,8 +100,7 @@ def test_an_old_start_that_comes_again_over_others_starts_nothing(tmp_path: Path
             while hub.act() or hub.deliver():
                 pass
         assert hub.nodes["c2"].trainer is None
-        hub.begin()
-        hub.run()
+        hub.train()
         assert hub.nodes["c2"].status == hub.nodes["c0"].status == "iterations"
 
 

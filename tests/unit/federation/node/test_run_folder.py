@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from mtcd.core.errors import ConfigError
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.opening import Agreed
@@ -24,7 +22,6 @@ def run(tmp_path: Path) -> Path:
 def test_what_was_agreed_and_confirmed_is_read_again(run: Path) -> None:
     folder = RunFolder(run)
     agreed = folder.agreed()
-    assert agreed is not None
     assert agreed[0].run == "run1"
     assert folder.confirmed() == {"a"}
     folder.close()

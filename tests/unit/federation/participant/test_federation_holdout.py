@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
 from live import (
     Federated,

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import Federated, federate, in_process
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.participant.keeping import keep_metrics, keep_run, read_metrics, read_summary

@@ -10,8 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import in_process
 from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.data.tables import TableShare, read_tables

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from cheats import Cheats
 from hubs import Hub, Passing, linear
 from live import Federated, federate, in_process
@@ -161,9 +159,7 @@ def opened(folder: Path, data: VerticalData, **changes: Any) -> tuple[Hub, dict[
 
     model = {"model": MODELS["ridge"], "stop": {"iterations": 9}}
     with Hub(folder, data.clients, linear(data), **model, **TOKENS, **changes) as hub:
-        hub.meddle = see
-        hub.begin()
-        hub.run()
+        hub.train(see)
     return hub, bodies
 
 
@@ -223,8 +219,7 @@ def test_who_cheats_with_weights_is_refused(tmp_path: Path) -> None:
     settings = {"model": MODELS["ridge"], "stop": {"iterations": 9}, **ALONE}
     with Hub(tmp_path, data.clients, linear(data), **settings) as hub:
         cheats = Cheats(hub)
-        hub.begin()
-        hub.run()
+        hub.train()
     for client, theta in in_process(data, hub.bundles["c0"]).parameters.items():
         np.testing.assert_allclose(
             read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-9, atol=1e-12

@@ -43,7 +43,6 @@ def test_the_holder_reads_ids_as_text_its_columns_and_the_label(folder: Path) ->
     assert table.ids == ("007", "8", "x9")
     assert table.columns == ("age", "bmi")
     assert table.values.tolist() == [[30, 21.5], [41, 30], [52, 25]]
-    assert table.labels is not None
     assert table.labels.tolist() == ["yes", "no", "yes"]
 
 
@@ -59,7 +58,6 @@ def test_parquet_is_read_too(folder: Path) -> None:
     )
     table = read(folder, data="own.parquet")
     assert table.ids == ("3", "1")
-    assert table.labels is not None
     assert table.labels.tolist() == [1, 0]
 
 

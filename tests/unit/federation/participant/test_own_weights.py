@@ -34,7 +34,6 @@ def test_weights_arrive_as_they_were(samples: list[tuple[str, float]]) -> None:
         return
     arrived, weighing = labels_from_bytes(labels_to_bytes(labels, weights), len(labels))
     assert arrived.tolist() == labels.tolist()
-    assert weighing is not None
     assert weighing.tobytes() == weights.tobytes()
 
 
@@ -84,7 +83,6 @@ def test_damaged_weights_are_refused_or_are_weights(data: st.DataObject) -> None
         _, weights = labels_from_bytes(bytes(content), 3)
     except WireError:
         return
-    assert weights is not None
     assert np.isfinite(weights).all()
     assert (weights >= 0).all()
     assert weights.any()
@@ -115,7 +113,6 @@ def test_the_weights_are_read_and_are_no_feature(tmp_path: Path) -> None:
     prepared = read(tmp_path, given={**GIVEN, "prepare": "auto"})
     for table in (given, named, instead, prepared):
         assert table.columns == ("age", "bmi")
-        assert table.weights is not None
         assert table.weights.tolist() == [2.0, 0.0, 0.5]
     assert read(tmp_path, given={"key": "patient"}).weights is None
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography")
-
 from live import make_bundles
 from mtcd.config.schema import PrivacySection
 from mtcd.core import features
@@ -96,6 +94,8 @@ def test_everything_that_is_registered_can_be_loaded(group: str) -> None:
 def test_each_kind_says_what_it_needs(
     changes: dict[str, Any], packages: set[str], shares_labels: bool, tmp_path: Path
 ) -> None:
+    for package in packages:
+        pytest.importorskip(package)
     bundles = make_bundles(tmp_path, ("a", "b", "c"), alignment="hashed", **changes)
     config = bundles["b"].config
     always = {"cryptography", "msgpack"}

@@ -8,7 +8,6 @@ import pytest
 
 from lone_worlds import DATA, lone_world
 from mtcd.federation.recovery.detours import next_around
-from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.promises import Promises
 from mtcd.federation.recovery.search import Search
 from mtcd.network.topology import make_network
@@ -67,7 +66,6 @@ def test_only_binding_ballots_and_terms_count_as_the_highest_number() -> None:
 def test_who_is_bound_to_a_ballot_is_released_after_the_end_too() -> None:
     client = Client()
     first, second, *_ = others(client)
-    assert isinstance(client.reliable.policy, LoneToken)
     assert client.hears(first, Prepare(HOP, 20, BINDING))
     assert client.hears(second, End("stopped", 0, 7))
     assert client.reliable.policy.promises.is_bound_to(first)
@@ -114,7 +112,6 @@ def test_when_an_end_is_undone_all_are_asked_again() -> None:
 def test_a_ballot_that_cannot_be_decided_any_more_is_followed_by_a_probe(reachable: bool) -> None:
     """So that nobody stays bound to it."""
     maker, _ = passed_on()
-    assert isinstance(maker.policy, LoneToken)
     beyond = (maker.number + 2) % 5
     maker.policy.search = Search(7, (maker.number + 1) % 5, frozenset({beyond}), None)
     maker.policy.search.ask(10, binding=True)

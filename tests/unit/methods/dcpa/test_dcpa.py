@@ -179,13 +179,6 @@ def test_metropolis_weights_are_doubly_stochastic_and_local(network) -> None:
     assert ((A > 0) | (np.eye(network.size) > 0))[links > 0].all()
 
 
-def test_weights_of_a_star() -> None:
-    A = metropolis_weights(make_network("star", ["a", "b", "c", "d"])).toarray()
-    assert A[0, 1] == A[1, 0] == pytest.approx(0.25)
-    assert A[0, 0] == pytest.approx(0.25)
-    assert A[1, 1] == pytest.approx(0.75)
-
-
 def test_metropolis_weights_by_hand() -> None:
     """A star of three leaves, and one more link: degrees 3, 2, 2, 1."""
     network = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])

@@ -10,7 +10,7 @@ from hand_made_clients import MODEL, arriving, client_of
 from mtcd.methods.membership.roaming import Relay
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.mtcd.server import TokenClient, TokenServer
+from mtcd.methods.mtcd.server import TokenClient
 from mtcd.methods.tours.parties import tours_of
 from mtcd.models.trees.gains import AWAITED, UNKNOWN, ComparedGains
 from mtcd.network.changes import with_changes
@@ -21,6 +21,12 @@ from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
+
+DATA = make_data(MODEL, 12, [3, 2, 2], seed=3)
+PROBLEM = MODEL.problem(DATA)
+PATH = make_network("path", DATA.clients)
+START = tuple(np.arange(1.0, 1.0 + block.shape[1]) for block in DATA.blocks)
+WARM = replace(PROBLEM, start=START)
 
 
 def test_a_client_holds_a_copy_for_each_token_of_the_iteration_and_their_average_for_the_next() -> (
@@ -72,13 +78,10 @@ def test_training_begins_in_iteration_0(method: MTCD) -> None:
 
 
 def test_uploads_before_the_first_token_are_of_the_first_batch() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    start = tuple(np.arange(1.0, 1.0 + block.shape[1]) for block in data.blocks)
-    problem = replace(MODEL.problem(data), start=start)
-    parties = MTCD(2, 3, 1, 0.01, batch=4).parties(problem, make_network("path", data.clients), 7)
+    parties = MTCD(2, 3, 1, 0.01, batch=4).parties(WARM, PATH, 7)
     rows = Batches(12, 4, 7).rows(0)
     assert [message.sender for message in parties.opening] == [0, 1, 2]
-    for message, block, theta in zip(parties.opening, data.blocks, start, strict=True):
+    for message, block, theta in zip(parties.opening, DATA.blocks, START, strict=True):
         np.testing.assert_allclose(message.payload.representation, (block @ theta)[rows])
         assert message.payload.penalty == pytest.approx(0.35 * (theta**2).sum())
 
@@ -112,13 +115,7 @@ def test_visits_are_undone_up_to_any_earlier_one() -> None:
 
 
 def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instruction() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    server = (
-        MTCD(2, 5, 1, 0.01)
-        .parties(MODEL.problem(data), make_network("path", data.clients), 7)
-        .server
-    )
-    assert isinstance(server, TokenServer)
+    server = MTCD(2, 5, 1, 0.01).parties(PROBLEM, PATH, 7).server
     server.t = 3
     assert server.last_sync() == (3, 15)
     progress, *sent = [message.payload for message in server.start_iteration()]
@@ -129,9 +126,7 @@ def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instructi
     ]
     assert all(token.slots == {} for token in sent)
     assert progress.aggregate is server.aggregate  # of all samples, unlike that of a batch
-    batches = MTCD(2, 5, 1, 0.01, batch=4).parties(
-        MODEL.problem(data), make_network("path", data.clients), 7
-    )
+    batches = MTCD(2, 5, 1, 0.01, batch=4).parties(PROBLEM, PATH, 7)
     assert batches.opening[0].payload.aggregate is None
 
 
@@ -154,7 +149,6 @@ def test_a_visit_leaves_its_gain_on_the_token(
     assert (token.hop, token.floats) == (0, 12 + 3)
 
     def gaining(theta: np.ndarray, _: np.ndarray, updates: LocalUpdates) -> np.ndarray:
-        assert updates.gains is not None
         updates.gains.own = 2.5
         return theta
 
@@ -164,21 +158,18 @@ def test_a_visit_leaves_its_gain_on_the_token(
 
 
 def test_the_first_tour_has_the_step_size_of_the_plan_only_where_it_chooses_the_others() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
     for adaptive in (False, True):
         method = replace(
             STCD(stepsize=0.25, walk="tour", acceleration="conjugate"), adaptive=adaptive
         )
-        plan = method.plan(12, 1, make_network("path", data.clients), 0)
-        opening = tours_of(plan).begin(np.zeros(12), 0.0, MODEL.problem(data).fit, 4).opening()
+        plan = method.plan(12, 1, PATH, 0)
+        opening = tours_of(plan).begin(np.zeros(12), 0.0, PROBLEM.fit, 4).opening()
         assert (opening.tour, opening.stepsize) == (4, 0.25 if adaptive else 0.0)
 
 
 @pytest.mark.parametrize("batch", [None, 4])
 def test_a_sync_begins_when_all_tokens_are_back(batch: int | None) -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    path = make_network("path", data.clients)
-    server: Any = MTCD(2, 5, 1, 0.01, batch).parties(MODEL.problem(data), path, 7).server
+    server: Any = MTCD(2, 5, 1, 0.01, batch).parties(PROBLEM, PATH, 7).server
     back = [
         Token(i, 0, 5, np.full(12, 1.0 + i), 0.0, 0.5) if batch is None else Done(i)
         for i in range(2)
@@ -197,12 +188,11 @@ def test_a_sync_begins_when_all_tokens_are_back(batch: int | None) -> None:
 
 
 def test_the_lone_token_starts_with_nothing_at_its_first_client() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    path, starts = make_network("path", data.clients), set()
+    starts = set()
     for seed in range(8):
         method = STCD(stepsize=0.25)
-        first = method.plan(12, 1, path, seed).roaming.first(0, 0)
-        report, start = method.parties(MODEL.problem(data), path, seed).opening
+        first = method.plan(12, 1, PATH, seed).roaming.first(0, 0)
+        report, start = method.parties(PROBLEM, PATH, seed).opening
         token = start.payload
         assert (report.sender, report.to, start.sender, start.to) == (first, MONITOR, first, first)
         assert (token.index, token.t, token.hop, token.penalty, token.floats) == (0, 0, 0, 0.0, 12)
@@ -212,41 +202,31 @@ def test_the_lone_token_starts_with_nothing_at_its_first_client() -> None:
 
 
 def test_a_lone_token_from_given_parameters_collects_all_representations_before_it_trains() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    thetas = tuple(np.arange(1.0, 1.0 + block.shape[1]) for block in data.blocks)
-    problem, path = replace(MODEL.problem(data), start=thetas), make_network("path", data.clients)
     for seed in range(6):
-        parties = STCD(1, 0.01).parties(problem, path, seed)
-        first = STCD(1, 0.01).plan(12, 1, path, seed).roaming.first(0, 0)
+        parties = STCD(1, 0.01).parties(WARM, PATH, seed)
+        first = STCD(1, 0.01).plan(12, 1, PATH, seed).roaming.first(0, 0)
         (message,) = parties.opening
         assert message.to == message.sender
         while message.payload.hop < 0:
             sent = parties.clients[message.to].receive(message)
             message = sent[-1]
         assert [(one.sender, one.to) for one in sent] == [(first, MONITOR), (first, first)]
-        aggregate = sum(block @ theta for block, theta in zip(data.blocks, thetas, strict=True))
+        aggregate = sum(block @ theta for block, theta in zip(DATA.blocks, START, strict=True))
         np.testing.assert_allclose(message.payload.aggregate, aggregate)
-    assert MTCD(2, 3, 1, 0.01).parties(problem, path, 0).server is not None
+    assert MTCD(2, 3, 1, 0.01).parties(WARM, PATH, 0).server is not None
 
 
 def test_clients_forward_tokens_only_where_some_may_be_absent() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    path = make_network("path", data.clients)
-    changing = with_changes(path, [Change(3, leave=["c0"])])
-    kinds = [
-        type(STCD(1, 0.01).parties(MODEL.problem(data), one, 0).clients[0])
-        for one in (path, changing)
-    ]
+    changing = with_changes(PATH, [Change(3, leave=["c0"])])
+    kinds = [type(STCD(1, 0.01).parties(PROBLEM, one, 0).clients[0]) for one in (PATH, changing)]
     assert kinds == [TokenClient, Relay]
 
 
 def test_masked_tokens_are_held_by_their_last_clients() -> None:
-    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    path = make_network("path", data.clients)
     for batch in (None, 4):
         method = with_masks(MTCD(2, 3, 1, 0.01, batch))
-        server: Any = method.parties(MODEL.problem(data), path, 7).server
-        holders, plan = server.masking.token_holders, method.plan(12, 1, path, 7)
+        server: Any = method.parties(PROBLEM, PATH, 7).server
+        holders, plan = server.masking.token_holders, method.plan(12, 1, PATH, 7)
         assert (holders is None) == (batch is not None)
         assert holders is None or [holders(t) for t in range(3)] == [
             plan.last_clients(t) for t in range(3)

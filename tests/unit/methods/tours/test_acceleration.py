@@ -12,7 +12,6 @@ from compared_tours import at_sync, check_against_reference, check_invariant
 from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.tours import reference as reference_tours
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
 from mtcd.methods.tours.anderson import Anderson, best_weights
 from mtcd.methods.tours.instruction import SURVEYED, Instruction
@@ -40,9 +39,7 @@ def suits(case: Case, kind: str) -> None:
 @settings(max_examples=100)
 def test_it_follows_the_plain_version(case: Case, Q: int, depth: int, kind: str) -> None:
     suits(case, kind)
-    check_against_reference(
-        case, accelerated(Q, depth=depth, kind=kind), reference_tours.accelerated_stcd
-    )
+    check_against_reference(case, accelerated(Q, depth=depth, kind=kind))
 
 
 @pytest.mark.long
@@ -52,9 +49,7 @@ def test_so_does_the_acceleration_at_the_sync(
     case: Case, Q: int, depth: int, kind: str, data: st.DataObject
 ) -> None:
     suits(case, kind)
-    check_against_reference(
-        case, at_sync(case, Q, depth, kind, data), reference_tours.accelerated_mtcd
-    )
+    check_against_reference(case, at_sync(case, Q, depth, kind, data))
 
 
 @pytest.mark.long
@@ -274,29 +269,3 @@ def test_instructions_are_followed_once() -> None:
     assert memory.apply(np.full(1, 3.0), Instruction(1, keep=2)) == 3.0
     assert memory.apply(np.full(1, 3.0), Instruction(2, (0.5, 0.5), keep=0)) == 2.0
     assert memory.snapshots == []
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: STCD(acceleration="anderson"), "walk: tour"),
-        (lambda: STCD(walk="random-tour", acceleration="anderson"), "a walk that repeats itself"),
-        (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
-        (
-            lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5),
-            "full batch",
-        ),
-        (lambda: STCD(walk="tour", acceleration="nesterov"), "momentum"),
-        (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(make, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        make()
-
-
-def test_a_sync_before_the_end_of_a_tour_is_refused() -> None:
-    data = make_data(MODELS[0], 20, [1] * 6, seed=1)
-    method = MTCD(2, 3, 1, 1e-3, combine="cluster", walk="tour", acceleration="anderson")
-    with pytest.raises(ConfigError, match="hops is 3, but the longest tour of a cluster has 4"):
-        method.parties(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)

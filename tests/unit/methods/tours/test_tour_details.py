@@ -11,7 +11,7 @@ import pytest
 
 import mtcd
 from mtcd.methods.mtcd.mtcd import STCD
-from mtcd.methods.tours.acceleration import ACCELERATIONS, Memory
+from mtcd.methods.tours.acceleration import Memory
 from mtcd.methods.tours.anderson import Anderson
 from mtcd.methods.tours.conjugate import Conjugate
 from mtcd.methods.tours.instruction import Instruction
@@ -160,18 +160,6 @@ def test_the_first_tour_takes_a_hundredth_of_the_sum_of_all_blocks() -> None:
     problem = ridge()
     total = sum(np.linalg.norm(X, 2) ** 2 + 0.5 for X in problem.blocks)
     assert Conjugate.first_stepsize(BlockSmoothness(problem)).value == pytest.approx(0.01 / total)
-
-
-def test_how_many_tours_are_combined_unless_told() -> None:
-    plain = {
-        kind: STCD(walk="tour", acceleration=kind, stepsize=0.1)
-        for kind in ("anderson", "conjugate")
-    }
-    assert [ACCELERATIONS[kind].most_starts(method) for kind, method in plain.items()] == [5, 5]
-    assert Conjugate.most_starts(replace(plain["conjugate"], stepsize="auto")) == 20
-    assert ACCELERATIONS["anderson"].most_starts(replace(plain["anderson"], depth=3)) == 3
-    assert "M=5" in plain["anderson"].describe()
-    assert "M=" not in STCD(walk="tour", acceleration="momentum", stepsize=0.1).describe()
 
 
 def test_what_a_client_keeps() -> None:

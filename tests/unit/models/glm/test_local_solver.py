@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.core.errors import ConfigError
 from mtcd.models.losses.logistic import Logistic
 
 DATA = mtcd.synthetic("logistic", samples=120, features=15, clients=5)
@@ -75,15 +74,3 @@ def test_it_is_named_in_the_description_and_by_a_config() -> None:
     method = {"kind": "stcd", "local_updates": 50, "local_solver": "majorise"}
     config = check_config({"data": data, "model": {"kind": "logistic"}, "method": method})
     assert build(config).method == METHODS["stcd"]
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: mtcd.STCD(local_solver="majorize"), "did you mean 'majorise'"),
-        (lambda: mtcd.MTCD(batch=10, local_solver="majorise"), "needs the full batch"),
-    ],
-)
-def test_settings_that_do_not_fit(make, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        make()

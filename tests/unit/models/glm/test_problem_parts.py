@@ -179,7 +179,6 @@ def test_a_start_at_an_earlier_model_has_its_decisions(
         )
     earlier, thetas = trained(model, before)
     found = started(earlier, model, after).start
-    assert found is not None
     np.testing.assert_allclose(
         decision_of(model, list(found), after),
         decision_of(model, thetas, before),
@@ -197,7 +196,6 @@ def test_a_start_by_client_is_that_of_the_columns_as_trained() -> None:
         (Glm("ridge", intercept=True), [1.0, 2.0, 0.0]),
     ):
         found = started(given, model, SCALING).start
-        assert found is not None
         assert [theta.tolist() for theta in found] == [first, [3.0], [4.0, 5.0, 6.0]]
 
 

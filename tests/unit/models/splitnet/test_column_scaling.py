@@ -1,10 +1,9 @@
 """The layer that scales columns, as the first of a network."""
 
 import numpy as np
-import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of  # noqa: E402
+from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of
 
 
 def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography")
-pytest.importorskip("torch")
 
 from contract_split_cases import CASES, assert_same_networks, federate, in_process
 from mtcd.core.errors import DataError

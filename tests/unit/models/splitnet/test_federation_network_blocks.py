@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-
-pytest.importorskip("torch")
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,7 +133,6 @@ def test_a_party_prepares_its_columns_for_its_network(tmp_path: Path) -> None:
 
 def test_a_diverged_block_is_known(tmp_path: Path) -> None:
     problem = Clinics(tmp_path, "clusters").problem(0)
-    assert problem.net is not None
     problem.net.put([value * np.inf for value in problem.net.values()])
     assert not NetworkBlock.of(problem, Clinics(tmp_path, "clusters").bundle(0)).finite
 

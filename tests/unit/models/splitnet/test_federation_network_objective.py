@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
 from mtcd.engines.local import LocalEngine
 from mtcd.models.splitnet.party.objective import (
     fits_into_message,

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
 from mtcd.core.errors import ConfigError
-
-torch = pytest.importorskip("torch")
-
-from mtcd.models.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
-from mtcd.models.splitnet.nets.resnet import Block  # noqa: E402
+from mtcd.models.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18
+from mtcd.models.splitnet.nets.resnet import Block
 
 SHAPES = {"resnet18": (3, 16, 16), "mvcnn": (1, 32, 32), "mlp": (7,)}
 

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError, MtcdError  # noqa: E402
-from mtcd.core.files import CHECKPOINT  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.models.splitnet.client import NetClient  # noqa: E402
-from split_problems import (  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.files import CHECKPOINT
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.client import NetClient
+from split_problems import (
     MOMENTUM,
     SplitCase,
     case,
@@ -25,7 +24,7 @@ from split_problems import (  # noqa: E402
     same_weights,
     weights_of,
 )
-from traces import assert_same_trace  # noqa: E402
+from traces import assert_same_trace
 
 METHODS = {
     "clusters": MTCD(2, 3, 2, 0.05, batch=5, combine="cluster", schedule=mtcd.Schedule(every=1)),

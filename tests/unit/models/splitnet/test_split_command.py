@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
+from safetensors.torch import load_file
 
+import mtcd
 from commands import outcome, run
-
-torch = pytest.importorskip("torch")
-from safetensors.torch import load_file  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.config.build import build  # noqa: E402
-from mtcd.config.read import read_config  # noqa: E402
-from split_problems import same_weights  # noqa: E402
+from mtcd.config.build import build
+from mtcd.config.read import read_config
+from split_problems import same_weights
 
 CONFIG = """
 data: {table: people.csv, label: kind, id: pid, clients: {left: [f0, f1], right: [f2, f3, f4]}, test_samples: 10}

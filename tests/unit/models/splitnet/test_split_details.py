@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError, DataError, MtcdError, NetworkError  # noqa: E402
-from mtcd.methods.mtcd.mtcd import STCD  # noqa: E402
-from mtcd.models.splitnet.checkpoint import Checkpoint  # noqa: E402
-from mtcd.models.splitnet.feed import Stored  # noqa: E402
-from mtcd.models.splitnet.labels import check_outputs, decide, encode, find_loss, squared  # noqa: E402
-from mtcd.models.splitnet.makers import (  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError, DataError, MtcdError, NetworkError
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.models.splitnet.checkpoint import Checkpoint
+from mtcd.models.splitnet.feed import Stored
+from mtcd.models.splitnet.labels import check_outputs, decide, encode, find_loss, squared
+from mtcd.models.splitnet.makers import (
     client_maker,
     fusion_maker,
     importing,
@@ -25,18 +24,18 @@ from mtcd.models.splitnet.makers import (  # noqa: E402
     make_client,
     make_fusion,
 )
-from mtcd.models.splitnet.nets import (  # noqa: E402
+from mtcd.models.splitnet.nets import (
     linear,
     mlp,
 )
-from mtcd.models.splitnet.optimiser import named_optimiser  # noqa: E402
-from mtcd.models.splitnet.outputs import class_probabilities, split_outputs  # noqa: E402
-from mtcd.models.splitnet.setup import fusing  # noqa: E402
-from mtcd.models.splitnet.trial import representation_width, trained_on, try_fusion  # noqa: E402
-from mtcd.models.trees.families.margin_net import MarginNet  # noqa: E402
-from mtcd.network.topology import make_network  # noqa: E402
-from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of  # noqa: E402
-from mtcd.training.compute import Compute  # noqa: E402
+from mtcd.models.splitnet.optimiser import named_optimiser
+from mtcd.models.splitnet.outputs import class_probabilities, split_outputs
+from mtcd.models.splitnet.setup import fusing
+from mtcd.models.splitnet.trial import representation_width, trained_on, try_fusion
+from mtcd.models.trees.families.margin_net import MarginNet
+from mtcd.network.topology import make_network
+from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of
+from mtcd.training.compute import Compute
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.nn.utils.parametrizations import spectral_norm  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.models.score import Score  # noqa: E402
-from mtcd.models.splitnet.problem import NetProblem  # noqa: E402
-from mtcd.training.divergence import DIVERGED, HOPELESS  # noqa: E402
-from split_problems import case, dropping, normed, rows_but_seconds, same_weights, weights_of  # noqa: E402
+import mtcd
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.score import Score
+from mtcd.models.splitnet.problem import NetProblem
+from mtcd.training.divergence import DIVERGED, HOPELESS
+from split_problems import case, dropping, normed, rows_but_seconds, same_weights, weights_of
 
 
 def remembering(inputs: int, outputs: int) -> nn.Module:

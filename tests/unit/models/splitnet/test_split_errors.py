@@ -10,19 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError, MtcdError  # noqa: E402
-from mtcd.methods.dcpa.dcpa import DCPA  # noqa: E402
-from mtcd.methods.method import Method  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.models.splitnet.labels import check_outputs  # noqa: E402
-from split_problems import normed, samples  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.methods.dcpa.dcpa import DCPA
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.labels import check_outputs
+from split_problems import normed, samples
 
 DATA = samples(3, 12)
 METHOD = SVFL(1, 0.1, 4)

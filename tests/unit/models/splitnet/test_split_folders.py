@@ -5,14 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from commands import run  # noqa: E402
-from mtcd.core.errors import ConfigError  # noqa: E402
-from mtcd.models.splitnet.makers import client_maker, importing  # noqa: E402
+import mtcd
+from commands import run
+from mtcd.core.errors import ConfigError
+from mtcd.models.splitnet.makers import client_maker, importing
 
 CONFIG = """
 data: {synthetic: multinomial, samples: 60, test_samples: 20, features: 8, clients: 2, seed: 0}

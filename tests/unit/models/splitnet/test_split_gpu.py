@@ -5,15 +5,14 @@ import functools
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.models.splitnet.graphs import GraphClient  # noqa: E402
-from mtcd.models.splitnet.lanes import Lanes  # noqa: E402
-from mtcd.models.splitnet.problem import NetProblem  # noqa: E402
-from mtcd.models.splitnet.setup import split_parties  # noqa: E402
+import mtcd
+from mtcd.models.splitnet.graphs import GraphClient
+from mtcd.models.splitnet.lanes import Lanes
+from mtcd.models.splitnet.problem import NetProblem
+from mtcd.models.splitnet.setup import split_parties
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.protocol.batches import Batches  # noqa: E402
-from split_problems import case, dropping, net, normed, same_weights, weights_of  # noqa: E402
+import mtcd
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.protocol.batches import Batches
+from split_problems import case, dropping, net, normed, same_weights, weights_of
 
 CLUSTERS = MTCD(2, 3, 2, 0.1, batch=5, combine="cluster")
 METHODS = [

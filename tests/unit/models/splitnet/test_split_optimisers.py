@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError  # noqa: E402
-from mtcd.federation.node.log import Log  # noqa: E402
-from mtcd.federation.node.watch import Watch  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.models.splitnet.modules import Trainable  # noqa: E402
-from mtcd.models.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
-from mtcd.models.splitnet.setup import opening_cost, split_parties, split_sizes  # noqa: E402
-from split_problems import MOMENTUM, case, same_weights  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.watch import Watch
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.modules import Trainable
+from mtcd.models.splitnet.optimiser import capturable, named_optimiser
+from mtcd.models.splitnet.setup import opening_cost, split_parties, split_sizes
+from split_problems import MOMENTUM, case, same_weights
 
 KINDS = [
     name

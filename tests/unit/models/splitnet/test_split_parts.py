@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-from mtcd.core.errors import ConfigError, DataError  # noqa: E402
-from mtcd.models.splitnet.aggregation import AGGREGATIONS, make_aggregation  # noqa: E402
-from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_seed, make_source  # noqa: E402
-from mtcd.models.splitnet.modules import Trainable, draws_numbers  # noqa: E402
-from mtcd.models.splitnet.optimiser import plain_sgd  # noqa: E402
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.testing.references.splitnet import Block, combine  # noqa: E402
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.splitnet.aggregation import AGGREGATIONS, make_aggregation
+from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_seed, make_source
+from mtcd.models.splitnet.modules import Trainable, draws_numbers
+from mtcd.models.splitnet.optimiser import plain_sgd
+from mtcd.protocol.batches import Batches
+from mtcd.testing.references.splitnet import Block, combine
 
 CPU = torch.device("cpu")
 

@@ -5,25 +5,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError  # noqa: E402
-from mtcd.models.metrics.selection import find_metrics  # noqa: E402
-from mtcd.models.splitnet import problem as problem_module  # noqa: E402
-from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
-from mtcd.models.splitnet.feed import Stored  # noqa: E402
-from mtcd.models.splitnet.fusion import NetFusion  # noqa: E402
-from mtcd.models.splitnet.graphs import GraphClient  # noqa: E402
-from mtcd.models.splitnet.hosted import HostedNets, HostedPart  # noqa: E402
-from mtcd.models.splitnet.optimiser import plain_sgd  # noqa: E402
-from mtcd.models.splitnet.own import Common, Own, OwnProblem  # noqa: E402
-from mtcd.models.splitnet.problem import NetProblem, RemoteClient, find_device  # noqa: E402
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.training.compute import Compute  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError
+from mtcd.models.metrics.selection import find_metrics
+from mtcd.models.splitnet import problem as problem_module
+from mtcd.models.splitnet.aggregation import make_aggregation
+from mtcd.models.splitnet.feed import Stored
+from mtcd.models.splitnet.fusion import NetFusion
+from mtcd.models.splitnet.graphs import GraphClient
+from mtcd.models.splitnet.hosted import HostedNets, HostedPart
+from mtcd.models.splitnet.optimiser import plain_sgd
+from mtcd.models.splitnet.own import Common, Own, OwnProblem
+from mtcd.models.splitnet.problem import NetProblem, RemoteClient, find_device
+from mtcd.protocol.batches import Batches
+from mtcd.training.compute import Compute
 
 RNG = np.random.default_rng(1)
 SIZES = {"ann": 1, "bob": 2, "eve": 3}

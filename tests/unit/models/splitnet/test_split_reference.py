@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.testing.references.splitnet import Block, Objective, Settings, Task, mtcd, stcd, svfl  # noqa: E402
+from mtcd.protocol.batches import Batches
+from mtcd.testing.references.splitnet import Block, Objective, Settings, Task, mtcd, stcd, svfl
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.standard_normal((3, 6)), RNG.standard_normal(6)

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-from mtcd.core.errors import ConfigError  # noqa: E402
-from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
-from mtcd.models.splitnet.client import CONTRIBUTION, NetClient, Surroundings  # noqa: E402
-from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, draw_seed  # noqa: E402
-from mtcd.models.splitnet.fusion import CHUNK, NetFusion  # noqa: E402
-from mtcd.models.splitnet.labels import squared  # noqa: E402
-from mtcd.models.splitnet.modules import Trainable  # noqa: E402
-from mtcd.models.splitnet.optimiser import (  # noqa: E402
+from mtcd.core.errors import ConfigError
+from mtcd.models.splitnet.aggregation import make_aggregation
+from mtcd.models.splitnet.client import CONTRIBUTION, NetClient, Surroundings
+from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, draw_seed
+from mtcd.models.splitnet.fusion import CHUNK, NetFusion
+from mtcd.models.splitnet.labels import squared
+from mtcd.models.splitnet.modules import Trainable
+from mtcd.models.splitnet.optimiser import (
     capturable,
     describe_optimiser,
     load_optimiser_tensors,
@@ -27,9 +26,9 @@ from mtcd.models.splitnet.optimiser import (  # noqa: E402
     plain_sgd,
     set_rate,
 )
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.protocol.model import Visit  # noqa: E402
-from split_problems import MOMENTUM  # noqa: E402
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import Visit
+from split_problems import MOMENTUM
 
 CPU = torch.device("cpu")
 X, Y = [1.0, 2.0, -1.0], [0.5, 1.0, 3.0]

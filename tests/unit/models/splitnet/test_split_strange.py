@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import MtcdError  # noqa: E402
-from split_problems import samples  # noqa: E402
+import mtcd
+from mtcd.core.errors import MtcdError
+from split_problems import samples
 
 DATA = samples(2, 20, classes=2)
 METHOD = mtcd.MTCD(tokens=1, hops=2, local_updates=3, stepsize=0.1, batch=5)

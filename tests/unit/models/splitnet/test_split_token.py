@@ -5,21 +5,20 @@ from collections import deque
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-import mtcd  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.models.splitnet.client import CONTRIBUTION  # noqa: E402
-from mtcd.models.splitnet.parties import SplitClient  # noqa: E402
-from mtcd.models.splitnet.setup import SplitParties, split_parties  # noqa: E402
-from mtcd.protocol.batches import Batches  # noqa: E402
-from mtcd.protocol.party import MONITOR, Message  # noqa: E402
-from mtcd.protocol.token import Token  # noqa: E402
-from split_problems import (  # noqa: E402
+import mtcd
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.client import CONTRIBUTION
+from mtcd.models.splitnet.parties import SplitClient
+from mtcd.models.splitnet.setup import SplitParties, split_parties
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.party import MONITOR, Message
+from mtcd.protocol.token import Token
+from split_problems import (
     SplitCase,
     case,
     cross_entropy,

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import torch
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import ConfigError, DataError  # noqa: E402
-from mtcd.models.splitnet.trained import CHUNK, TrainedSplit, read_trained  # noqa: E402
+import mtcd
+from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.splitnet.trained import CHUNK, TrainedSplit, read_trained
 
 RNG = np.random.default_rng(1)
 SIZES = {"ann": 1, "bob": 2, "eve": 3}

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.numpy import load_file
+from torch import nn
 
-torch = pytest.importorskip("torch")
-from safetensors.numpy import load_file  # noqa: E402
-from torch import nn  # noqa: E402
-
-import mtcd  # noqa: E402
-from mtcd.core.errors import MtcdError  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from split_problems import SplitCase, case, normed, rows_but_seconds, same_weights, weights_of  # noqa: E402
+import mtcd
+from mtcd.core.errors import MtcdError
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.svfl.svfl import SVFL
+from split_problems import SplitCase, case, normed, rows_but_seconds, same_weights, weights_of
 
 
 def xor(samples: int, seed: int, names: bool = False) -> mtcd.VerticalDataset:

@@ -2,17 +2,16 @@
 cases."""
 
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-import mtcd  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.mtcd.roaming import plan_roaming  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.testing.references import splitnet as reference  # noqa: E402
-from split_problems import (  # noqa: E402
+import mtcd
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.roaming import plan_roaming
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.testing.references import splitnet as reference
+from split_problems import (
     SplitCase,
     case,
     same_weights,
@@ -20,7 +19,7 @@ from split_problems import (  # noqa: E402
     split_settings,
     weights_of,
 )
-from split_references import check_equal, how, task, twin_of_mtcd  # noqa: E402
+from split_references import check_equal, how, task, twin_of_mtcd
 
 
 @given(st.data())

@@ -3,15 +3,13 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
-import mtcd  # noqa: E402
-from mtcd.methods.mtcd.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.mtcd.roaming import plan_roaming  # noqa: E402
-from mtcd.methods.svfl.svfl import SVFL  # noqa: E402
-from mtcd.testing.references import splitnet as reference  # noqa: E402
-from split_problems import case  # noqa: E402
-from split_references import check_equal, how, task, twin_of_mtcd  # noqa: E402
+import mtcd
+from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.methods.mtcd.roaming import plan_roaming
+from mtcd.methods.svfl.svfl import SVFL
+from mtcd.testing.references import splitnet as reference
+from split_problems import case
+from split_references import check_equal, how, task, twin_of_mtcd
 
 
 @pytest.mark.parametrize("aggregation", ["concat", "mean"])

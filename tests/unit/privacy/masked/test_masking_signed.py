@@ -79,7 +79,6 @@ def forwarded(parties: Parties) -> SignedKeys:
     for k, client in enumerate(parties.clients):
         [own] = client.receive(Message(SERVER, k, Begin()))
         assert isinstance(own.payload, SignedKey)
-        assert parties.server is not None
         answers = list(parties.server.receive(own))
     found = answers[0].payload
     assert isinstance(found, SignedKeys)

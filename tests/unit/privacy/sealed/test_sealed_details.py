@@ -142,11 +142,6 @@ def test_messages_take_shortest_ways_to_the_key_holder_and_to_clients() -> None:
     assert (plan.holder, ring.holder, replace(ring, home=2).holder) == (SERVER, 0, 2)
 
 
-def test_tours_that_take_rounding_errors_off() -> None:
-    plan = plan_of()
-    assert [t for t in range(1, 61) if plan.corrects(t)] == [20, 40, 60]
-
-
 def test_a_method_says_what_it_is() -> None:
     assert (SealedTours().kind, SealedTours(server=False).kind) == ("mtcd", "stcd")
     assert (SealedTours().has_server, SealedTours().holder) == (True, 0)
@@ -206,22 +201,6 @@ def test_parties_agree_on_a_power_of_two_above_f_at_the_start(
     labels: tuple[float, ...], bound: float
 ) -> None:
     assert start_bound(with_labels(*labels)) == bound
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (mtcd.Glm("huber"), "a loss of the form"),
-        (mtcd.Glm("multinomial"), "one number per sample"),
-        (mtcd.Glm("ridge", l1=0.1), "model.l1"),
-        (mtcd.Glm("logistic", class_weight="balanced"), "no weights"),
-    ],
-    ids=str,
-)
-def test_a_model_that_cannot_be_sealed_is_refused(model: mtcd.Glm, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        CLEAR.check_problem(problem_of(model))
-    CLEAR.check_problem(problem_of())
 
 
 def test_what_is_no_linear_problem_has_no_limit_of_tours_and_is_refused() -> None:

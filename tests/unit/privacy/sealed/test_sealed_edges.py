@@ -184,6 +184,7 @@ def test_the_finest_token_is_that_of_a_share_of_2_to_the_minus_40_of_f_at_the_st
 ) -> None:
     s = scales(start=start)
     assert s.token(0.0) == s.token(start * 2.0**-40) == 2.0**20 * s.token(start)
+    assert np.frexp(scales(start=0.0).token(0.0))[0] == 0.5  # a power of two
 
 
 def steering_of(start: float = 64.0) -> Steering:

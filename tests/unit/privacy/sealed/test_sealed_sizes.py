@@ -9,7 +9,6 @@ import pytest
 import mtcd
 from mtcd.core.errors import DataError
 from mtcd.engines.local import LocalEngine
-from mtcd.privacy.sealed.holder import LoneHolder
 from mtcd.privacy.sealed.payloads import (
     NextTour,
     SealedAnswer,
@@ -53,7 +52,6 @@ def test_messages_are_as_large_as_planned_for() -> None:
     parties = method.parties(mtcd.Glm("logistic", l2=1.0).problem(data), network, 0)
     seen: dict[str, list[int]] = {}
     for party in (*parties.clients, parties.server):
-        assert party is not None
         receive = party.receive
 
         def noted(message: Message, receive=receive):
@@ -80,10 +78,6 @@ def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(sa
     bound = method.messages(network, 0, samples, 1).bounds("run")
     sent = 8 * method.messages(network, 0, samples, 1).sizes.hop
     assert sent <= bound.limits["sealed_bytes"] <= 5 * sent
-    assert (bound.limits["snapshots"], bound.limits["past"]) == (3, 3)
-    assert (bound.tokens, bound.server) == (1, True)
-    assert bound.hops == 4  # to the other end and back
-    assert not SealedTours(server=False).messages(network, 0, samples, 1).bounds("run").server
 
 
 def test_a_training_is_refused_whose_columns_single_out_rows() -> None:
@@ -111,29 +105,3 @@ def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) 
         assert found == pytest.approx(4 * hop + (4 + 4 + 1 + 1) * with_server)
     else:
         assert found == pytest.approx(4 * hop + (1 + 2) * 2 * hop)
-
-
-def test_a_lone_holder_has_the_parameters_of_the_tour_that_ended_last_while_the_next_is_under_way() -> (
-    None
-):
-    data = mtcd.synthetic("ridge", samples=80, features=12, clients=3, seed=3)
-    method = SealedTours(server=False, scheme="clear", depth=2)
-    parties = method.parties(
-        mtcd.Glm("ridge", l2=1.0).problem(data), mtcd.make_network("path", data.clients), 0
-    )
-    holder, other, latest = parties.clients[0], parties.clients[2], [np.zeros(4)]
-    assert isinstance(holder, LoneHolder)
-    receive = other.receive
-
-    def noted(message: Message):
-        np.testing.assert_array_equal(holder.parameters(), latest[-1])
-        return receive(message)
-
-    other.receive = noted  # type: ignore[method-assign]
-    for told in LocalEngine(parties, Ledger()).run():
-        np.testing.assert_array_equal(holder.parameters(), parties.parameters()[0])
-        latest.append(holder.parameters().copy())
-        if told.hop == 2:
-            break
-    assert not latest[1].any()
-    assert (latest[2] != latest[3]).any()

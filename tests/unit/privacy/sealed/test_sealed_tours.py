@@ -12,14 +12,10 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
-from mtcd.privacy.sealed.client import SealedClient
-from mtcd.privacy.sealed.holder import SealedServer
-from mtcd.privacy.sealed.payloads import SealedAnswer, SealedRequest, SealedToken
-from mtcd.privacy.sealed.settings import SealedTours, check_columns
+from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import SERVER, Message
 
 CLEAR = SealedTours(scheme="clear")
 LOGISTIC, RIDGE = mtcd.Glm("logistic", l2=1.0), mtcd.Glm("ridge", alpha=1.0)
@@ -82,7 +78,6 @@ def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> 
     engine, off = LocalEngine(parties, Ledger()), {}
     for told in engine.run():
         server = parties.server
-        assert isinstance(server, SealedServer)
         holding = server.holding
         if told.hop:
             blocks = [client.block for client in parties.clients]
@@ -108,21 +103,6 @@ def test_columns_of_any_size_need_no_scaling() -> None:
         replace(data, blocks=blocks), LOGISTIC, "cycle", CLEAR, mtcd.Stop(gap=1e-3, iterations=60)
     )
     assert run.status == "converged"
-
-
-def test_the_scores_of_the_key_holder_are_those_of_the_models() -> None:
-    problem = LOGISTIC.problem(table("logistic", 3))
-    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
-    engine = LocalEngine(parties, Ledger())
-    observed = engine.run()
-    for _ in range(8):
-        next(observed)
-    server = parties.server
-    assert isinstance(server, SealedServer)
-    steering, parameters = server.holding.steering, engine.parameters()
-    assert np.abs(steering.scores - problem.aggregate(parameters)).max() < 5e-3
-    assert steering.objective() == pytest.approx(problem.evaluate(parameters), rel=1e-4)
-    assert steering.labels[0] == pytest.approx(problem.labels @ steering.scores, rel=1e-4)
 
 
 def test_a_resumed_training_has_new_keys_and_the_same_iterates(tmp_path: Path) -> None:
@@ -161,6 +141,12 @@ def test_messages_of_a_tour(server: bool) -> None:
         (mtcd.MTCD(walk="tour", tokens=2), "leave method.tokens out"),
         (mtcd.STCD(walk="tour", stepsize=0.1), "leave method.stepsize out"),
         (mtcd.STCD(walk="tour", acceleration="momentum"), "leave method.acceleration out"),
+        (mtcd.MTCD(walk="tour", tokens=2, batch=3), "leave method.tokens out"),
+        (mtcd.MTCD(walk="tour", clusters="auto"), "method.clusters"),
+        (mtcd.MTCD(walk="tour", batch=3), "method.batch"),
+        (mtcd.MTCD(walk="tour", start="client_0"), "method.start"),
+        (mtcd.MTCD(walk="tour", schedule=mtcd.Schedule()), "method.schedule"),
+        (mtcd.MTCD(walk="tour", transport="float32"), "method.transport"),
         (mtcd.STCD(), "set method.walk: tour"),
         (mtcd.STCD(walk="metropolis"), "set method.walk: tour"),
         (mtcd.SVFL(), "svfl cannot train with sealed tokens"),
@@ -184,56 +170,6 @@ def test_methods_that_cannot_be_sealed(changed: mtcd.MTCD, words: str) -> None:
 def test_models_that_cannot_be_sealed(model: mtcd.Glm, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         mtcd.train(table(model.loss.example, 3), model, "cycle", CLEAR)
-
-
-def test_a_column_that_singles_out_few_rows_is_refused() -> None:
-    X = np.zeros((50, 3))
-    X[:, 0] = np.arange(50)
-    X[:10, 1] = 1.0
-    check_columns(X, "a")  # ten rows, and a constant column
-    X[0, 1] = 0.0
-    with pytest.raises(
-        DataError, match="Column 2 of a differs from its usual value in 9 rows only"
-    ):
-        check_columns(X, "a")
-
-
-def test_the_key_holder_decrypts_one_request_of_a_client_in_a_tour() -> None:
-    problem = LOGISTIC.problem(table("logistic", 3))
-    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
-    server = parties.server
-    assert isinstance(server, SealedServer)
-    *keys, token = server.receive(parties.opening[-1])
-    home = parties.clients[0]
-    home.receive(keys[0])
-    [request] = home.receive(token)
-    assert isinstance(request.payload, SealedRequest)
-    of_another = Message(1, SERVER, request.payload, request.floats)
-    later = Message(0, SERVER, replace(request.payload, t=2), request.floats)
-    for wrong, words in ((of_another, "does not visit"), (later, "of tour 2")):
-        with pytest.raises(WireError, match=words):
-            server.receive(wrong)
-    [answer] = server.receive(request)
-    assert isinstance(answer.payload, SealedAnswer)
-    with pytest.raises(WireError, match="second"):
-        server.receive(request)
-    with pytest.raises(WireError, match="not to the request"):
-        home.receive(Message(SERVER, 0, replace(answer.payload, place=1)))
-    [passed] = home.receive(answer)
-    assert isinstance(passed.payload, SealedToken)
-    assert passed.to == 1
-
-
-def test_a_token_that_comes_before_the_keys_waits() -> None:
-    problem = LOGISTIC.problem(table("logistic", 3))
-    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
-    assert parties.server is not None
-    *keys, token = parties.server.receive(parties.opening[-1])
-    home = parties.clients[0]
-    assert home.receive(token) == []
-    [request] = home.receive(keys[0])
-    assert isinstance(request.payload, SealedRequest)
-    assert isinstance(home, SealedClient)
 
 
 @pytest.mark.parametrize("server", [True, False])

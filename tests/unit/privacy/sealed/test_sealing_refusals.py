@@ -92,6 +92,9 @@ def test_the_clear_cipher_refuses_an_unknown_mark_of_flooding() -> None:
     [
         ([1, 2], "is not 3 integers"),
         ([1.0, 2.0, 3.0], "is not 3 integers"),
+        ("abc", "is not 3 integers"),
+        ([None] * 3, "is not 3 integers"),
+        ([[1, 2, 3]], "is not 3 integers"),
         ([PARAMETERS.half + 1, 0, 0], "contains integers beyond the modulus"),
         ([0, -PARAMETERS.half - 1, 0], "contains integers beyond the modulus"),
     ],
@@ -107,7 +110,7 @@ def test_a_token_needs_a_positive_limit(limit: float) -> None:
         TokenScale(PARAMETERS, limit)
 
 
-@pytest.mark.parametrize("shape", [(SAMPLES + 1, 2), (SAMPLES,), (SAMPLES, 2, 1)])
+@pytest.mark.parametrize("shape", [(SAMPLES + 1, 2), (SAMPLES - 1, 2), (SAMPLES,), (SAMPLES, 2, 1)])
 def test_matrices_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(DataError, match=f"{SAMPLES} samples were agreed"):
         fix_matrix(np.ones(shape), PARAMETERS)
@@ -148,6 +151,17 @@ def parameters_with(**changed: Any) -> bytes:
         ({"modulus_bits": "50"}, "are not sizes of primes"),
         ({"plain_modulus": PARAMETERS.plain_modulus - 2}, "is not a prime that was expected"),
         ({"more": 1}, "do not have the expected fields"),
+        ({"degree": 4096}, "parameters"),
+        ({"degree": -1}, "parameters"),
+        ({"samples": 0}, "parameters"),
+        ({"samples": 2.5}, "parameters"),
+        ({"modulus_bits": [218]}, "parameters"),
+        ({"plain_modulus": 4}, "parameters"),
+        ({"plain_modulus": 10**400}, "parameters"),
+        ({"stride": True}, "parameters"),
+        ({"token_bound": 2**60}, "parameters"),
+        ({"visits": 10**400}, "parameters"),
+        ({"most_columns": 10**9}, "parameters"),
     ],
 )
 def test_parameters_of_another_party_are_checked(changed: dict[str, Any], message: str) -> None:

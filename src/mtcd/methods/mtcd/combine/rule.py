@@ -75,6 +75,7 @@ class Combine(ABC):
 
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""
+        # Changes and not tokens: all tokens contain the aggregate at the start.
         changes = (self._change(start, token) for token in tokens)
         weight = 1.0
         if self.same_everywhere:
@@ -85,7 +86,9 @@ class Combine(ABC):
     def _change(start: Array, token: Token) -> Array:
         """The change of the aggregate that a token stands for."""
         change: Array | None = token.slots.get(SYNC_CHANGE.name)
-        return token.aggregate - start if change is None else change
+        if change is None:
+            return np.asarray(token.aggregate - start)
+        return change
 
 
 RULES: Registry[type[Combine]] = Registry(

@@ -18,11 +18,14 @@ def cached_optimum(key: str, compute: Callable[[], float]) -> float:
     A file that cannot be read, or holds no finite number for this key, is recomputed; a folder that
     cannot be written is ignored.
     """
+    # A digest, as keys hold fingerprints and settings and would be too long for the name of a file.
+    # The key itself is in the file, so that a collision is noticed.
     path = _folder() / f"optimum-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
     stored = _read(path, key)
     if stored is not None:
         return stored
     value = float(compute())
+    # An optimum that was not found must be searched again, and not be remembered.
     if math.isfinite(value):
         _write(path, key, value)
     return value
@@ -60,5 +63,6 @@ def _write(path: Path, key: str, value: float) -> None:
             json.dump({"key": key, "value": value}, file)
         os.replace(name, path)
     except OSError:
+        # Another process may have removed it, or the disk may be full: the cache is only a help.
         with contextlib.suppress(OSError):
             os.unlink(name)

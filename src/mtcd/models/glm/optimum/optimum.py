@@ -64,6 +64,7 @@ def optimum(
 
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     lasso = bool(problem.l1.any())
+    # The closed form needs a penalty on every direction that X leaves free, and no kinks.
     closed = None
     if isinstance(loss, Squared) and problem.l2.any() and not lasso:
         closed = ridge(problem)
@@ -75,5 +76,6 @@ def optimum(
     else:
         w, gap = minimise(problem, problem.start())
 
+    # w is in the scaled unknowns; users get theta.
     theta = np.split(problem.scale * w, problem.offsets[1:-1])
     return Optimum(problem.value(w, problem.forward(w)), theta, gap)

@@ -53,9 +53,12 @@ def remaining_gap(
     >>> round(remaining_gap([X], y, Squared(), penalty, [np.array([0.0, 2.0])], 1e-6), 6)
     0.285714
     """
+    # In the form of the solver, so that a step of this estimate is one of the optimum's.
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     w = np.concatenate(list(parameters)) / problem.scale
     numbers = len(labels) * len(w)
+    # A factorised Hessian takes n d^2 operations. Beyond, conjugate gradients are rough but cheap,
+    # and a rough step only makes the estimate less sharp.
     direct = DIRECT if numbers <= DIRECT_NUMBERS else 0
 
     first = value = problem.value(w, problem.forward(w))
@@ -63,6 +66,7 @@ def remaining_gap(
     for _ in range(STEPS):
         z = problem.forward(w)
         gradient = problem.gradient(w, z)
+        # Near a perfect fit a share of f* would say nothing but rounding.
         unit = max(abs(value), PERFECT * abs(problem.zero_value))
 
         left = gap_bound(problem, w, problem.subgradient(w, gradient), value)
@@ -78,7 +82,11 @@ def remaining_gap(
         promised = problem.slope(w, gradient, step)
         w, length = line_search(problem, w, value, promised, step)
         value = problem.value(w, problem.forward(w))
-        damping = max(DAMPING, damping / 10.0) if length > 0.1 else 100.0 * damping
+        # Levenberg and Marquardt, as in `solver_newton.py`.
+        if length > 0.1:
+            damping = max(DAMPING, damping / 10.0)
+        else:
+            damping *= 100.0
 
         # a Newton step gains half of its slope, and what it gained is known
         left = 0.0 if length > 0.1 else -0.5 * promised
@@ -94,6 +102,7 @@ def _step(
     """A Newton step from w; with an l1 penalty, of the entries that can move."""
     if not problem.l1.any():
         return newton_step(problem, w, z, gradient, damping, ACCURACY, direct, ROUNDS)[0]
+    # What rests at 0 with a gradient below l1 stays there: the penalty costs more than it gains.
     moves = (w != 0) | (np.abs(gradient) > problem.l1) | (problem.l1 == 0)
     rows = np.flatnonzero(moves.reshape(len(w), -1).any(axis=1))
     step = np.zeros_like(w)

@@ -32,11 +32,14 @@ UNATTAINED = (
 def minimise_lasso(problem: ScaledProblem) -> tuple[Array, float]:
     """Minimise over a working set of rows, which grows by the worst violators until there is
     none."""
+    # All outputs of a column have the same penalty, so one stands for them.
     l1 = problem.l1.reshape(len(problem.l1), -1)[:, 0]
+    # Unpenalised rows have no price to stay at 0 for: they are in from the start.
     rows = np.flatnonzero(l1 == 0)
     w, gap = problem.start(), 0.0
     for tolerance in (1e-3, 1e-6, TOLERANCE):  # while the set grows, accuracy would be wasted
         while True:
+            # Warm: the entries that are in already start where the smaller set left them.
             if len(rows):
                 w[rows], gap = minimise(problem.restricted(rows), w[rows], tolerance)
             g = problem.subgradient(w, problem.gradient(w, problem.forward(w)))
@@ -47,6 +50,9 @@ def minimise_lasso(problem: ScaledProblem) -> tuple[Array, float]:
             violators = np.flatnonzero(g > tolerance * l1)
             if len(violators) == 0:
                 break
+            # In batches: one by one the solver would be called too often, and all at once the set
+            # would hold many columns that leave again. The sort is stable, so that ties go the same
+            # way on every machine.
             worst = np.argsort(-g[violators], kind="stable")[: max(100, np.count_nonzero(w))]
             rows = np.union1d(rows, violators[worst])
     return w, gap
@@ -58,6 +64,7 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
     for _ in range(ROUNDS):
         z = problem.forward(w)
         value, gradient = problem.value(w, z), problem.gradient(w, z)
+        # f may be 0 at the optimum; what follows divides by it.
         size = max(abs(value), SMALLEST)
         bound = gap_bound(problem, w, problem.subgradient(w, gradient), value)
         check_not_negligible(problem, value, bound)
@@ -73,19 +80,26 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
         promised = problem.slope(w, gradient, step)
         check_not_negligible(problem, value, -promised)
         relative = -promised / size
+        # A damped step promises less than there is to gain, so what it promises is no estimate of
+        # the gap, unless the damping hardly matters.
         undamped = damping == DAMPING or (damping <= MILD and relative <= 1e-3 * tolerance)
         if relative <= tolerance and exact and undamped:
             converged = relative <= 1e-3 * tolerance or np.abs(problem.forward(step)).max() < 0.1
             if converged or tolerance > TOLERANCE:
                 return w, max(-promised, 0.0)
             # The objective is flat, but the predictions keep moving: on their way to infinity?
+            # Once is no proof: near the optimum of a nearly separable problem, the first steps look
+            # like that too.
             runaway += 1
             if runaway > 5:
                 raise ConfigError(UNATTAINED)
         w, length = line_search(problem, w, value, promised, step)
 
         # Levenberg and Marquardt: less damping after a good step, more after a short one
-        damping = max(DAMPING, damping / 10.0) if length > 0.1 else 100.0 * damping
+        if length > 0.1:
+            damping = max(DAMPING, damping / 10.0)
+        else:
+            damping *= 100.0
 
     raise _uncertain(bound / size if np.isfinite(bound) else relative)
 
@@ -98,6 +112,7 @@ def gap_bound(problem: ScaledProblem, w: Array, g: Array, value: float) -> float
     """
     l1, l2 = np.broadcast_to(problem.l1, w.shape), np.broadcast_to(problem.l2, w.shape)
     ridge, lasso = l2 > 0, (l2 == 0) & (l1 > 0)
+    # A direction without any penalty: f may fall along it for ever.
     if g[~ridge & ~lasso].any():
         return np.inf
     bound = 0.5 * float((g[ridge] ** 2 / l2[ridge]).sum())
@@ -118,6 +133,8 @@ def line_search(
     while length > 1e-9:
         new = w + length * step
         reached = problem.value(new, problem.forward(new))
+        # Armijo's rule. The first summand forgives rounding: at the optimum no step descends any
+        # more.
         if reached <= value + 1e-14 * abs(value) + 1e-4 * length * promised:
             return new, length
         length *= 0.5

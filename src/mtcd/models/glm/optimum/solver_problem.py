@@ -44,6 +44,7 @@ class ScaledProblem:
     ) -> ScaledProblem:
         shape = (-1,) + (1,) * (y.ndim - 1)
         norms = np.concatenate([_column_norms(block) for block in blocks])
+        # An empty column keeps its scale: its entry stays at 0, whatever its unit.
         scale = 1.0 / np.where(norms > 0, norms, 1.0)
         l1_parts, l2_parts = [], []
         for block, penalty in zip(blocks, penalties, strict=True):
@@ -60,6 +61,8 @@ class ScaledProblem:
     @cached_property
     def offsets(self) -> NDArray[np.int_]:
         """Where each block's rows of w begin, and the end."""
+        # w is stacked client by client, as the blocks are; the blocks themselves are never stacked,
+        # which would take their memory twice.
         return np.cumsum([0, *(block.shape[1] for block in self.blocks)])
 
     @cached_property
@@ -98,6 +101,8 @@ class ScaledProblem:
         """The shortest subgradient of f at w, from the gradient of the smooth part: zero at the
         optimum."""
         shrunk = gradient - np.clip(gradient, -self.l1, self.l1)
+        # Where w_j = 0, the l1 penalty offers any slope between -l1 and l1: the best of them
+        # cancels what it can of the gradient.
         return np.where(w != 0, gradient + self.l1 * np.sign(w), shrunk)
 
     def slope(self, w: Array, gradient: Array, step: Array) -> float:
@@ -109,6 +114,7 @@ class ScaledProblem:
         """The scaled columns of X that belong to these (sorted) rows of w: a copy."""
         parts, pieces = np.split(rows, np.searchsorted(rows, self.offsets[1:-1])), []
         for block, begin, part in zip(self.blocks, self.offsets[:-1], parts, strict=True):
+            # Sliced before scaled: only the columns of the working set are copied.
             if len(part):
                 pieces.append(block[:, part - begin] * self.scale[part].reshape(1, -1))
         if pieces and all(sp.issparse(piece) for piece in pieces):
@@ -118,6 +124,7 @@ class ScaledProblem:
     def restricted(self, rows: NDArray[np.int_]) -> ScaledProblem:
         """The same objective with all other rows of w held at zero."""
         ones = np.ones_like(self.scale[rows])
+        # The columns are scaled already, so the scale of the new problem is 1.
         return ScaledProblem(
             [self.columns(rows)], self.y, self.loss, self.l1[rows], self.l2[rows], ones
         )
@@ -171,6 +178,7 @@ def hessian_of(problem: ScaledProblem, X: Block, z: Array) -> Array:
     """X^T loss''(z) X, its rows and columns ordered as the entries of w."""
     outputs, size = z[:1].size, X.shape[1]
     hessian = np.empty((size, outputs, size, outputs))
+    # The Hessian is symmetric in the outputs too: each pair is computed once.
     for e in range(outputs):
         curved = problem.loss.hessian_product(z, problem.y, _unit(z, e)).reshape(len(z), -1)
         for c in range(e, outputs):

@@ -28,6 +28,8 @@ def ridge(problem: ScaledProblem) -> tuple[Array, float] | None:
     free = np.flatnonzero(problem.l2 == 0)
     penalised = np.flatnonzero(problem.l2)
     F = dense(problem.columns(free))
+    # F may have columns alike; directions without a singular value carry no information, and the
+    # pseudoinverse leaves them out.
     U, sigma, _ = np.linalg.svd(F, full_matrices=False)
     Q = U[:, sigma > 1e-12 * sigma.max(initial=0.0)]
     l2 = problem.l2[penalised]
@@ -36,6 +38,7 @@ def ridge(problem: ScaledProblem) -> tuple[Array, float] | None:
     except LinAlgError:  # columns alike, and a penalty lost in rounding
         return None
     w = problem.start()
+    # Each pass removes what rounding has left of the gradient. Two are usual.
     for _ in range(5):
         w[free] = 0.0
         w[free] = np.linalg.lstsq(F, problem.y - problem.forward(w))[0]
@@ -54,6 +57,7 @@ def _ridge_solver(
 ) -> Callable[[Array], Array]:
     """g -> (P^T M P + Lambda)^-1 g, where M = I - Q Q^T."""
     l2, samples = problem.l2[penalised], len(problem.y)
+    # The smaller of both systems: d x d here, N x N below.
     if len(penalised) <= samples:
         P = problem.columns(penalised)
         hessian = dense(P.T @ P) - (P.T @ Q) @ (P.T @ Q).T + np.diag(l2)
@@ -68,9 +72,11 @@ def _ridge_solver(
         return z - Q @ (Q.T @ z)
 
     gram = np.zeros((samples, samples))
+    # In chunks, so that a copy of all scaled columns is never in memory.
     for chunk in np.array_split(penalised, 1 + len(penalised) // 2000):
         P = problem.columns(chunk)
         gram += dense((P / problem.l2[chunk]) @ P.T)
+    # M G M for the projection M = I - Q Q^T, one side after the other.
     gram -= Q @ (Q.T @ gram)
     gram -= (gram @ Q) @ Q.T
     factor = cho_factor(gram + np.eye(samples), overwrite_a=True, check_finite=False)

@@ -41,6 +41,7 @@ def newton_step(
     More than ``direct`` unknowns are found by at most ``rounds`` conjugate gradients, to a relative
     ``accuracy``.
     """
+    # Beyond this set a Newton step would move entries that the penalty puts back at once.
     active = (w != 0) | (np.abs(gradient) > problem.l1) | (problem.l1 == 0)
     rows = np.flatnonzero(active.reshape(len(active), -1).any(axis=1))
     if len(rows) * z[:1].size > direct:
@@ -50,6 +51,7 @@ def newton_step(
     step = np.zeros_like(w)
     chosen = active[rows].ravel()
     hessian = hessian_of(problem, problem.columns(rows), z)[np.ix_(chosen, chosen)]
+    # Damping is relative to the curvature, so that one number suits losses of any scale.
     damped = problem.l2 + damping * typical_curvature(problem, z)
     hessian[np.diag_indices_from(hessian)] += np.broadcast_to(damped, w.shape)[active]
     l1 = np.broadcast_to(problem.l1, w.shape)[active]
@@ -87,6 +89,8 @@ def _conjugate_gradients(
 
     shape = (len(diagonal), len(diagonal))
     operator = LinearOperator(shape, matvec=product, dtype=float)
+    # The diagonal of H is about the mean curvature plus the penalty, as columns have unit length: a
+    # preconditioner that costs nothing.
     inverse = LinearOperator(shape, matvec=lambda v: v / (diagonal + typical), dtype=float)
     step = np.zeros_like(g)
     step[active], missed = cg(operator, -g[active], rtol=accuracy, maxiter=rounds, M=inverse)
@@ -100,15 +104,16 @@ def _large_lasso_step(
     zero."""
     ahead = _proximal_steps(problem, w, 50)
     z = problem.forward(ahead)
-    g, support = (
-        problem.subgradient(ahead, problem.gradient(ahead, z)),
-        (ahead != 0) | (problem.l1 == 0),
-    )
+    g = problem.subgradient(ahead, problem.gradient(ahead, z))
+    support = (ahead != 0) | (problem.l1 == 0)
     step, exact = _conjugate_gradients(problem, z, g, support, damping, accuracy, rounds)
     new = ahead + step
+    # A Newton step knows no kinks. An entry that changes its sign would cross one: it stops at 0.
     crossing = (problem.l1 > 0) & (new * ahead < 0)
     new[crossing] = 0.0
     reached = problem.value(ahead, z)
+    # The Newton step has left the region where its model holds. The proximal steps alone descend,
+    # but tell nothing of the gap.
     if problem.value(new, problem.forward(new)) > reached + 1e-14 * abs(reached):
         return ahead - w, False
     violated = ~support & (np.abs(g) > TOLERANCE * problem.l1)
@@ -125,6 +130,8 @@ def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
     """
     u, slope, value = w, g, float(l1 @ np.abs(w))
     inside, sign = (w != 0) | (l1 == 0), np.sign(w)
+    # With a hair more than l1: an entry that is let in for rounding would leave again, and the
+    # search would not end.
     allowed = l1 * (1.0 + 1e-12) + 1e-14 * np.abs(g).max()
     for _ in range(100 + 10 * len(w)):
         S = np.flatnonzero(inside)
@@ -134,6 +141,8 @@ def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
         crossing = np.full(len(u), np.inf)
         crossing[crosses] = np.abs(u[crosses] / move[crosses])
         times: list[float] = np.sort(crossing[crosses]).tolist()
+        # The full step first, then half of the crossings, then the first crossing, which always
+        # descends.
         lengths = [1.0]
         if times:
             lengths += [times[len(times) // 2], times[0]]
@@ -150,6 +159,7 @@ def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
         if not leaving.any():
             violation = np.where(inside, 0.0, np.abs(slope) - allowed)
             worst = np.argsort(-violation, kind="stable")[: max(20, len(S) // 4)]
+            # Only violators of the order of the worst: the others mostly disappear by themselves.
             worst = worst[violation[worst] > 0.1 * violation.max(initial=0.0)]
             if len(worst) == 0:
                 return u
@@ -165,6 +175,7 @@ def _proximal_steps(problem: ScaledProblem, w: Array, steps: int) -> Array:
         new = ahead - problem.gradient(ahead, problem.forward(ahead)) / smooth
         new -= np.clip(new, -problem.l1 / smooth, problem.l1 / smooth)
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum**2))
+        # The momentum points uphill: start it anew (O'Donoghue and Candes).
         if np.vdot(ahead - new, new - w) > 0:
             ahead, momentum = new, 1.0
         else:

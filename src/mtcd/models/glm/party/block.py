@@ -52,6 +52,8 @@ class PartyBlock(OwnBlock):
         data, problem = part.data, part.problem
         free = part.problem.penalties[part.number].free
         theta, intercept = parameters, np.zeros(parameters.shape[1:])
+        # All parties store what belongs to the column of ones apart: new samples have no such
+        # column.
         if free:  # the column of ones is the last one
             theta, intercept = parameters[:-1], parameters[-1]
 
@@ -106,6 +108,7 @@ class PartyBlock(OwnBlock):
         if self.scaling is not None:
             means, scales = self.scaling.means[0], self.scaling.scales[0]
             given, constant = unscaled(given, scales), constant - shift_of(given, means, scales)
+        # The intercept comes last, as a row of its own: it belongs to no column.
         parts = [
             *zip(self.columns, given, self.theta, strict=True),
             (INTERCEPT, constant, self.intercept),
@@ -122,6 +125,7 @@ class PartyBlock(OwnBlock):
         for name, theta in zip(self.columns, self.theta, strict=True):
             rows.append([name, *np.atleast_1d(theta).tolist()])
 
+        # A person who computes with these coefficients must scale new values in the same way.
         if self.scaling is not None:
             names += ["mean", "scale"]
             pairs = zip(
@@ -164,6 +168,7 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock
     )
 
     # read from a file, which may be damaged: the shapes must be those of the model
+    # Arrays of npz carry no names of dimensions: shapes are what tells whether they fit.
     width: tuple[int, ...] = (len(block.columns),)
     each: tuple[int, ...] = () if block.outputs == 1 else (block.outputs,)
     scales = () if scaling is None else (*scaling.means, *scaling.scales)

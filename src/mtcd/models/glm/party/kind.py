@@ -44,6 +44,7 @@ class LinearPartyKind(PartyKind):
         section: Any = federation.model
         given = Glm(**section.model_dump(), positive=federation.labels.positive)
         # synthetic labels are of other classes
+        # Weights of classes name classes that synthetic labels do not have. 'balanced' fits any.
         weight = None if given.class_weight is None else "balanced"
         model = replace(given, positive=None, class_weight=weight)
 
@@ -65,6 +66,7 @@ class LinearPartyKind(PartyKind):
         glm = Glm(**model.model_dump())
         problem = glm.problem(data)
         best = best_objective(data, glm, problem)
+        # The demo trains without intercept and scaling, so that theta is all that a block holds.
         held = problem.evaluate([np.asarray(block.theta) for block in blocks.values()])
         return abs(held - best) / best
 

@@ -81,7 +81,9 @@ class OwnBlock(ABC):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns of a table, before preparation."""
-        return self.columns if self.preparation is None else self.preparation.inputs
+        if self.preparation is None:
+            return self.columns
+        return self.preparation.inputs
 
     def values(self, table: PartyTable) -> Array:
         """The values of new samples, prepared as those of the training were."""
@@ -109,16 +111,19 @@ class OwnBlock(ABC):
             "columns": self.columns,
             "classes": self.classes,
         }
-        prepared = {} if self.preparation is None else {"preparation": self.preparation.to_json()}
+        if self.preparation is not None:
+            shared["preparation"] = self.preparation.to_json()
         content = io.BytesIO()
-        written = np.array(json.dumps({**shared, **about, **prepared}, default=plain))
+        written = np.array(json.dumps({**shared, **about}, default=plain))
         np.savez(content, about=written, **arrays)  # type: ignore[arg-type]
         return content.getvalue()
 
 
 def by_sample(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums as models take them: one number per sample where there is one output."""
-    return sums[:, 0] if sums.shape[1] == 1 else sums
+    if sums.shape[1] == 1:
+        return sums[:, 0]
+    return sums
 
 
 def read_npz(folder: Path, made: Callable[[dict[str, Any], dict[str, NDArray[Any]]], B]) -> B:
@@ -134,6 +139,8 @@ def read_npz(folder: Path, made: Callable[[dict[str, Any], dict[str, NDArray[Any
     """
     path = folder / NPZ
     try:
+        # Read whole before it is decoded: NumPy's errors for a damaged zip depend on when it is
+        # noticed.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         return made(json.loads(str(arrays["about"])), arrays)

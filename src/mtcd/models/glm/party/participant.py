@@ -46,6 +46,7 @@ from mtcd.models.glm.party.problem import (
     without_classes,
 )
 from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
+from mtcd.models.label_noise import counted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -60,6 +61,7 @@ class LinearParticipant(ParticipantTable):
 
     def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
         super().__init__(bundle, table)
+        # Before any connection is opened: other parties would wait for labels that cannot be used.
         if table is not None and table.labels is not None:
             self.check_labels(table.labels, table.weights)
 
@@ -75,8 +77,10 @@ class LinearParticipant(ParticipantTable):
 
     def held_weights(self, rows: Sequence[int]) -> Array | None:
         """The weights of these rows to train on, at the label holder; None if samples have none."""
-        weights = None if self.own.weights is None else self.own.weights[list(rows)]
-        if weights is not None and not weights.any():
+        if self.own.weights is None:
+            return None
+        weights: Array = self.own.weights[list(rows)]
+        if not weights.any():
             raise DataError(
                 "All common samples to train on have weight 0: give some of them more "
                 "(labels.weights, --weights)."
@@ -89,6 +93,8 @@ class LinearParticipant(ParticipantTable):
         training, model = drawn(self.config, rows).training, glm_of(self.config)
         labels, weights = self.held_labels(training), self.held_weights(training)
         if weights is None and model.class_weight is None:
+            # Without weights the step size does not depend on the labels, which then stay here
+            # until the parties have agreed.
             return b""
         # refuse here, where the labels may be told, what the model cannot use
         model.weighted(labels, weights)
@@ -116,6 +122,7 @@ class LinearParticipant(ParticipantTable):
         taken = drawn(self.config, rows)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
         problem = own_part(self.config, self.own, taken.training, labels, weights=weights).problem
+        # Reports must be of the loss that all train with: with weights they have one number more.
         weighted = problem.loss.sample_weights is not None
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
@@ -127,6 +134,8 @@ class LinearParticipant(ParticipantTable):
         """Client k with its own block, or the server."""
         settings, config = self.checked(agreed.settings, "outputs"), self.config
         samples, outputs = settings["samples"], settings["outputs"]
+        # Each party has a column of the aggregate per output, and none has more classes than
+        # samples.
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_stepsize(settings["stepsize"]), config.network
@@ -135,6 +144,7 @@ class LinearParticipant(ParticipantTable):
         if agreed.labels:
             labels, weights = labels_from_bytes(agreed.labels, samples)
 
+        # The table is None at the server alone.
         if self.table is None:
             problem = self.server_problem(samples, outputs, labels, weights)
         elif labels is None:
@@ -147,10 +157,13 @@ class LinearParticipant(ParticipantTable):
             self.held_out = self._held_out_labels(taken, problem.classes)
             self.taken = taken
             check_fits((samples + len(taken.held_out)) * outputs, config)
+        # The number of outputs decides the size of all messages. It must be that of the labels
+        # which this party has, not only what the label holder says.
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         messages = method.messages(network, config.seed, samples, outputs)
         bounds = messages.bounds(agreed.run)
+        # Without a server, the window of the plateau rule travels with the token.
         if not method.has_server and self.stop.plateau is not None:
             bounds = bounds.with_slots(WINDOWS.name)
         if labels is not None:
@@ -179,14 +192,15 @@ class LinearParticipant(ParticipantTable):
             messages.sizes,
         )
         parties = method.parties(problem, network, config.seed)
+        # One token and no rounds: whoever has the token can tell f from it, at the end too.
         lone = parties.server is None and parties.rounds is None
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
-        tested = config.holdout is not None
-        return Role(
-            parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone
-        )
+        # What the token tells at the end, it tells wherever it is then: held-out samples, and the
+        # holder's own labels, need the sum at the label holder.
+        summed = not lone or config.holdout is not None or config.label_privacy is not None
+        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=summed, judged=lone)
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         """The problem at the server."""
@@ -211,10 +225,9 @@ class LinearParticipant(ParticipantTable):
         if self.own.labels is None:
             return
         held = self.held_weights(rows)
-        if not (
-            held is agreed is None
-            or (held is not None and agreed is not None and np.array_equal(held, agreed))
-        ):
+        both = held is not None and agreed is not None
+        same = both and np.array_equal(np.asarray(held), np.asarray(agreed))
+        if not same and not (held is None and agreed is None):
             raise DataError(
                 "The weights are not those that this run began with: give the same --weights as "
                 "before."
@@ -226,6 +239,7 @@ class LinearParticipant(ParticipantTable):
         assert isinstance(party, Client)
         problem, theta = self.part.problem, party.parameters()
         model = problem.client(self.part.number)
+        # Overflow means divergence, and is told by the numbers themselves.
         with np.errstate(all="ignore"):
             z = model.represent(theta).ravel() / scale_of(problem)
             part = np.append(z, model.penalty(theta) / penalty_scale(problem))
@@ -270,17 +284,19 @@ class LinearParticipant(ParticipantTable):
         if not own.size:
             return {}
 
-        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        labels = known_labels(counted(own, classes), classes)
+        found = self._measured("train", labels, self.aggregate(total))
         z = self._held_out_aggregate(total)
         apart = self.own_labels(self.taken.held_out)
         if z is not None and apart.size:
-            found |= self._measured("test", known_labels(apart, classes), z)
+            found |= self._measured("test", known_labels(counted(apart, classes), classes), z)
         return found
 
     def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The aggregate of the held-out samples, given the sum of all parts; None if it has no
         outputs for them."""
         problem = self.part.problem
+        # After the outputs comes one number, the sum of the penalties.
         outputs = held_out_of(total, problem.labels.size + 1)
         if outputs is None:
             return None
@@ -335,6 +351,7 @@ def check_loss(loss: Loss, encoded: Array, bounded: bool = True) -> None:
     try:
         check_own_loss(loss, encoded, bounded)
     except ConfigError as error:
+        # The original error may show labels, so it is not chained.
         raise LossError(str(error)) from None
 
 

@@ -70,9 +70,12 @@ class OwnPart(OwnData):
         party's block only.
         """
         penalty = self.problem.penalties[self.number]
+        # Without an l2 penalty the conjugate of r is infinite outside of |c| <= l1, and a free
+        # column has no bound at all.
         if penalty.l2 <= 0 or penalty.free:
             return None
         c = self.problem.blocks[self.number].T @ self.problem.fit.gradient(aggregate)
+        # r* of the elastic net: only what exceeds l1 counts.
         beyond = np.maximum(np.abs(c) - penalty.l1, 0.0)
         conjugate = float(np.vdot(beyond, beyond)) / (2.0 * penalty.l2)
         return float(np.vdot(theta, c)) + penalty.value(theta) + conjugate
@@ -86,11 +89,13 @@ def start_of(problem: LinearProblem) -> float:
 def penalty_scale(problem: LinearProblem) -> float:
     """The order of magnitude of r(theta) at the end; f is 0 at the start if no sample with a weight
     can be improved."""
+    # Only the order of magnitude matters, so any number above 0 does.
     return start_of(problem) or 1.0
 
 
 def scale_of(problem: LinearProblem) -> float:
     """The order of magnitude of representations."""
+    # Labels may be all 0, or tiny.
     return max(1.0, float(np.abs(problem.labels).max()))
 
 
@@ -105,6 +110,7 @@ def glm_of(config: BundleConfig) -> Glm:
 
 def without_classes(config: BundleConfig) -> BundleConfig:
     """The bundle without the positive class, for stand-in labels, which are of other classes."""
+    # Labels that stand in for unknown ones are 0 and 1: a positive class would not be among them.
     return config.model_copy(update={"labels": config.labels.model_copy(update={"positive": None})})
 
 
@@ -120,8 +126,12 @@ def own_part(
     labels and weights."""
     model, own = glm_of(config), own_data(config, table, rows, labels, held_out, weights)
     number = own.number
-    data, scaling = standardise(own.data) if config.standardise else (own.data, None)
+    data, scaling = own.data, None
+    if config.standardise:
+        data, scaling = standardise(own.data)
     loss, encoded, classes = model.weighted(labels, weights)
+    # A problem has a block for every client. Those of others have no columns, and add nothing to
+    # any sum.
     empty = LinearProblem(loss, encoded, classes, (), model.penalties(len(config.parties)))
     problem = empty.with_blocks({number: model.block(number, data.blocks[0])})
     apart = own.held_out
@@ -151,6 +161,7 @@ def own_data(
     data = VerticalData(
         clients=(config.name,),
         columns=(columns,),
+        # Columns first, as in one process: the same products, and the same rounding.
         blocks=(np.asfortranarray(values),),
         labels=labels,
         weights=weights,
@@ -188,7 +199,11 @@ def prepared_rows(
     taken = table.take(rows)
     if taken.frame is None or taken.recipe is None:
         return None, table.columns, taken.values, []
-    recipe = taken.recipe if table.frame is None else decided(party, table.frame, taken.recipe)
+    recipe = taken.recipe
+    if table.frame is not None:
+        # Kinds of columns are decided on the whole table, so that a rare value decides too.
+        recipe = decided(party, table.frame, taken.recipe)
+    # Fitted on training rows only: a category that just the held-out rows have must not be known.
     preparation, values, notes = fit_columns(party, taken.frame, recipe)
     if len(held_out) and (apart := table.take(held_out).frame) is not None:
         notes += [f"In the test set: {said}" for said in preparation.notes_on_new(apart)]
@@ -260,6 +275,9 @@ def sized_problem(
     loss: Loss, samples: int, outputs: int, clients: int, penalties: tuple[Penalty, ...] = ()
 ) -> SizedProblem:
     """The problem at a server that does not know the labels."""
+    # `broadcast_to` takes no memory for N numbers that nobody reads.
     unknown = np.broadcast_to(0.0, samples if outputs == 1 else (samples, outputs))
-    classes = tuple(float(c) for c in range(outputs)) if outputs > 1 else ()
+    classes: tuple[float, ...] = ()
+    if outputs > 1:
+        classes = tuple(float(c) for c in range(outputs))
     return SizedProblem(loss, unknown, classes, (np.zeros((samples, 0)),) * clients, penalties)

@@ -28,9 +28,8 @@ class CurvatureReport(reports.Curvature):
 
     def to_bytes(self) -> bytes:
         """Encode as JSON, in which numbers read back exactly."""
-        return json.dumps(
-            {key: value for key, value in asdict(self).items() if value is not None}
-        ).encode()
+        report = {key: value for key, value in asdict(self).items() if value is not None}
+        return json.dumps(report).encode()
 
     @staticmethod
     def from_bytes(data: bytes, weighted: bool = False) -> CurvatureReport:
@@ -40,11 +39,10 @@ class CurvatureReport(reports.Curvature):
             report = json.loads(data)
         except (ValueError, RecursionError):
             raise WireError(FIELD, "cannot be read") from None
-        if not isinstance(report, dict) or report.keys() != {
-            "block",
-            "longest",
-            *(["norm"] if weighted else []),
-        }:
+        expected = {"block", "longest"}
+        if weighted:
+            expected.add("norm")
+        if not isinstance(report, dict) or report.keys() != expected:
             raise WireError(FIELD, "is not numbers called block, longest and, with weights, norm")
         if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in report.values()):
             raise WireError(FIELD, "holds values that are not finite numbers of 0 or more")

@@ -33,7 +33,9 @@ class Views(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         samples, views = pictures.shape[:2]
+        # All views are one batch for the convolutions, so they share statistics of batch norm.
         seen: Tensor = self.one_view(pictures.flatten(0, 1).unsqueeze(1))
+        # The maximum over views does not depend on their order.
         joined: Tensor = self.last(seen.reshape(samples, views, -1).amax(dim=1))
         return joined
 

@@ -54,6 +54,7 @@ def resnet18(width: int = 16, channels: int = 3, shape: Sequence[int] | None = N
     before = CHANNELS[0]
     for outputs in CHANNELS:
         layers += [
+            # The first block of each stage halves the picture, but for the first stage.
             Block(before, outputs, 1 if outputs == before else 2),
             Block(outputs, outputs, 1),
         ]

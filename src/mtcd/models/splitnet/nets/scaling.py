@@ -28,6 +28,7 @@ def scaling_of(rows: NDArray[np.float32]) -> Standardise:
     """The layer that gives these columns zero mean and unit variance; constant ones become 0."""
     values = np.asarray(rows, dtype=float)
     least = values.min(axis=0)
+    # Exactly: the deviation of a constant column may be rounding, and would blow it up.
     constant = least == values.max(axis=0)
     layer = Standardise(values.shape[1])
     layer.means.copy_(torch.as_tensor(np.where(constant, least, values.mean(axis=0))))

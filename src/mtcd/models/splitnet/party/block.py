@@ -56,6 +56,7 @@ def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
     """Decode the fusion module from another party, and check the names, shapes and types of its
     tensors."""
     known = problem.head.finished().state_dict()
+    # Before decoding: a header of any size must not be read into memory.
     if len(data) > LARGEST_HEADER_BYTES + sum(value.nbytes for value in known.values()):
         raise WireError("fusion", "is larger than it can be")
     try:
@@ -67,6 +68,7 @@ def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
     for name, value in received.items():
         if value.shape != known[name].shape or value.dtype != known[name].dtype:
             raise WireError("fusion", "is of another shape or kind")
+        # NaN here would make every prediction of this party NaN.
         if not bool(value.isfinite().all()):
             raise WireError("fusion", "holds numbers that are not finite")
     return received
@@ -100,11 +102,10 @@ class NetworkBlock:
         own = problem.own
         if fusion is not None:
             head.load_state_dict(fusion_from_bytes(fusion, problem))
-        modules = {} if problem.net is None else {config.name: problem.net.finished()}
-        if own is None:
-            shapes = {}
-        else:
-            shapes = {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
+        modules, shapes = {}, {}
+        if problem.net is not None and own is not None:
+            modules[config.name] = problem.net.finished()
+            shapes[config.name] = tuple(own.source.rows(torch.arange(1)).shape[1:])
         widths = common.aggregation.widths
         trained = TrainedSplit(
             modules, head, config.model.aggregation, widths, common.classes, shapes
@@ -117,7 +118,9 @@ class NetworkBlock:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns of a table, before preparation."""
-        return self.columns if self.preparation is None else self.preparation.inputs
+        if self.preparation is None:
+            return self.columns
+        return self.preparation.inputs
 
     @property
     def finite(self) -> bool:
@@ -199,7 +202,9 @@ class NetworkBlock:
             "widths": trained.widths,
             "classes": trained.classes,
             "knows_fusion": self.knows_fusion,
-        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
+        }
+        if self.preparation is not None:
+            about["preparation"] = self.preparation.to_json()
         return {WEIGHTS: save(trained.weights(), {ABOUT: json.dumps(about, default=plain)})}
 
 
@@ -210,6 +215,7 @@ def read_network_block(config: BundleConfig, code: OwnCode, folder: Path) -> Net
     try:
         with safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {})[ABOUT])
+            # Copies: the file is closed, and may be replaced while the block is in use.
             weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         if (about["format"], about["party"]) != (FORMAT, config.name):
             raise ValueError(f"it is of {about['party']!r} and format {about['format']}")
@@ -252,10 +258,9 @@ def _block(
         classes,
         shapes,
     )
+    preparation = None
     if "preparation" in about:
         preparation = ColumnPreparation.from_json(about["preparation"])
-    else:
-        preparation = None
     columns = tuple(about["columns"])
     if preparation is not None and preparation.outputs != columns:
         raise ValueError("its preparation is of another block")

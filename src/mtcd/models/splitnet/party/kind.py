@@ -52,6 +52,7 @@ class SplitPartyKind(PartyKind):
                 "method: dcpa, acceleration and combine: optimal are for linear models. Split "
                 "networks train by mtcd, stcd or svfl without them."
             )
+        # The networks of others are not here, so parties cannot be made; the plan can.
         if isinstance(method, MTCD):  # plan() raises on invalid settings
             settled.plan(REHEARSED_SAMPLES, 1, network, federation.seed)
 
@@ -76,6 +77,7 @@ class SplitPartyKind(PartyKind):
 
     def built_in_only(self, model: ModelSection) -> ModelSection:
         own = self.own_networks(model)
+        # Built-in networks check all other settings, as own code must not run at the administrator.
         return model.model_copy(update={key: BUILT_IN[key] for key in own})
 
 

@@ -64,7 +64,9 @@ def own_fusion_maker(config: BundleConfig, code: OwnCode) -> Maker:
 def fusion_code(config: BundleConfig, code: OwnCode) -> str | None:
     """The sha256 of the file with the fusion module; None if it is built in."""
     name = section_of(config).fusion
-    return code.source_of(name, "model.fusion").sha256 if ":" in name else None
+    if ":" not in name:
+        return None
+    return code.source_of(name, "model.fusion").sha256
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +114,7 @@ def own_network(
     apart = None
     if len(held_out):
         apart = in_single(held_out_values(config.name, table, held_out, preparation, columns))
+        # Here too: a value may be finite in double precision only.
         check_samples(config.name, apart, len(held_out), columns)
     made = network_for(config, code, values, columns)
     return replace(made, preparation=preparation, held_out=apart, notes=tuple(notes))
@@ -125,6 +128,7 @@ def network_for(
     number = config.parties.index(config.name)
     samples = in_single(as_samples(config.name, features))
     check_samples(config.name, samples, len(samples), columns or None)
+    # Means per column say nothing of pixels.
     if config.standardise and samples.ndim != 2:
         raise DataError(
             f"standardise is for columns of a table, but samples here are of shape "
@@ -134,6 +138,7 @@ def network_for(
     module, width = client_module(
         section, maker, config.parties, number, samples, config.seed, config.standardise
     )
+    # Such a party would visit without an effect.
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ConfigError(
             f"model.client: the network made for {config.name!r} has no parameters to train."
@@ -159,13 +164,16 @@ def server_network(
 
 def _common(config: BundleConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
     section = section_of(config)
+    # From the agreement, so over a network: a width of 0 or of millions must not reach torch.
     if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
         raise ConfigError(
             f"The widths of the representations, {list(widths)}, are not one for every party of "
             f"the bundle."
         )
     loss, has_classes = find_loss(section.loss, labels, config.label_privacy)
-    classes = classes_of(labels) if has_classes else None
+    classes = None
+    if has_classes:
+        classes = classes_of(labels)
     aggregation = make_aggregation(section.aggregation, config.parties, widths)
     compute = config.compute or ComputeSection()
     return Common(

@@ -26,6 +26,7 @@ PART_BYTES = 2 * 8
 
 def fits_into_message(samples: int, width: int, parties: int, message_mb: int) -> bool:
     """Whether the aggregates at the start and at the end can be sent in one message."""
+    # 64-bit integers, as the sum is in fixed point (`node/passing.py`).
     return PART_BYTES * samples * width + HEAD_BYTES * parties <= message_mb * MEGABYTE
 
 
@@ -38,6 +39,7 @@ def represented(problem: OwnProblem, held_out: NDArray[Any] | None = None) -> Te
     if held_out is not None:
         source = make_source(held_out, own.client, torch.device("cpu"))
         samples = len(held_out)
+    # Evaluation mode, in chunks: a batch of all samples may not fit into memory.
     with net.evaluating(), problem.around.precision():
         chunks = torch.split(torch.arange(samples), CHUNK)
         return torch.cat([net.module(net.laid_out(source.rows(rows))).float() for rows in chunks])
@@ -49,6 +51,8 @@ def represented_at_start(problem: OwnProblem, client: NetClient, represents_firs
     ``represents_first``: the first batch is represented before the objective is first measured, and
     batch norm takes it in. The client is left as it was.
     """
+    # The objective at the start is measured when training begins, which may be after the first pass
+    # through the networks. Both must be done here in the same order.
     net = client.net
     buffers = net.buffers()
     contribution = client.contribution

@@ -34,6 +34,7 @@ from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import resolved_stepsize
+from mtcd.models.label_noise import counted
 from mtcd.models.metrics import all_metrics, class_numbers
 from mtcd.models.splitnet.client import NetClient
 from mtcd.models.splitnet.labels import encode
@@ -101,6 +102,7 @@ class SplitParticipant(ParticipantTable):
 
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The width of this party's representation."""
+        # Without weights the widths are all that the parties must agree on.
         if labels:
             raise WireError("labels", "come with weights, which split networks do not take")
         taken = drawn(self.config, rows)
@@ -124,6 +126,8 @@ class SplitParticipant(ParticipantTable):
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
         settings = self.checked(agreed.settings, "widths", FUSION_CODE)
+        # The fusion module computes the loss: with another one at one party, the tokens of all
+        # would be of different functions.
         config = self.config
         code = self.bundle.code
         self._check_fusion_code(settings[FUSION_CODE])
@@ -139,6 +143,7 @@ class SplitParticipant(ParticipantTable):
         if weights is not None:
             raise WireError("labels", "come with weights, which split networks do not take")
         if self.table is None:
+            # Only the server has no table.
             self.problem = server_network(config, code, labels, widths)
         else:
             taken = self.drawn(agreed)
@@ -177,6 +182,7 @@ class SplitParticipant(ParticipantTable):
             seen=lambda: self.stage.epoch_loss(),
             pace=pace_of(method, self.stop, samples),
         )
+        # Before training: a run of days must not end with a sum that cannot be sent.
         fits = fits_into_message(
             samples, self.problem.outputs, len(widths), config.limits.message_mb
         )
@@ -187,8 +193,12 @@ class SplitParticipant(ParticipantTable):
             assert isinstance(client, NetClient)
             represents_first = plan.hops is not None or bool(plan.first_pass)
             self.start = represented_at_start(self.problem, client, represents_first)
-        own = () if self.own_network is None else self.own_network.notes
-        notes = (*self.agreed_notes(settings), *own, *(() if evaluated else (NOT_EVALUATED,)))
+        own: tuple[str, ...] = ()
+        if self.own_network is not None:
+            own = self.own_network.notes
+        notes = (*self.agreed_notes(settings), *own)
+        if not evaluated:
+            notes = (*notes, NOT_EVALUATED)
         return Role(parties.parties(), bounds, watch, None, notes, evaluated_at_end=evaluated)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
@@ -204,6 +214,7 @@ class SplitParticipant(ParticipantTable):
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Compare the objective at the end with that at the start, each with its theta_0."""
         problem = self.problem
+        # With the theta_0 that each moment had: the objective depends on both.
         trained = NetworkBlock.of(problem, self.config, (), self.fusion).trained
         before, after = self._aggregates(total)
         start = objective(problem, problem.fusion.finished(), before)
@@ -216,6 +227,7 @@ class SplitParticipant(ParticipantTable):
 
     def _aggregates(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Those of all training samples, at the start and at the end."""
+        # Two aggregates, of the start and of the end, one after the other.
         return total.ravel()[: 2 * self._size].reshape(2, self.problem.samples, -1)
 
     @property
@@ -241,12 +253,14 @@ class SplitParticipant(ParticipantTable):
         if not own.size:
             return {}
 
-        found = self._measured("train", self._known(own), self.aggregate(total))
+        classes = self.problem.common.classes or ()
+        labels = self._known(counted(own, classes))
+        found = self._measured("train", labels, self.aggregate(total))
         outputs = held_out_of(total.ravel(), 2 * self._size)
         apart = self.own_labels(self.taken.held_out)
         if outputs is not None and apart.size:
             z = outputs.reshape(-1, self.problem.outputs)
-            found |= self._measured("test", self._known(apart), z)
+            found |= self._measured("test", self._known(counted(apart, classes)), z)
         return found
 
     def _measured(
@@ -261,14 +275,18 @@ class SplitParticipant(ParticipantTable):
 
     def _held_out_labels(self, taken: Drawn) -> NDArray[Any]:
         """The labels of the held-out samples, as numbers; none at parties that do not hold them."""
-        labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
+        labels: NDArray[Any] = np.empty(0)
+        if self.own.labels is not None:
+            labels = self.held_labels(taken.held_out)
         with advised():
             return self._known(labels)
 
     def _known(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Labels as metrics use them: values, or numbers of classes."""
         classes = self.problem.common.classes
-        return encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
+        if classes is None:
+            return encode(labels, None).numpy()
+        return class_numbers(labels, classes)
 
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss
@@ -298,8 +316,11 @@ class SplitParticipant(ParticipantTable):
         summary = summary_of(
             folder, self.config, self.method, self.costs, reliable, watch, notes, unjudged
         )
-        columns = () if self.own_network is None else self.own_network.columns
-        preparation = None if self.own_network is None else self.own_network.preparation
+        columns: tuple[str, ...] = ()
+        preparation = None
+        if self.own_network is not None:
+            columns = self.own_network.columns
+            preparation = self.own_network.preparation
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion, preparation)
         return keep_block(folder, summary, block, (WEIGHTS,))
 
@@ -312,7 +333,8 @@ class SplitParticipant(ParticipantTable):
         """Read the final theta_0 from the block in the run folder, if it is there."""
         if self.fusion is None and (folder / WEIGHTS).exists():
             block = read_network_block(self.config, self.bundle.code, folder)
-            self.fusion = module_to_bytes(block.trained.fusion) if block.knows_fusion else None
+            if block.knows_fusion:
+                self.fusion = module_to_bytes(block.trained.fusion)
 
     def final_module(self) -> bytes | None:
         """The final theta_0, for the other parties, which have older ones from tokens."""
@@ -321,6 +343,7 @@ class SplitParticipant(ParticipantTable):
 
     def accept_final_module(self, module: bytes) -> bool:
         """Keep the final theta_0 from the party that ended the training; the first one counts."""
+        # Decoded once, which checks it, before it is kept.
         NetworkBlock.of(self.problem, self.config, (), module)
         known = self.fusion
         self.fusion = self.fusion or module
@@ -329,6 +352,7 @@ class SplitParticipant(ParticipantTable):
 
 def _width(name: str, answer: bytes) -> int:
     try:
+        # Twenty digits are more than any width has.
         width = json.loads(answer[:20])
     except ValueError:
         width = None

@@ -81,6 +81,7 @@ class TreesEstimator(SplitEstimator):
         reset = not isinstance(y, str)
         checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if reset:
+            # Only in `fit`: predictions take the categories of the training.
             self.categories_ = categories_of(X)
         return validate_data(
             self, with_numbers(X, self.categories_), y, reset=reset, **checks, **more
@@ -135,11 +136,13 @@ class TreesEstimator(SplitEstimator):
         """The constant plus the margins of all parties."""
         check_is_fitted(self)
         X = self._validated(X)
+        # All labels were equal: there is no model, only a constant.
         if self.run_ is None:
             return np.full(X.shape[0], float(self.constant_))
         trained = self.run_.trained()
         assert isinstance(trained, TrainedAdditive)
         parts = zip(trained.held, self.places_, strict=True)
+        # The columns of each client, by their places in X: names are those of the training.
         return np.asarray(self.constant_ + sum(part.margins(X[:, own]) for part, own in parts))
 
 
@@ -178,7 +181,8 @@ def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
             list(known), list(range(len(known))), default=None, return_dtype=pl.Float64
         )
         new = values.filter(values.is_not_null() & numbers.is_null())
-        odd += [f"{name} ({len(new):,}, such as {new[0]!r})"] if len(new) else []
+        if len(new):
+            odd.append(f"{name} ({len(new):,}, such as {new[0]!r})")
         found[name] = numbers.to_numpy()
     if odd:
         warn_of_data(
@@ -186,6 +190,7 @@ def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
         )
     if isinstance(X, pl.DataFrame):
         return X.with_columns(**found)
+    # Labels of pandas need not be texts.
     labels = {str(label): label for label in X.columns}
     X = X.copy()
     for name, taken in found.items():
@@ -258,10 +263,12 @@ class TreesClassifier(SplitClassifier, TreesEstimator):
         X, y = self._validated(X, y)
         check_classification_targets(y)
         X, y, weights = counted(X, y, checked_weights(sample_weight, X))
+        # Numbers of classes: scikit-learn takes classes of any type, losses texts and numbers.
         self.classes_, numbers = np.unique(y, return_inverse=True)
         run = self._fit(X, numbers.astype(float), self._kind(), weights)
         trained = run.trained()
         assert isinstance(trained, TrainedAdditive)
+        # The classes as given replace their numbers, so that `run_` predicts them too.
         self.run_ = replace(run, model=replace(trained, classes=tuple(self.classes_.tolist())))
         return self
 
@@ -328,6 +335,7 @@ class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
         X, y, weights = counted(X, np.asarray(y, dtype=float), checked_weights(sample_weight, X))
         loss = self._loss()
         if (y == y[0]).all():  # nothing to learn, which mtcd.train refuses
+            # The Poisson loss predicts exp(z), so the constant is the logarithm of the label.
             start = np.log(y[0]) if loss == "poisson" and y[0] > 0 else y[0]
             self.run_, self.n_iter_, self.constant_ = None, 1, np.asarray(start)
             return self
@@ -335,7 +343,7 @@ class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        """The predicted targets."""
+        """The predicted target of each row of X, as a vector."""
         scores = self._decision(X)
         return self._model(self._loss()).plain_loss.predict(scores)
 

@@ -48,7 +48,9 @@ class Inputs:
     @property
     def outputs(self) -> int:
         """Numbers per sample in a representation."""
-        return 1 if self.fit.labels.ndim == 1 else self.fit.labels.shape[1]
+        if self.fit.labels.ndim == 1:
+            return 1
+        return int(self.fit.labels.shape[1])
 
 
 class TrainedPart(Protocol):

@@ -62,8 +62,10 @@ class LinearParty(LinearClient):
     """A linear block that chooses its own step size."""
 
     def __init__(self, family: LinearFamily, inputs: Inputs) -> None:
+        # As new samples are scaled: the coefficients are of the scaled columns.
         self.scale = Scale.of(inputs.X, inputs.weights)
         fit = inputs.fit
+        # Nothing is left free: the constant of the model takes the place of an intercept.
         penalty = Penalty(float(family.l1), float(family.l2), free=0)
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 

@@ -38,6 +38,8 @@ class MarginNet:
                 layer.reset_parameters()
         with torch.no_grad():
             for parameter in layers[-1].parameters():
+                # The last layer starts at 0, so that Z^0 is 0 and the first token is free, as for
+                # all models.
                 parameter.zero_()
         return np.array(parameters_to_vector(self._module.parameters()).detach().numpy())
 
@@ -53,8 +55,10 @@ class MarginNet:
 
     def _forward(self, theta: Array, X: Array) -> torch.Tensor:
         """The margins at these parameters, which the module then holds."""
+        # A copy: `vector_to_parameters` makes views of what it is given.
         vector_to_parameters(torch.tensor(theta), self._module.parameters())
         found: torch.Tensor = self._module(torch.as_tensor(np.ascontiguousarray(X)))
+        # One output per sample is a plain vector, as in all losses.
         return found.squeeze(1)
 
 

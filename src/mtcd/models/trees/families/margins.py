@@ -31,6 +31,7 @@ class GrowingMargins:
 
     def of(self, ensemble: Ensemble) -> Array:
         """The margins of an ensemble. The caller must not change the array."""
+        # By identity: ensembles are immutable, and comparing them tree by tree is what this avoids.
         if id(ensemble) in self._known:
             self._known.move_to_end(id(ensemble))
             return self._known[id(ensemble)][1]

@@ -97,6 +97,7 @@ class NetParty(NoSmoothness):
         )
 
         draw = int(stream(inputs.seed, "net", inputs.number).integers(2**31 - 1))
+        # Of the training's seed and the client: in a federation each party draws its own network.
         self._start: Array = self._net.initial(draw)
 
     def initial(self) -> Array:
@@ -105,7 +106,8 @@ class NetParty(NoSmoothness):
 
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:
         """The margins of all samples, or of these rows."""
-        found: Array = self._net.outputs(theta, self.X if rows is None else self.X[rows])
+        X = self.X if rows is None else self.X[rows]
+        found: Array = self._net.outputs(theta, X)
         return found
 
     def margins(self, theta: Array, X: Block) -> Array:
@@ -127,6 +129,7 @@ class NetParty(NoSmoothness):
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates of ``STEPS`` iterations each; theta itself if they do not lower f."""
+        # The visit moves theta_k alone: what the others contribute stays as it came.
         others = aggregate - self.represent(theta)
 
         def objective(given: Array) -> tuple[float, Array]:
@@ -137,10 +140,12 @@ class NetParty(NoSmoothness):
             return value, gradient
 
         before, _ = objective(theta)
+        # Other families cannot take fixed steps: without a bound of the curvature no size is safe.
         found = scipy.optimize.minimize(
             objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS * updates.Q}
         )
         if not found.fun < before:  # also if it is NaN
             return theta
+        # In place: the token is the aggregate.
         aggregate[...] = others + self.represent(found.x)
         return np.asarray(found.x)

@@ -76,6 +76,7 @@ class TreeFamily(Family):
         """The settings under LightGBM's names."""
         return {
             "learning_rate": self.learning_rate,
+            # LightGBM says 'no limit' with -1.
             "max_depth": self.depth or -1,
             "num_leaves": self.leaves,
             "lambda_l2": self.l2,
@@ -126,7 +127,9 @@ class TreeParty(NoSmoothness):
         """The margins of all samples, or of these rows. Trees that were evaluated for an earlier
         theta are not evaluated again."""
         margins = self.margins(theta, self.inputs.X)
-        return margins if rows is None else margins[rows]
+        if rows is None:
+            return margins
+        return margins[rows]
 
     def margins(self, theta: Ensemble, X: Block) -> Array:
         """The margins of these samples: the training block, or the block of a test set."""
@@ -165,7 +168,8 @@ class TreeParty(NoSmoothness):
         Returns theta itself, and leaves the aggregate as it is, if no tree is grown.
         """
         value = self.fit.objective(aggregate, 0.0)
-        rule = GrowthRule(updates.Q, updates.gains if self.family.adaptive else None)
+        gains = updates.gains if self.family.adaptive else None
+        rule = GrowthRule(updates.Q, gains)
         for place in range(rule.most):
             visit = (*updates.visit, place)
             if rule.compares and not rule.accepts(place, self._held_out_gain(aggregate, visit)):
@@ -182,6 +186,7 @@ class TreeParty(NoSmoothness):
                 break
             value = lower
             aggregate[...] = after
+            # The token and theta_k change together: the aggregate contains exactly these trees.
             theta = theta.extended(Tree.of(visit, grown.text))
         return theta
 
@@ -219,7 +224,9 @@ class TreeParty(NoSmoothness):
         Trees fit noise: on the samples that it was grown on, nearly every tree gains.
         """
         draw = stream(self.inputs.seed, "held-out", self.inputs.number, *visit)
+        # The same fifth in every engine and after a crash; another one at every visit.
         held_out = draw.permutation(self.inputs.samples) % FOLDS == 0
+        # `~held_out`: grown on four fifths.
         grown = self._grown(aggregate, visit, ~held_out)
         if grown is None:
             return 0.0
@@ -231,4 +238,6 @@ class TreeParty(NoSmoothness):
         decrease = loss.value(aggregate[rows], y) - loss.value(after, y)
         gain = decrease * self.inputs.samples / len(rows)
         is_gain = 0.0 < gain < np.inf  # neither NaN nor infinite, which tokens do not carry
-        return gain if is_gain else 0.0
+        if not is_gain:
+            return 0.0
+        return gain

@@ -96,8 +96,10 @@ def own_additive(
     own = own_data(config, table, rows, labels, held_out, weights)
     number = own.number
     data = own.data
+    # Families that scale cannot compute a mean with gaps.
     if not model.family(config.name).keeps_missing:
         data.check_complete("its model")
+    # The problem of all parties, with the families of all: penalties count in f.
     problem = _problem(config, model, labels, weights, {number: data.categorical[0]})
     problem = problem.with_blocks({number: data.blocks[0]})
     return OwnAdditive(number, data, own.preparation, own.held_out, model, problem)
@@ -144,6 +146,7 @@ class AdditiveBlock(OwnBlock):
     @property
     def finite(self) -> bool:
         """Whether all numbers are finite: if not, the training diverged."""
+        # Trees are texts, so only arrays of floats can be otherwise.
         numbers = [array for array in self.part.arrays().values() if array.dtype.kind == "f"]
         return all(bool(np.isfinite(array).all()) for array in numbers)
 
@@ -182,11 +185,10 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBl
     """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
     check_format(about)
     model = model_from_json(about["additive"])
-    part_arrays = {
-        name.removeprefix("part/"): array
-        for name, array in arrays.items()
-        if name.startswith("part/")
-    }
+    part_arrays = {}
+    for name, array in arrays.items():
+        if name.startswith("part/"):
+            part_arrays[name.removeprefix("part/")] = array
     block = AdditiveBlock(
         about["party"],
         model,

@@ -59,6 +59,7 @@ class AdditivePartyKind(PartyKind):
             model = section.model_copy(update={"class_weight": None}).model()
 
         data = synthetic(model.plain_loss.example, REHEARSED_SAMPLES, network.size, network.size)
+        # By the names of the parties: families are given by name.
         named = replace(data, clients=network.clients)
         problem = AdditiveProblem.of(model, named, federation.seed)
         additive_method(method, families).parties(problem, network, federation.seed)
@@ -76,9 +77,12 @@ class AdditivePartyKind(PartyKind):
 
     def packages(self, config: BundleConfig) -> tuple[str, ...]:
         if config.is_server:
+            # A party of another family than trees needs no LightGBM, and neither does the server.
             return ()
         family = _section(config.model).model(config.labels.positive).family(config.name)
-        return ("lightgbm",) if isinstance(family, TreeFamily) else ()
+        if isinstance(family, TreeFamily):
+            return ("lightgbm",)
+        return ()
 
     def default_stop(self) -> StopSection:
         return StopSection(iterations=FEW_HOPS)

@@ -49,6 +49,7 @@ class AdditiveParticipant(LinearParticipant):
     def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The report that this party can train: its columns can be prepared, and its family can be
         made."""
+        # Both raise where this party could not train, before anybody begins.
         additive_of(self.config)
         prepared_rows(self.config.name, self.own, drawn(self.config, rows).training)
         return READY

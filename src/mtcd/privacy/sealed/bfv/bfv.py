@@ -54,6 +54,7 @@ class BfvSealer(Bfv):
         self._encryptor = seal.Encryptor(self._seal, keys.public_key)
         self._evaluator = self._context.evaluator
         # decrypts what needs no key: a ciphertext whose second polynomial is zero
+        # A key pair of its own, which opens nothing: SEAL has no other way to round a polynomial.
         unused = seal.KeyGenerator(self._seal).secret_key()
         self._rounding = seal.Decryptor(self._seal, unused)
 
@@ -81,6 +82,7 @@ class BfvSealer(Bfv):
     def encode(self, matrix: npt.ArrayLike, checks: int = 0) -> BfvMatrix:
         values = check_matrix(matrix, self.parameters, checks)
         layout, stride = self.parameters.layout(values.shape[1]), self.parameters.stride
+        # Keys of a run have rotations for the widest party only.
         if layout.columns > self.parameters.most_columns:
             raise MtcdError(
                 f"The keys of this run are for at most {self.parameters.most_columns} columns per "
@@ -93,6 +95,8 @@ class BfvSealer(Bfv):
                     slots = layout.diagonal(values, number, giant * stride + baby)
                     # SEAL refuses to multiply by zero, which would leave nothing encrypted
                     if slots.any():
+                        # Rotated back beforehand: `product` rotates all that was added before a
+                        # giant step.
                         plain = self._plain(layout.rotate(slots, -giant * stride))
                         self._evaluator.transform_to_ntt_inplace(plain, level)
                         diagonals[number, giant, baby] = plain
@@ -101,6 +105,7 @@ class BfvSealer(Bfv):
     def product(self, vector: cipher.SealedVector, matrix: cipher.EncodedMatrix) -> BfvProduct:
         assert isinstance(matrix, BfvMatrix)
         layout, run = self.parameters.layout(matrix.columns), self._evaluator
+        # The baby steps once for all giant steps, as they are the same.
         rotated = {
             (number, baby): one
             for number, part in enumerate(self._usable(vector))
@@ -115,6 +120,7 @@ class BfvSealer(Bfv):
             if total is not None:
                 run.rotate_rows_inplace(total, self.parameters.stride, self._keys.galois_keys)
             partial = None
+            # Diagonals of zeros were left out when the matrix was encoded.
             for number, baby in [(n, b) for n in range(layout.ciphertexts) for b in babies]:
                 if plain := matrix.diagonals.get((number, giant, baby)):
                     term = _made(run.multiply_plain, rotated[number, baby], plain)
@@ -142,12 +148,15 @@ class BfvSealer(Bfv):
         decides (``Parameters.miss_bits``).
         """
         assert isinstance(product, BfvProduct)
+        # The fresh encryption of zero is what makes the second polynomial pseudorandom.
         total = _summed(self._evaluator, self._zero(), product.ciphertext)
+        # To two primes: less to send, and the noise shrinks with the modulus.
         self._evaluator.mod_switch_to_inplace(total, self._context.levels[SENT_PRIMES])
         kept, sent = seal_format.polynomials(total).limbs
 
         own = self._rounded(self._rounding, np.array([kept, np.zeros_like(kept)]))
         modulus = self.parameters.plain_modulus
+        # Folded as the holder's half will be: partial sums of a column add up modulo t.
         share = self.parameters.layout(product.columns).fold(own, modulus)
         return BfvMasked(Polynomials(sent[None]), product.columns), (modulus - share) % modulus
 
@@ -165,6 +174,8 @@ class BfvSealer(Bfv):
         noise = uniform_residues(
             self.parameters.flood_bits(), self.parameters.degree, self._context.moduli[:whole]
         )
+        # A plaintext polynomial of noise, and 0 as the second: only the noise grows, not the
+        # message.
         limbs = np.array([noise, np.zeros_like(noise)])
         result = seal_format.ciphertext(self._seal, self._context.levels[whole], Polynomials(limbs))
         for other in (self._zero(), part):
@@ -214,6 +225,7 @@ class BfvKey(Bfv):
 
     def encrypt(self, values: npt.ArrayLike) -> BfvVector:
         plains = self._spread(values)
+        # Fresh, so its second polynomial is a seed: half of the bytes for the token on its way out.
         compact = tuple(
             seal_format.polynomials(self._encryptor.encrypt_symmetric(plain)) for plain in plains
         )
@@ -228,6 +240,7 @@ class BfvKey(Bfv):
     def open_product(self, product: cipher.MaskedProduct) -> Integers:
         assert isinstance(product, BfvMasked)
         modulus, [sent] = self.parameters.plain_modulus, product.sent.limbs
+        # Only the second polynomial was sent: the first one, at the client, is its share.
         slots = self._rounded(self._decryptor, np.array([np.zeros_like(sent), sent]))
         sums = self.parameters.layout(product.columns).fold(slots, modulus)
         return centred(sums, modulus)
@@ -271,6 +284,7 @@ class _Scheme:
         return BfvKey(PublicKeys.generate(context, generator), generator.secret_key())
 
     def load(self, path: Path) -> BfvKey:
+        # Checked as keys from another party are: the file may have been changed.
         content = read_private(path)
         try:
             public, secret = split(content, 2)

@@ -85,6 +85,7 @@ class Bfv:
         frame = Frame.from_bytes(data, kind)
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
+        # As many as the layout of this run has, and not as many as the frame says.
         ciphertexts = 1
         if kind == VECTOR:
             ciphertexts = self.parameters.layout().ciphertexts
@@ -148,6 +149,7 @@ class Bfv:
 
 def _blocks(frame: Frame, size: int) -> list[memoryview]:
     """The content of each ciphertext, of so many bytes."""
+    # Before anything is read: a frame of another size would be cut at the wrong places.
     frame.expect_size(size * frame.ciphertexts)
     content = memoryview(frame.content)
     return [content[start : start + size] for start in range(0, len(content), size)]

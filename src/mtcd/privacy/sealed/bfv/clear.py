@@ -76,6 +76,7 @@ class _Clear:
         self.parameters = parameters
         self._number = number
         content = json.dumps(dataclasses.asdict(parameters)).encode()
+        # Parameters belong to the fingerprint: the same number with others is another run.
         self._mark = hashlib.sha256(number + content).digest()[:16]
         self.public = Frame(PUBLIC, 0, False, 0, 0, self._mark, number + content).to_bytes()
 
@@ -140,6 +141,7 @@ class ClearSealer(_Clear):
     def product(self, vector: cipher.SealedVector, matrix: cipher.EncodedMatrix) -> ClearProduct:
         assert isinstance(matrix, ClearMatrix)
         # Python's integers never overflow
+        # Exact: products of int64 may exceed 64 bits, and the reference must not wrap around.
         exact = matrix.values.astype(object).T @ _usable(vector).astype(object)
         modulus = self.parameters.plain_modulus
         return ClearProduct(
@@ -226,6 +228,7 @@ def unmask(answer: npt.ArrayLike, mask: npt.ArrayLike, parameters: Parameters) -
     values = np.asarray(answer)
     if values.dtype.kind not in "iu" or values.shape != masks.shape:
         raise WireError("answer", f"is not {masks.size} integers")
+    # A number beyond the modulus would be reduced to another one, without a word.
     if values.size and (
         int(values.max()) > parameters.half or int(values.min()) < -parameters.half
     ):

@@ -59,6 +59,7 @@ class TokenScale:
                 f"A vector to be sealed has an entry of absolute value {largest:.3g}, but at most "
                 f"{limit:.3g} was agreed: sums could wrap around the modulus."
             )
+        # Rounded to the nearest: an error of half an integer at most (`error`).
         return np.rint(reals * self.scale).astype(np.int64)
 
     def reals(self, integers: npt.ArrayLike) -> Reals:
@@ -99,9 +100,11 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     # half an integer per entry is lost to rounding
     room = parameters.half // parameters.token_bound - 0.5 * filled
     size = np.abs(reals).sum(axis=0)
+    # The whole room for this column: its largest possible product just stays below t/2.
     scales = np.where(size > 0, np.maximum(room, 0) / np.where(size > 0, size, 1), 1.0)
     # a column of few tiny values could have a scale at which integers are not exact any more
     scales = np.minimum(scales, MOST / np.maximum(np.abs(reals).max(axis=0, initial=0), 1e-280))
+    # Relative to the root mean square of what is not zero: columns of few values count by these.
     levels = scales * np.sqrt((reals**2).sum(axis=0) / np.maximum(filled, 1))
     coarse = np.flatnonzero((size > 0) & (levels < LEAST_LEVELS))
     if coarse.size:
@@ -122,6 +125,7 @@ def check_matrix(integers: npt.ArrayLike, parameters: Parameters, checks: int = 
             f"Expected an integer matrix with {parameters.samples} rows, one per sample."
         )
     matrix = matrix.astype(np.int64)
+    # The check column has any integers modulo t: only its combination with others is used.
     bounded = matrix[:, : matrix.shape[1] - checks]
     # float64 rounds sums of integers: by less than the factor allows
     sums = np.abs(bounded.astype(float)).sum(axis=0) * (1 + 1e-12)

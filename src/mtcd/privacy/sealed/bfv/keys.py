@@ -21,6 +21,7 @@ def parse_parameters(content: bytes) -> Parameters:
             field.name for field in fields(Parameters)
         }:
             raise WireError("parameters", "do not have the expected fields")
+        # JSON is another party's: types and ranges are checked before `Parameters` sees them.
         bits = found.pop("modulus_bits")
         if not isinstance(bits, list) or not all(
             type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits
@@ -31,6 +32,8 @@ def parse_parameters(content: bytes) -> Parameters:
                 "parameters.modulus_bits", f"has {len(bits)} entries, but 2 to 8 were expected"
             )
         parameters = Parameters(modulus_bits=tuple(bits), **found)
+        # `choose_parameters` takes the largest prime of a size: any other was chosen for some
+        # reason.
         if parameters.plain_modulus != plain_prime(
             parameters.degree, parameters.plain_modulus.bit_length()
         ):
@@ -51,6 +54,7 @@ def write_private(path: Path, content: bytes) -> None:
     writing = path.with_name(f".mtcd-{path.name}-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Of a process with this number that was killed.
         writing.unlink(missing_ok=True)
         with os.fdopen(os.open(writing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
@@ -91,6 +95,7 @@ def split(content: bytes, count: int | None = None) -> list[bytes]:
     """The inverse of ``join``; rejects what has another number of parts, if one is given."""
     parts, start = [], 0
     while start < len(content):
+        # Lengths in front, so that no two lists of parts have the same bytes.
         size = int.from_bytes(content[start : start + 8], "little")
         if start + 8 + size > len(content):
             raise WireError("sealed", "is cut off, or has a wrong length inside")

@@ -104,10 +104,13 @@ class Layout:
         """For every slot: its column, or -1, and the size of its block."""
         count = self.segment // self._width
         # of nearly equal size: any D consecutive slots then contain all columns
+        # Boundaries at multiples of segment / count, rounded: block sizes differ by one at most.
         starts = np.arange(count + 1) * self.segment // count
         sizes = np.diff(starts)
         offset = np.arange(self.segment) - np.repeat(starts[:-1], sizes)
         column = np.where(offset < self._width, offset, -1)
+        # Columns are spread over the segments where all samples are repeated: each computes its
+        # own.
         segments = self.degree // self.segment
         first = np.arange(segments) * self._width if self.repeated else np.zeros(segments, np.int64)
         columns = np.where(column < 0, -1, first[:, None] + column).reshape(-1)
@@ -118,6 +121,7 @@ class Layout:
         """The slots by which a ciphertext, given by its number, is multiplied after a rotation to
         the left."""
         columns, sizes = self._blocks
+        # Where the vector is after the rotation: slot j then holds sample j + shift of its segment.
         slot = np.arange(self.degree)
         if self.repeated:
             sample = (slot + shift) % self.segment
@@ -139,6 +143,8 @@ class Layout:
     def steps(self, stride: int) -> Iterator[tuple[int, list[int]]]:
         """Giant steps, the last one first, each with its baby steps: diagonal number giant * stride
         + baby."""
+        # The last giant step first, so that one rotation moves all that was added before (Horner's
+        # rule).
         for giant in reversed(range(-(-self.diagonals // stride))):
             yield giant, [baby for baby in range(stride) if giant * stride + baby < self.diagonals]
 
@@ -158,6 +164,7 @@ class Layout:
         def cost(stride: int) -> float:
             giants = -(-self.diagonals // stride)
             babies = min(stride, self.diagonals)
+            # Rotations are for each ciphertext, giant steps for their sum.
             return self.ciphertexts * ((babies - 1) * rotation + babies * transform) + giants * (
                 rotation + transform
             )

@@ -70,6 +70,7 @@ class Parameters:
         for field in fields(self):
             if field.name != "modulus_bits":
                 check_whole(field.name, getattr(self, field.name))
+        # SEAL itself checks this too, but later, and with an error about its own settings.
         if self.degree not in SECURE_BITS or sum(self.modulus_bits) > SECURE_BITS[self.degree]:
             raise ConfigError(
                 f"A ring degree of {self.degree} with a modulus of {sum(self.modulus_bits)} bits "
@@ -127,6 +128,8 @@ class Parameters:
     def product_noise(self) -> float:
         """The standard deviation of the noise of the largest product at the end of a tour."""
         layout = self.layout(self.most_columns)
+        # Every visit adds the noise of a fresh encryption, and rotations of a product that of key
+        # switches.
         token = (self.visits + 1) * self._fresh() + (
             min(self.stride, layout.diagonals) - 1
         ) * self._rotation()
@@ -139,6 +142,7 @@ class Parameters:
     def flood_bits(self) -> int:
         """The flooding noise is uniform within 2^bits: n deviations of the noise shift it by 2^-40
         in all."""
+        # Uniform noise shifted by s is within s / 2^bits of itself; n coefficients add up.
         return math.ceil(math.log2(self.product_noise() * self.degree / 2) + FLOODING)
 
     def budget(self, dropped: tuple[int, int] | None = None) -> int:
@@ -152,9 +156,12 @@ class Parameters:
             dropped = self.dropped()
         bits = sum(self.modulus_bits[:SENT_PRIMES])
         flooding = 2.0 ** (self.flood_bits() - self.data_bits + bits)
+        # What is not sent is an error that is uniform in 2^(8 count) integers, of variance 4^(8
+        # count)/12.
         first, second = (4.0 ** (8 * count) / 12 if count else 0.0 for count in dropped)
         rounding = self._rounding() + first + second * 2 / 3 * self.degree
         noise = flooding + TAIL * math.sqrt(rounding)
+        # As SEAL rounds the budget down, so that what is promised is what a decryption finds.
         return bits - 1 - math.ceil(math.log2(self.plain_modulus) + math.log2(noise))
 
     def dropped(self) -> tuple[int, int]:
@@ -183,6 +190,7 @@ class Parameters:
         unsent = 0.0
         if spared:
             unsent = 4.0 ** (8 * spared) / 12 * 2 / 3 * self.degree
+        # Expectation of the absolute value of a Gaussian.
         noise = math.sqrt(switched + self._rounding() + unsent)
         mean = math.sqrt(2 / math.pi) * noise
         return -math.log2(self.degree * mean / unit)
@@ -216,6 +224,7 @@ def choose_parameters(samples: int, columns: Sequence[int], visits: int) -> Para
     widest = max(columns, default=0)
     check_whole("columns", widest)
     for degree in SECURE_BITS:
+        # Degrees in increasing order: the first that fits is the cheapest.
         if widest <= Layout(degree, samples, 1).most_columns and (
             best := _largest(degree, samples, widest, visits)
         ):
@@ -235,6 +244,7 @@ def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters 
     spared = (0, 0)
     if degree == min(SECURE_BITS):  # with many samples precision is worth more than bytes
         spared = MOST_DROPPED
+    # Downwards: the first plaintext modulus that leaves enough budget is the largest.
     for bits in range(48, 20, -1):
         modulus = plain_prime(degree, bits)
         # An entry of the token and one of a standardised matrix get about as many bits as each
@@ -266,6 +276,8 @@ def _chains(degree: int) -> list[tuple[int, ...]]:
     chains = []
     for special in range(LARGEST_PRIME, 49, -1):
         for kept in range(LARGEST_PRIME, 53, -1):
+            # The rest is shared as evenly as possible: the smallest prime decides how much a switch
+            # loses.
             size, more = divmod(total - special - SENT_PRIMES * kept, count)
             others = [size + (i < more) for i in range(count)]
             if max(others) <= LARGEST_PRIME:
@@ -286,6 +298,7 @@ def plain_prime(degree: int, bits: int) -> int:
 
 
 def _is_prime(number: int) -> bool:
+    # These twelve bases leave no strong pseudoprime below 2^64 (Sorenson and Webster).
     """Miller-Rabin with bases that decide for all 64-bit integers."""
     odd, twos = number - 1, 0
     while odd % 2 == 0:

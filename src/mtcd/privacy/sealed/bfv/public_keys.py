@@ -26,6 +26,7 @@ class Context:
     """SEAL's context for these parameters, which are checked for security and noise budget."""
 
     def __init__(self, parameters: Parameters) -> None:
+        # Before SEAL: its own refusals say nothing of a training.
         parameters.check_budget()
         self.parameters = parameters
         chosen = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
@@ -33,6 +34,7 @@ class Context:
         primes = seal.CoeffModulus.Create(parameters.degree, list(parameters.modulus_bits))
         chosen.set_coeff_modulus(primes)
         chosen.set_plain_modulus(parameters.plain_modulus)
+        # SEAL checks the security level itself, so that a wrong table here cannot lower it.
         self.seal = seal.SEALContext(chosen, True, seal.SEC_LEVEL_TYPE.TC128)
         if not self.seal.parameters_set():
             raise ConfigError(
@@ -51,6 +53,7 @@ class Context:
     def levels(self) -> dict[int, tuple[int, ...]]:
         """SEAL's id of the modulus chain at each number of primes."""
         found, data = {}, self.seal.first_context_data()
+        # SEAL drops one prime at each switch, the last one first.
         for primes in range(self.primes, 0, -1):
             found[primes] = tuple(data.parms_id())
             data = data.next_context_data()
@@ -71,6 +74,7 @@ class Context:
         parameters = self.parameters
         diagonals = parameters.layout(parameters.most_columns).diagonals
         shifts = set()
+        # Keys for those shifts only that products use: each takes megabytes.
         if min(parameters.stride, diagonals) > 1:
             shifts.add(1)
         if diagonals > parameters.stride:
@@ -104,6 +108,7 @@ class PublicKeys:
         """Keys of the secret key that a generator of SEAL has made."""
         made = seal.PublicKey()
         generator.create_public_key(made)
+        # Drawn for this alone, and not by SEAL's generator, whose numbers follow from one another.
         seed = os.urandom(SEED)
         keys = cls(context, _first_for(context, made, generator.secret_key(), seed), seed, [])
         if elements := context.elements():
@@ -115,6 +120,7 @@ class PublicKeys:
         moduli = self.context.moduli
         first = Polynomials(self.first[None]).pack(moduli)
         rotations = [part.pack(moduli) for part in self.rotations]
+        # Hashed as it travels: parties with one mark have the same keys and parameters.
         return join([self.context.agreed, first, self.seed, *rotations])
 
     @cached_property
@@ -134,6 +140,8 @@ class PublicKeys:
         frame = Frame.from_bytes(data, PUBLIC)
         agreed, *packed = split(frame.content)
         context = Context(parse_parameters(agreed))
+        # Counted before anything is unpacked: sizes follow from the parameters, not from the
+        # sender.
         if len(packed) != 2 + len(context.elements()) * context.primes:
             raise WireError(
                 "sealed.keys", f"are {len(packed)} parts, not as many as the parameters need"
@@ -156,6 +164,8 @@ class PublicKeys:
     @cached_property
     def public_key(self) -> Any:
         """The key with which anybody encrypts, as SEAL has it."""
+        # Computed here from the seed: the holder cannot have chosen it (see
+        # `uniform_polynomial.py`).
         limbs = np.array([self.first, self.context.uniform(self.seed)])
         return seal_format.public_key(self.context.seal, Polynomials(limbs))
 
@@ -175,6 +185,7 @@ def _first_for(context: Context, made: Any, secret: Any, seed: bytes) -> Limbs:
     wanted, key = context.uniform(seed), seal_format.secret_limbs(secret, len(context.moduli))
     rows = []
     for number, modulus in enumerate(context.moduli):
+        # Python's integers: products of two numbers of 56 bits do not fit 64.
         difference = own[number].astype(object) - wanted[number].astype(object)
         product = difference * key[number].astype(object)
         rows.append((first[number].astype(object) + product) % modulus)

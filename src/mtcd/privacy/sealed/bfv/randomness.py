@@ -14,6 +14,7 @@ def uniform(modulus: int, count: int) -> Integers:
     """``count`` integers, uniform from 0 to ``modulus`` - 1, by rejection."""
     # cut to the bits of the modulus, at least half of all draws are kept
     bits = modulus.bit_length()
+    # Some are rejected, so draw again what is missing. A remainder modulo t would not be uniform.
     found = np.empty(0, np.uint64)
     while len(found) < count:
         drawn = np.frombuffer(os.urandom(8 * (count - len(found))), np.uint64) >> np.uint64(
@@ -27,6 +28,7 @@ def uniform_residues(bits: int, count: int, moduli: list[int]) -> npt.NDArray[np
     """``count`` integers, uniform from -2^bits to 2^bits - 1, modulo each of these moduli below
     2^56: one row each."""
     # more bits than a word has: digit by digit, from the highest one
+    # One byte more than the bits may need; the top one is masked.
     size = bits // 8 + 1
     drawn = np.frombuffer(os.urandom(size * count), np.uint8).reshape(size, count)
     top = drawn[:1] & np.uint8((2 << (bits - 8 * (size - 1))) - 1)

@@ -27,6 +27,7 @@ def rounded_size(moduli: list[int], degree: int, dropped: tuple[int, ...]) -> in
 def pack_rounded(parts: Polynomials, moduli: list[int], dropped: tuple[int, ...]) -> bytes:
     """All polynomials, without so many of the lowest bytes of each."""
     first, second = moduli
+    # The Chinese remainder: a + p b with b = (other - a) / p modulo q.
     inverse = pow(first, -1, second)
     sent = []
     for (low, other), bytes_dropped in zip(parts.limbs, dropped, strict=True):
@@ -45,6 +46,7 @@ def unpack_rounded(
     for polynomial, bytes_dropped in enumerate(dropped):
         low, start = _words(data, start, degree, width(first) - bytes_dropped)
         high, start = _words(data, start, degree, width(second))
+        # Shifted back: the missing bytes are the lowest.
         low = low << np.uint64(8 * bytes_dropped)
         if np.any(low >= first) or np.any(high >= second):
             raise WireError("sealed", "contains coefficients beyond the modulus")
@@ -76,6 +78,7 @@ def _times(values: Words, factor: int, modulus: int) -> Words:
     bits."""
     total = np.zeros_like(values)
     for shift in range(0, 56, 8):
+        # Byte by byte: a product of two 56-bit numbers does not fit a word.
         digit = (values >> np.uint64(shift)) & np.uint64(255)
         total += digit * np.uint64((factor << shift) % modulus) % np.uint64(modulus)
     return total % np.uint64(modulus)

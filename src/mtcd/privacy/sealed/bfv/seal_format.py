@@ -38,6 +38,7 @@ _PLAIN = (_MADE.magic, _MADE.header_size, _MADE.version_major, _MADE.version_min
 def _scratch() -> Iterator[tuple[int, str]]:
     """A file in memory, for a library that saves to paths only; closed, and thereby gone, at the
     end."""
+    # The secret key passes through here: it must not reach a disk.
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:  # elsewhere than on Linux: a private file
             yield file.fileno(), file.name
@@ -68,11 +69,10 @@ def _fields(item: Any) -> memoryview:
     data = saved(item)
     compressed = _HEADER.unpack_from(data)[4]
     rest = memoryview(data)[_HEADER.size :]
-    return (
-        memoryview(zstandard.ZstdDecompressor().decompressobj().decompress(rest))
-        if compressed
-        else rest
-    )
+    # SEAL compresses by default; both forms occur.
+    if compressed:
+        return memoryview(zstandard.ZstdDecompressor().decompressobj().decompress(rest))
+    return rest
 
 
 def _framed(fields: bytes) -> bytes:
@@ -92,7 +92,8 @@ class Polynomials:
         # a scale and a correction factor belong to other schemes of SEAL: both are 1
         content = struct.pack("<Q", self.limbs.size) + self.limbs.astype("<u8").tobytes()
         head = _FIELDS.pack(*level, ntt, 2, degree, primes, 1.0, 1)
-        return head + _framed(content) + (_framed(self.seed) if self.seed else b"")
+        seed = _framed(self.seed) if self.seed else b""
+        return head + _framed(content) + seed
 
     def pack(self, moduli: list[int]) -> bytes:
         """For the wire: only the bytes that a prime needs."""
@@ -124,6 +125,7 @@ class Polynomials:
                 raise WireError("sealed", "contains coefficients beyond the modulus")
             start += size
 
+        # What follows the polynomials is the seed, of a kind that SEAL knows.
         seed = bytes(data[start:])
         if seeded and seed[0] not in (1, 2):
             raise WireError("sealed", "has a seed of an unknown kind")
@@ -147,6 +149,7 @@ def _parse(fields: memoryview) -> tuple[Polynomials, memoryview]:
     (size,) = struct.unpack_from("<Q", rest)
     limbs = np.frombuffer(rest[8 : 8 + 8 * size], "<u8").reshape(-1, primes, degree)
     rest = rest[8 + 8 * size :]
+    # Fewer arrays than polynomials: the second one is a seed, which SEAL expands.
     if len(limbs) == polynomials:
         return Polynomials(limbs), rest
     return Polynomials(limbs, bytes(rest[_HEADER.size : _HEADER.size + SEED])), rest[
@@ -196,6 +199,7 @@ def galois_keys(context: Any, elements: list[int], parts: list[Polynomials]) -> 
     """Rotation keys: as many parts for each of the elements, which are sorted."""
     # by index (element - 1) / 2, with no parts for elements that have no key
     level = tuple(context.key_parms_id())
+    # The elements have equally many parts, one for each prime of a ciphertext.
     each = len(parts) // max(len(elements), 1)
     fields = bytearray(struct.pack("<4QQ", *level, (max(elements, default=-1) + 1) // 2))
     place = iter(parts)

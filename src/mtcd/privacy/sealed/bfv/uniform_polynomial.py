@@ -59,6 +59,7 @@ def uniform_polynomial(
 
 def _below(modulus: int, count: int, data: bytes) -> npt.NDArray[np.uint64]:
     """The first ``count`` words of a hash, cut to the bits of a prime, that are below it."""
+    # An extendable hash: more words are the same words and further ones.
     hashed = hashlib.shake_256(data)
     shift = np.uint64(64 - modulus.bit_length())
     drawn = count + SPARE

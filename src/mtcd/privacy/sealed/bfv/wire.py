@@ -64,6 +64,7 @@ class Frame:
         """The frame in these bytes. Rejects what is no frame of this kind and version, or was
         changed on its way."""
         if not isinstance(data, bytes | bytearray | memoryview):
+            # The order of the checks: a foreign format is not called a wrong checksum.
             raise WireError("sealed", "is not a block of bytes")
         data = bytes(data)
         if len(data) < OVERHEAD:

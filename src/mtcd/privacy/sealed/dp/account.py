@@ -50,6 +50,7 @@ class TableAccounts(Account):
         """Enter the training, before anything is released. Raises ConfigError if an account cannot
         be written."""
         place = NOWHERE
+        # Resolved: a training that is resumed from another working directory has the same place.
         if self.place is not None:
             place = str(self.place.resolve())
         training = secrets.token_hex(8)
@@ -59,6 +60,8 @@ class TableAccounts(Account):
 
     def _goes_on(self, entry: Entry, known: Entry) -> bool:
         """Whether this training goes on with one that is known."""
+        # Whatever decides the noise, and the place: with all the same, the same numbers are
+        # released.
         names = ("epsilon", "delta", "planned", "party", "seeded", "place")
         same = all(getattr(known, name) == getattr(entry, name) for name in names)
         return self.resumes and entry.place != NOWHERE and same
@@ -139,6 +142,7 @@ def holders(tables: Sequence[Path]) -> dict[Path, list[int]]:
     """The clients that have columns of each table; ``tables`` by client."""
     found: dict[Path, list[int]] = {}
     for k, table in enumerate(tables):
+        # One file under two names is one table.
         found.setdefault(Path(os.path.realpath(table)), []).append(k)
     return found
 

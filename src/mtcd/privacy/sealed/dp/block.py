@@ -41,11 +41,13 @@ class PrivateBlock(SealedBlock):
 
     def use(self, scales: Scales) -> Integers:
         assert isinstance(scales, PrivateScales)
+        # Clipped rows as integers; scores use whole rows, in the clear.
         self.scales: PrivateScales = scales
         return scales.rows(self.clipped, self.length)
 
     def start_tour(self, tour: int, weights: Array, stretch: float) -> None:
         """Keep the change of the last tour; one of the same number, which is undone, is dropped."""
+        # The next tour has begun, so this one counts. After a restart it may begin anew.
         if tour == self.tour + 1:
             self.theta, self.total = self._moved()
         self.tour, self.change = tour, np.zeros_like(self.theta)
@@ -83,6 +85,7 @@ class PrivateBlock(SealedBlock):
         scales = self.scales
         gradient = products * (self.length / (scales.radius * token))
         self.penalty.add_gradient(self.theta, gradient)
+        # A fixed step, from public numbers alone.
         self.change = gradient * (-self.dp.stepsize / (scales.samples + self.penalty.l2))
         return scales.shifts(self.X @ self.change, draws)
 
@@ -96,6 +99,7 @@ def clipping_length(columns: int, free: int, clip: float) -> float:
 def clip_rows(X: Array, free: int, clip: float) -> Array:
     """The rows, shortened to the clipping length; each by itself."""
     columns = X.shape[1] - free
+    # Each row by itself: what is done to one must not depend on others.
     lengths = np.sqrt((X[:, :columns] ** 2).sum(axis=1))
     allowed = clip * math.sqrt(columns)
     factors = np.minimum(1.0, allowed / np.maximum(lengths, 1e-300))

@@ -89,6 +89,8 @@ def shared_precisions(allowed: Array) -> Array:
     ordered = np.sort(bounds)
     below = np.cumsum(ordered) - ordered
     # if all smaller ones have their bounds
+    # Level by level from the smallest bound: the first level that the next bound allows is the one
+    # of all others.
     levels = (total - below) / np.arange(len(ordered), 0, -1)
     fitting = np.flatnonzero(levels <= ordered)
     return np.minimum(bounds, levels[fitting[0]] if len(fitting) else np.inf)
@@ -129,6 +131,7 @@ def epsilon_of(mu: float, delta: float) -> float:
         return 0.0
 
     # delta is at most Phi(-u), and so at most e^(-u^2/2)
+    # From the bound on delta: brentq needs an interval that holds the root.
     highest = mu**2 / 2 + mu * math.sqrt(-2 * wanted)
     excess = lambda epsilon: log_delta(epsilon, mu) - wanted  # noqa: E731
     return float(scipy.optimize.brentq(excess, 0.0, highest, xtol=PRECISION * highest))
@@ -142,6 +145,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     # the inverse of the bound in ``epsilon_of``
     lowest = 2 * epsilon / (math.sqrt(tail**2 + 2 * epsilon) + tail)
     highest = 2 * lowest
+    # The lower bound is close; few doublings reach a mu that exceeds delta.
     while log_delta(epsilon, highest) <= wanted:
         highest *= 2
     excess = lambda mu: log_delta(epsilon, mu) - wanted  # noqa: E731

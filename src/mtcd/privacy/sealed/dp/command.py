@@ -33,6 +33,7 @@ def show_budgets(tables: Sequence[Path], delta: float | None, as_json: bool) -> 
 
 def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
     """What a table has spent, as plain values."""
+    # A user may name the account instead of its table.
     if table.name.endswith(SUFFIX):
         table = table.with_name(table.name.removesuffix(SUFFIX))
     budget = TableBudget(table)
@@ -41,6 +42,7 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
             f"There is neither a table {table} nor an account of it, {budget.path.name}."
         )
     entries = budget.entries()
+    # The smallest delta is the strictest of those that were promised.
     at = delta or min((entry.delta for entry in entries), default=USUAL_DELTA)
     content = None
     if budget.table.exists():

@@ -43,6 +43,7 @@ class PrivateConditions(SealedConditions):
         place: Path | None,
         resumes: bool,
     ) -> Account:
+        # All planned tours, unless the stop rule ends it before: an account must never be too low.
         most = self._private.dp.tours if iterations is None else iterations
         return TableAccounts(self._private, network, tables, most, place, resumes)
 

@@ -34,6 +34,7 @@ def privacy_facts(asked: Request) -> dict[str, Any]:
     method, names = asked.method, asked.network.clients
     budget, limit = method.budget(asked.network), asked.stop and asked.stop.iterations
     tours = method.dp.tours
+    # A training that stops earlier spends less.
     if limit is not None:
         tours = min(limit, tours)
     return {
@@ -55,6 +56,7 @@ def _tables(asked: Request, tours: int) -> dict[str, Any]:
     for path, clients in holders(getattr(asked.data, "tables", ())).items():
         budget = TableBudget(path)
         entry = entry_of(asked.method, asked.network, clients, path, tours)
+        # Trainings with seeded noise protect nobody, and do not count.
         before = [one for one in budget.entries() if not one.seeded]
         counted = [*before]
         if not entry.seeded:
@@ -166,6 +168,7 @@ class PrivatePlans:
 
     def plan(self, setup: Setup, budget: float, ratio: float | None, watch: object) -> PrivatePlan:
         """What the training of a config costs; nothing is trained."""
+        # Only a price was asked for: nothing is trained, as each pilot would spend budget.
         if ratio is not None:
             setup = replace(setup, costs=replace(setup.costs, ratio=ratio))
 

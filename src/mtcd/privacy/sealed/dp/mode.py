@@ -28,6 +28,7 @@ def private_tours(method: Method, dp: DP) -> PrivateTours:
     >>> private_tours(MTCD(walk="tour"), DP(epsilon=3)).describe()
     'Private tours, T=40, key at the server'
     """
+    # These were made from a method, whose settings cannot be checked any more.
     if isinstance(method, SealedTours):
         raise ConfigError("privacy.dp: give mtcd.MTCD(walk='tour') as the method.")
 

@@ -40,6 +40,7 @@ def insecure_secret(seed: int, settings: str, arrays: Iterable[Any]) -> Secret:
     digest = hashlib.blake2b(
         f"insecure seeded noise {int(seed)} {settings}".encode(), digest_size=SECRET_BYTES
     )
+    # Sparse and dense blocks with the same numbers are the same data.
     for array in arrays:
         if hasattr(array, "toarray"):
             array = array.toarray()
@@ -58,6 +59,7 @@ def gaussian_noise(
     SHAKE-256 of the secret and the ids gives the bits. No number exceeds 8.3 deviations.
     """
     ids = f"differential privacy {client} {tour}".encode()
+    # SHAKE is extendable, so that one call gives all bits; ids keep clients and tours apart.
     bits = hashlib.shake_256(secret.tobytes() + ids).digest(8 * count)
     drawn = np.frombuffer(bits, "<u8") >> np.uint64(64 - BITS)
     # never 1, of which the inverse is infinite

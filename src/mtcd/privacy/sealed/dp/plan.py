@@ -41,6 +41,7 @@ class PrivatePlan(SealedPlan):
     """The server adds noise to its answers: no combination of them would fit."""
 
     def parameters(self) -> Parameters:
+        # Two numbers per sample, see above; a tour adds the noise of all its visits.
         chosen = choose_parameters(2 * self.samples, (self.widest,), self.clients + 2)
         return replace(chosen, token_bound=int(self.scales(chosen).unit))
 
@@ -88,6 +89,7 @@ class PrivateSteering(Steering):
     ) -> None:
         self.scores = self.scores + change
         self.tours += 1
+        # After the last tour nobody needs it: whoever found it later could take the noise off.
         if self.tours == self.plan.dp.tours:
             self.secret = FORGOTTEN
 
@@ -100,6 +102,8 @@ class PrivateSteering(Steering):
                 "sealed request", f"is of tour {t}, but the budget is for {plan.dp.tours}"
             )
         deviation = plan.budget.multipliers[client] * plan.scales(parameters).sensitivity
+        # Of this client and tour: a request that is repeated gets the same numbers.
         noise = gaussian_noise(deviation, len(values), self.secret, client, t)
+        # Modulo t, as the mask is: the sum with noise must not leave the range.
         shifted = (values + noise) % parameters.plain_modulus
         return np.where(shifted > parameters.half, shifted - parameters.plain_modulus, shifted)

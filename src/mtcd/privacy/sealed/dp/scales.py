@@ -38,6 +38,7 @@ class PrivateScales(Scales):
     def _bits(self) -> int:
         """Of ``radius`` and ``unit`` together, such that no gradient with its noise wraps
         around."""
+        # The largest gradient is N products; noise beyond TAIL deviations is never drawn.
         bits = math.floor(math.log2(self.parameters.half / (self.samples + TAIL * self.noisiest)))
         if bits < FEWEST_BITS:
             raise ConfigError(
@@ -74,12 +75,14 @@ class PrivateScales(Scales):
     def rows(self, X: Array, length: float) -> Integers:
         """Rows of at most this length as integers. They are rounded towards zero, so that none gets
         longer."""
+        # Towards zero: rounding to the nearest could make a row longer than it may be.
         integers = np.trunc(X * (self.radius / length)).astype(np.int64)
         return np.vstack([integers, np.zeros((self.extras, X.shape[1]), np.int64)])
 
     def shifts(self, change: Array, draws: Array) -> Integers:
         """What is added to the token for this change of the scores; ``draws`` are for the
         rounding."""
+        # A party whose change is clipped harms its own model, and nobody's privacy.
         most = LARGEST_CHANGE / self.visits - 1 / self.sums  # with the rounding
         added = np.floor(np.clip(change, -most, most) * self.sums + draws)
         return np.concatenate([np.zeros(self.samples), added]).astype(np.int64)

@@ -91,6 +91,7 @@ class PrivateTours(SealedTours):
         return self.dp.tours
 
     def in_federation(self, holder: int) -> PrivateTours:
+        # Seeds of a federation are known to all parties.
         if self.dp.insecure_seeded_noise:
             raise ConfigError(
                 "privacy.dp.insecure_seeded_noise is for studies in one process: in a federation, "
@@ -134,6 +135,7 @@ class PrivateTours(SealedTours):
         self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None
     ) -> SealedPlan:
         sealed = super().plan(problem, network, seed, agreed)
+        # All that the plan of sealed tours has, with what the budget adds.
         given = {one.name: getattr(sealed, one.name) for one in fields(sealed)}
         secret = None  # drawn from the operating system, by the key holder
         if self.dp.insecure_seeded_noise:
@@ -141,6 +143,7 @@ class PrivateTours(SealedTours):
         return PrivatePlan(**given, dp=self.dp, budget=self.budget(network), insecure_secret=secret)
 
     def _insecure_secret(self, problem: LinearProblem, network: Network, seed: int) -> Secret:
+        # Sorted: the same settings in another order are the same training.
         dp = replace(self.dp, parties=dict(sorted(self.dp.parties.items())))
         settings = repr(
             (dp, problem.loss, problem.penalties, network.clients, self.walk, self.holder)
@@ -161,6 +164,7 @@ MOST_NAMED = 8
 
 def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> str:
     """One number if all are the same, otherwise by party."""
+    # Equal but for rounding: one number says it.
     if np.ptp(values) <= 1e-9 * max(values):
         return form.format(values[0])
     if len(values) > MOST_NAMED:

@@ -61,6 +61,7 @@ class Entry:
             right = isinstance(value, kinds[str(one.type)])  # type: ignore[arg-type]
             if not right or (isinstance(value, bool) and one.type != "bool"):
                 raise ValueError(f"{one.name} is {value!r}")
+        # A file from elsewhere, or edited: NaN compares as neither too large nor too small.
         numbers = (self.epsilon, self.delta, self.squared_mu, self.tours, self.planned)
         if (
             not all(math.isfinite(number) and number >= 0 for number in numbers)
@@ -78,6 +79,7 @@ class TableBudget:
     """The entries of one table. ``folder``: where the file is, if not beside the table."""
 
     def __init__(self, table: Path, folder: Path | None = None) -> None:
+        # The table itself, not a link to it: two names must not have two accounts.
         self.table = Path(os.path.realpath(table))
         self.path = (folder or self.table.parent) / f"{self.table.name}{SUFFIX}"
 
@@ -105,6 +107,7 @@ class TableBudget:
             known = [one for one in entries if resumes(one)]
             if not known:
                 return (*entries, entry), entry
+            # The larger number of tours: what may have been released already stays counted.
             going_on = replace(known[-1], tours=max(known[-1].tours, entry.tours), ended=False)
             return tuple(going_on if one is known[-1] else one for one in entries), going_on
 
@@ -115,6 +118,7 @@ class TableBudget:
 
         def settled(entries: tuple[Entry, ...]) -> tuple[tuple[Entry, ...], None]:
             return tuple(
+                # Never more than was entered, whatever the caller counts.
                 replace(one, tours=min(one.tours, tours), ended=True) if one.id == id else one
                 for one in entries
             ), None
@@ -156,6 +160,7 @@ class TableBudget:
         """Change the entries, with no other process in between: the file is replaced as a whole,
         and is on disk."""
         try:
+            # Read under the lock: another training may have entered itself since.
             with locked(self.path, MODE) as content:
                 entries, result = change(self._read(content))
                 kept = {

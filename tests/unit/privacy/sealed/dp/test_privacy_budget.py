@@ -204,9 +204,13 @@ def test_noise_is_a_function_of_the_secret_the_client_and_the_tour() -> None:
     [
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"epsilon": 1e9}, "promises nothing"),
-        ({"epsilon": 1, "parties": {"a": 1e9}}, "promises nothing"),
+        ({"epsilon": 100.5}, "promises nothing"),
+        ({"epsilon": 1, "parties": {"a": 101.0}}, "promises nothing"),
         ({"epsilon": 1, "clip": 1e300}, "from 0.001 to 1000"),
+        ({"epsilon": 1, "clip": 1001.0}, "from 0.001 to 1000"),
+        ({"epsilon": 1, "clip": 1e-4}, "from 0.001 to 1000"),
         ({"epsilon": 1, "clip": 1e-300}, "from 0.001 to 1000"),
+        ({"epsilon": 1, "insecure_seeded_noise": 1}, "must be true or false"),
         ({"epsilon": -1.0}, "epsilon must be above 0"),
         ({"epsilon": float("nan")}, "epsilon must be a finite number"),
         ({"epsilon": float("inf")}, "epsilon must be a finite number"),
@@ -224,6 +228,8 @@ def test_noise_is_a_function_of_the_secret_the_client_and_the_tour() -> None:
     ],
 )
 def test_settings_that_mean_nothing_are_refused(given: dict[str, object], words: str) -> None:
+    assert DP(epsilon=100.0, clip=0.001).clip == 0.001
+    assert DP(epsilon=1.0, clip=1000.0).clip == 1000.0
     with pytest.raises(ConfigError, match=words):
         DP(**given)  # type: ignore[arg-type]
 

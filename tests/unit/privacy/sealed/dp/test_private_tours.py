@@ -4,7 +4,6 @@ and refusals."""
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 import mtcd
 from commands import run
 from mtcd.core.arrays import Array
-from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.engines.local import LocalEngine
 from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.sealed.dp.block import PrivateBlock, clip_rows, clipping_length
@@ -27,7 +26,6 @@ from mtcd.privacy.sealed.dp.budget import plan_budget
 from mtcd.privacy.sealed.dp.noise import gaussian_noise
 from mtcd.privacy.sealed.dp.plan import PrivatePlan, PrivateSteering
 from mtcd.privacy.sealed.dp.settings import PrivateTours
-from mtcd.privacy.sealed.holder import SealedServer
 from mtcd.privacy.sealed.payloads import SealedToken
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message
@@ -58,7 +56,6 @@ def tours(
         engine.listeners = {"test": type("Seen", (), {"see": staticmethod(see)})()}
     for _ in engine.run():
         pass
-    assert isinstance(parties.server, SealedServer)
     plan = parties.server.plan
     assert isinstance(plan, PrivatePlan)
     return plan
@@ -316,12 +313,6 @@ def test_a_training_ends_when_the_budget_is_spent_and_says_what_was_spent() -> N
     assert any("protects nobody" in note for note in whole.notes)
 
 
-def test_the_key_holder_answers_no_request_beyond_the_budget() -> None:
-    plan = tours(MODEL.problem(table(60, 2)), CLEAR)
-    with pytest.raises(WireError, match="the budget is for 6"):
-        PrivateSteering(plan).released(np.zeros(5, np.int64), 0, 7)
-
-
 def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
     """So nothing is spent twice; and other settings are refused."""
     data = table()
@@ -471,6 +462,10 @@ def test_refusals_that_say_what_to_do() -> None:
         ConfigError, match=r"no better than if each party trained alone.*Set privacy.mode: sealed"
     ):
         mtcd.Privacy(dp=DP)
+    with pytest.raises(ConfigError, match="privacy.mode: unknown mode 'closed'"):
+        mtcd.Privacy(mode="closed")
+    with pytest.raises(ConfigError, match="privacy.aggregation: unknown aggregation 'triple'"):
+        mtcd.Privacy(aggregation="triple")
     with pytest.raises(ConfigError, match="must be mtcd.DP"):
         mtcd.Privacy(mode="sealed", dp={"epsilon": 3})  # type: ignore[arg-type]
     for stop in (mtcd.Stop(gap=1e-3), mtcd.Stop(plateau=0.01)):
@@ -536,40 +531,3 @@ def test_inspect_and_plan_say_what_it_will_cost(
     assert "--target is not for privacy.dp" in capsys.readouterr().err
     assert run("train", str(file), "--set", "privacy.mode=open") != 0
     assert "no better than if each party trained alone" in capsys.readouterr().err
-
-
-def test_seeded_noise_is_refused_in_a_federation() -> None:
-    """Every party knows the seed and the settings: it could take the noise off."""
-    with pytest.raises(ConfigError, match="studies in one process"):
-        CLEAR.in_federation(0)
-    held = replace(CLEAR, dp=replace(DP, insecure_seeded_noise=False)).in_federation(2)
-    assert held.holder == 2
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (lambda: mtcd.Privacy(mode="closed"), "privacy.mode: unknown mode 'closed'"),
-        (
-            lambda: mtcd.Privacy(aggregation="triple"),
-            "privacy.aggregation: unknown aggregation 'triple'",
-        ),
-        (lambda: mtcd.DP(epsilon=1.0, clip=1e-4), "privacy.dp.clip is 0.0001"),
-        (lambda: mtcd.DP(epsilon=1.0, clip=1001.0), "privacy.dp.clip is 1001"),
-        (lambda: mtcd.DP(epsilon=1.0, delta=1.0), "delta must be below 1"),
-        (lambda: mtcd.DP(epsilon=100.5), "promises nothing"),
-        (lambda: mtcd.DP(epsilon=1.0, parties={"a": 101.0}), "promises nothing"),
-        (lambda: mtcd.DP(epsilon=1.0, parties=["a"]), "must map names"),
-        (lambda: mtcd.DP(epsilon=1.0, insecure_seeded_noise=1), "must be true or false"),
-    ],
-)
-def test_settings_of_privacy_that_cannot_be_are_refused(made: Callable[[], Any], said: str) -> None:
-    assert mtcd.DP(epsilon=100.0, clip=1e-3).clip == 1e-3
-    assert mtcd.DP(epsilon=1.0, clip=1e3).clip == 1e3
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        made()
-
-
-def test_tours_with_noise_have_no_depth() -> None:
-    with pytest.raises(ConfigError, match=r"method.depth: with privacy.dp"):
-        mtcd.train(table(), MODEL, "cycle", mtcd.MTCD(walk="tour", depth=2), privacy=SEALED)
