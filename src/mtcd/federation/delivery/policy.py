@@ -82,8 +82,8 @@ class RecoveryPolicy:
         return 0
 
     def terms_to_send(self) -> Terms:
-        """The terms that an envelope carries."""
-        return self.delivery.terms.copy()
+        """The terms that an envelope carries: they are never written to, only replaced."""
+        return self.delivery.terms
 
     def learn_terms(self, terms: Terms) -> bool:
         """Learn the terms that another party knows. Returns whether any was new."""

@@ -211,7 +211,7 @@ class ReliableParty:
             self.seen[envelope.sender] = below + 1, beyond
 
     def _ack(self, envelope: Envelope) -> Ack:
-        return Ack(envelope.sender, envelope.to, envelope.sequence, dict(self.terms))
+        return Ack(envelope.sender, envelope.to, envelope.sequence, self.terms)
 
     # Messages to send
 

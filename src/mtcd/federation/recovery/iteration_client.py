@@ -101,7 +101,7 @@ class IterationClient(RecoveryPolicy):
     def terms_to_send(self) -> Terms:
         terms = self.delivery.terms
         if self.cause is None:
-            return terms.copy()
+            return terms
         return self.cause.terms | terms
 
     def is_stale(self, envelope: Envelope) -> bool:

@@ -162,7 +162,7 @@ class IterationServer(RecoveryPolicy):
         unconfirmed, self.uploaders = self.uploaders, {}
         for index in unconfirmed:
             del self.party.back[index]
-        self.delivery.terms[self.party.t] = term
+        self.delivery.terms = {**self.delivery.terms, self.party.t: term}
         return self._request_again(unconfirmed)
 
     def _request_again(self, uploaders: dict[int, int]) -> bool:

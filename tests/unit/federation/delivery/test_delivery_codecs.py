@@ -320,3 +320,11 @@ def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_larg
     )
     assert largest_envelope(bounds) == largest(with_control(bounds)) + around
     assert decode_envelope(encode_envelope(full, RUN), bounds).terms == full.terms
+
+
+def test_an_envelope_that_goes_on_after_its_end_is_refused() -> None:
+    sound = envelope(End("seconds", 0, 18))
+    frame = encode_envelope(sound, RUN)
+    assert pack(decode_envelope(frame, expected("stcd"))) == pack(sound)
+    with pytest.raises(WireError, match="goes on after its end"):
+        decode_envelope(frame + bytes(8), expected("stcd"))
