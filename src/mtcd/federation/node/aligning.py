@@ -13,8 +13,9 @@ from mtcd.federation.alignment import announce, rows_of
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 

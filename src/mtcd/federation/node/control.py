@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import WireError
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
 from mtcd.federation.transport import CONTROL
 
@@ -27,7 +27,6 @@ def answer_operator(node: Node) -> None:
 
 def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[IncomingRequest], None]:
     def handle(request: IncomingRequest) -> None:
-        # A relay could put its own request in the operator's name.
         if request.sender != OPERATOR or not request.direct:
             raise WireError("sender", "is not the operator")
         request.answer(json.dumps(answer(node), allow_nan=False).encode())

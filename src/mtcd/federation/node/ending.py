@@ -32,9 +32,9 @@ from mtcd.federation.node.exit_status import (
 )
 from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.refusal import Refusal, UnableError
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
 from mtcd.federation.node.watch import Watch

@@ -24,12 +24,11 @@ from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.link import Connect, Link
+from mtcd.federation.node.link import Connect, IncomingRequest, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
 from mtcd.federation.node.rejoining import COUNTS
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Report
 from mtcd.federation.participant.participant import Participant, Role
@@ -168,7 +167,7 @@ class Node(Ending):
         role.watch.report = self.report
         self.role = role
         journal = FileJournal(
-            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits.add
+            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits
         )
         network = self.bundle.config.network
 

@@ -34,9 +34,10 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Samples, agreed_rows
 from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
-from mtcd.federation.node.rpc import NOT_KNOWN, IncomingRequest, Rpc
+from mtcd.federation.node.rpc import NOT_KNOWN, Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.participant.kinds import party_privacy
 from mtcd.federation.preflight import needed_packages, package_version

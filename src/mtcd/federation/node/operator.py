@@ -18,7 +18,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import NO, OK, Link, LinkRequest
+from mtcd.federation.node.link import NO, OK, IncomingRequest, Link
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.transport import CONTROL
@@ -69,7 +69,7 @@ class Operator:
         self.link = Link(
             bundle,
             self.loop,
-            LinkRequest.drop,
+            IncomingRequest.drop,
             lambda name, here: None,
             Counters(bundle.config.peers),
         )

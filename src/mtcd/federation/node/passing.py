@@ -26,7 +26,8 @@ from mtcd.core.fixed_point import WIDE
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.link import IncomingRequest
+from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.relay_encryption import Seal
 

@@ -30,6 +30,7 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.folder import AGREED
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.passing import (
@@ -41,7 +42,6 @@ from mtcd.federation.node.passing import (
     server_takes_part,
     to_sums,
 )
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import Answers
 from mtcd.federation.participant.kinds import Block, Decide, party_kind
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table

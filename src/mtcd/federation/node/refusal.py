@@ -18,8 +18,9 @@ from typing import Any
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import tidy
-from mtcd.federation.node.rpc import UNABLE, IncomingRequest
+from mtcd.federation.node.rpc import UNABLE
 from mtcd.federation.preflight import ELSEWHERE, table_failure
 
 LONGEST_BYTES = 1_000_000  # with the names of many parties

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtcd.core.errors import JournalError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.protocol.codec.limits import MOST
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from mtcd.core.errors import JournalError, WireError
-from mtcd.federation.delivery.codecs import (
-    CONTROL_PAYLOADS,
+from mtcd.federation.delivery.frames import (
     decode_ack,
     decode_envelope,
     encode_ack,
@@ -23,11 +22,12 @@ from mtcd.federation.delivery.codecs import (
 )
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.rejoining import Rejoining
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
-from mtcd.protocol.codec.envelopes import Ack, Envelope
+from mtcd.federation.node.rpc import Rpc
+from mtcd.protocol.codec.envelopes import CONTROL_PAYLOADS, Ack, Envelope
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
 from mtcd.training.divergence import DIVERGED
