@@ -58,7 +58,7 @@ class Durations:
         self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count an event."""
+        """Count a commit that took so many seconds."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 
@@ -237,7 +237,7 @@ class FileJournal(Journal):
             return None
         header = data[:HEADER]
         # Nothing but zeros: the process was killed before its first header.
-        if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
+        if not any(header) and (len(header) == HEADER or not header):
             return None
         # The header has a sum of its own: a damaged number could make an old commit the newest.
         if CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:

@@ -200,7 +200,7 @@ class Link:
         self.loop.call(partial(self._lost, connection))
 
     def arrived(self, connection: Connection, frame: Frame) -> None:
-        """Handle a frame."""
+        """Handle a frame in the thread of the loop: called in that of the connections."""
         self.loop.call(partial(self._arrived, connection, frame))
 
     def refused(self, refused: dict[str, Refused]) -> None:

@@ -100,8 +100,8 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
 def received(numbers: Any, bounds: Bounds) -> Any:
     """The array itself, or a tensor on the device on which the model uses it."""
     if bounds.tensors is None:
-        # Copied to its device here, once, so that no visit has to ask where an aggregate is.
         return numbers
+    # Copied to its device here, once, so that no visit has to ask where an aggregate is.
     return _torch().from_numpy(numbers).to(bounds.device)
 
 
