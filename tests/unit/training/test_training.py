@@ -231,18 +231,19 @@ def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
 def test_bad_samples_to_predict_are_refused() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
     run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(), mtcd.Stop(iterations=10))
-    with pytest.raises(DataError, match="split differently"):
-        run.predict(mtcd.split(np.hstack(data.blocks), data.labels, clients=4))
-    with pytest.raises(DataError, match="not a matrix"):
-        run.predict("abc")
-    with pytest.raises(DataError, match="'x2' of client 'c1' is missing in row 1"):
-        run.predict(np.where(np.arange(8) == 2, np.nan, np.ones((1, 8))))
-    with pytest.raises(DataError, match="equally long"):
-        run.predict({f"x{j}": np.zeros(3 + j) for j in range(8)})
-    with pytest.raises(DataError, match="8 columns"):
-        run.predict(np.zeros((3, 7)))
-    with pytest.raises(DataError, match="no column 'x0'"):
-        run.predict({"x1": np.zeros(3)})
+    for given, words in (
+        (mtcd.split(np.hstack(data.blocks), data.labels, clients=4), "split differently"),
+        ("abc", "not a matrix"),
+        (
+            np.where(np.arange(8) == 2, np.nan, np.ones((1, 8))),
+            "'x2' of client 'c1' is missing in row 1",
+        ),
+        ({f"x{j}": np.zeros(3 + j) for j in range(8)}, "equally long"),
+        (np.zeros((3, 7)), "8 columns"),
+        ({"x1": np.zeros(3)}, "no column 'x0'"),
+    ):
+        with pytest.raises(DataError, match=words):
+            run.predict(given)
 
 
 def test_two_columns_of_one_name_cannot_be_told_apart_in_a_table(tmp_path) -> None:
