@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.core.errors import MtcdError
+from mtcd.core.errors import MtcdError, WireError
 from mtcd.methods.mtcd.client import Share
 from mtcd.methods.tours.instruction import Instruction
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.status import LONGEST_STATUS, Status
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Visit
 from mtcd.protocol.monitor import Monitor
@@ -270,3 +272,14 @@ def test_dropout_is_drawn_for_a_batch_or_for_a_visit_of_all_samples() -> None:
     assert Visit(4, 0, 2, 0.5).draw == (4, 0)
     assert not Visit(4, 0, 2, 0.5).fuses
     assert not Visit(4, 0, 2, 0.5).updates_statistics
+
+
+def test_no_status_is_longer_than_its_bound() -> None:
+    chunks: Any = []
+    longest = "a" * LONGEST_STATUS
+    field = Status()
+    field.name = "status"
+    field.write(longest, chunks)
+    assert sum(map(len, chunks)) == field.most(Bounds("a run", 3, frozenset(), (12,)))
+    with pytest.raises(WireError):
+        field.write(longest + "a", chunks)
