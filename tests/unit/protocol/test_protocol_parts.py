@@ -128,34 +128,6 @@ def test_a_party_s_state_has_that_of_its_transport_if_there_is_one() -> None:
     assert not party.is_early(Begin())
 
 
-def test_a_subclass_restarts_only_if_it_says_so() -> None:
-    class Restarting(Silent):
-        recovery = Recovery.RESTART
-
-    class Inheriting(Restarting):
-        pass
-
-    class Again(Restarting):
-        recovery = Recovery.RESTART
-
-    class InRounds(Silent):
-        recovery = Recovery.ROUNDS
-
-    class Derived(InRounds):
-        pass
-
-    assert [
-        kind.recovery for kind in (Silent, Restarting, Inheriting, Again, InRounds, Derived)
-    ] == [
-        Recovery.WAIT,
-        Recovery.RESTART,
-        Recovery.WAIT,
-        Recovery.RESTART,
-        Recovery.ROUNDS,
-        Recovery.ROUNDS,
-    ]
-
-
 def test_parts_of_a_state_that_have_a_state_keep_their_own() -> None:
     class Whole(Stateful):
         state_fields = ("monitor", "number")
@@ -283,3 +255,15 @@ def test_no_status_is_longer_than_its_bound() -> None:
     assert sum(map(len, chunks)) == field.most(Bounds("a run", 3, frozenset(), (12,)))
     with pytest.raises(WireError):
         field.write(longest + "a", chunks)
+
+
+@pytest.mark.parametrize("own", Recovery)
+def test_subclasses_inherit_every_way_to_recover_but_restart(own: Recovery) -> None:
+    """They may have state that the base class cannot undo; to say again that it can is up to
+    them."""
+    base = type("Base", (Party,), {"recovery": own})
+    assert base.recovery is own
+    assert type("Other", (base,), {}).recovery is (
+        Recovery.WAIT if own is Recovery.RESTART else own
+    )
+    assert type("Same", (base,), {"recovery": own}).recovery is own
